@@ -1,0 +1,152 @@
+/* A whole plugin: one blocking device of 256 MiB over host memory. Built with the two public headers and nothing else:
+ *
+ *     cc -shared -fPIC -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
+ *
+ * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md says what comes next. */
+#include <gpuhal/plugin.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_BYTES (UINT64_C(256) << 20)
+#define ALIGNMENT    64u
+
+/* The hardware: one, however often it is opened. */
+static _Atomic uint64_t bytes_in_use;
+
+/* One opening of it. It keeps the host that opened it, since another copy of the core may open it too. */
+struct gpuhal_plugin_device {
+    const gpuhal_host *host;
+};
+
+/* Here a real plugin opens the vendor's library through host->library(). */
+static gpuhal_status example_start(const gpuhal_host *host)
+{
+    (void)host;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    host->device(host, sink, 0);
+    host->text(host, sink, GPUHAL_FACT_NAME, "Example Accelerator");
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "Example");
+    host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 1); /* 0 for real hardware: software is only used on demand */
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 0);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
+              1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, MEMORY_BYTES);
+    host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, MEMORY_BYTES);
+    host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, ALIGNMENT);
+    host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_MISSING_NOT_SUPPORTED, "the example is not on a bus");
+    return GPUHAL_OK;
+}
+
+static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 || alloc->peer_count != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes > MEMORY_BYTES || alloc->alignment > MEMORY_BYTES) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "the device has 256 MiB");
+    }
+
+    uint64_t alignment = alloc->alignment > ALIGNMENT ? alloc->alignment : ALIGNMENT;
+    uint64_t bytes = (alloc->bytes + alignment - 1) & ~(alignment - 1);
+    if (atomic_fetch_add(&bytes_in_use, bytes) + bytes > MEMORY_BYTES) {
+        atomic_fetch_sub(&bytes_in_use, bytes);
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, NULL, 0, "the 256 MiB of the device are in use");
+    }
+    void *start = aligned_alloc((size_t)alignment, (size_t)bytes);
+    if (!start) {
+        atomic_fetch_sub(&bytes_in_use, bytes);
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "aligned_alloc", 0, NULL);
+    }
+    memset(start, 0, (size_t)bytes); /* an allocation commits: no page of it comes later */
+
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    out_memory->object = start;
+    out_memory->bytes = bytes;
+    out_memory->address = (uint64_t)(uintptr_t)start;
+    out_memory->host = start; /* NULL where the host cannot reach kind DEVICE */
+    return GPUHAL_OK;
+}
+
+static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    (void)device;
+    free(memory->object);
+    atomic_fetch_sub(&bytes_in_use, memory->bytes);
+}
+
+/* The core has checked the ranges. No queue is offered, so queue is always NULL: the bytes are there on return. */
+static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                  uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    (void)device;
+    (void)queue;
+    memcpy((char *)to->object + to_offset, (const char *)from->object + from_offset, (size_t)bytes);
+    return GPUHAL_OK;
+}
+
+/* Three slots are the mandatory minimum. write, read, fill and the rest come from the core until they are offered here. */
+static gpuhal_status example_describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    if (index != 0) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    out_ops->allocate = example_allocate;
+    out_ops->release = example_release;
+    out_ops->copy = example_copy;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status example_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)ops; /* filled in by describe; an opening that can do less would set slots to NULL */
+    *out_device = NULL;
+    if (index != 0) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (adopt) {
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "there is no device object to take over");
+    }
+    gpuhal_plugin_device *device = malloc(sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    }
+    device->host = host;
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+static void example_close(gpuhal_plugin_device *device)
+{
+    free(device);
+}
+
+static const gpuhal_plugin example = {
+    .size = sizeof(gpuhal_plugin),
+    .abi = GPUHAL_ABI,
+    .flags = GPUHAL_PLUGIN_FORK_SAFE, /* plain memory survives a fork; most drivers do not */
+    .name = "example",
+    .version = "1.0.0",
+    .start = example_start,
+    .enumerate = example_enumerate,
+    .describe = example_describe,
+    .open = example_open,
+    .close = example_close,
+};
+
+const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
+{
+    if (host_abi != GPUHAL_ABI) {
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi, "the example plugin speaks plugin ABI 0.1 only");
+        return NULL;
+    }
+    return &example;
+}

@@ -1,0 +1,39 @@
+/* core/config.h: the configuration after defaults, the application's structure and the environment were put together; and the one
+ * table of environment variables. */
+#ifndef GPUHAL_CORE_CONFIG_H
+#define GPUHAL_CORE_CONFIG_H
+
+#include <gpuhal/instance.h>
+#include <gpuhal/report.h>
+
+#include <stdbool.h>
+
+/* Texts are malloc'ed copies; NULL where nothing was said. */
+typedef struct gpuhal_settings {
+    char *backends;         /* GPUHAL_BACKENDS, else the member */
+    const char *backends_source; /* "GPUHAL_BACKENDS" or "config.backends": for messages */
+    char *plugin_path;      /* the member: a list of directories */
+    char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH: searched before it */
+    char *helper_path;
+    char *devices;
+    const char *devices_source;
+    bool isolate;
+    bool ignore_environment; /* asked for, or the process is privileged */
+    uint32_t log_level;
+    bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
+    uint64_t helper_deadline_ns, memory_limit_bytes, staging_limit_bytes;
+    gpuhal_builtin_fn *const *builtins;
+    gpuhal_log_fn *log;
+    void *log_user;
+} gpuhal_settings;
+
+gpuhal_status gpuhal_settings_make(const gpuhal_config *config, gpuhal_settings *out_settings);
+void gpuhal_settings_finish(gpuhal_settings *settings);
+/* "GPUHAL_A, GPUHAL_B": the variables that are set and were not read; malloc'ed, NULL when there are none. */
+char *gpuhal_settings_ignored(const gpuhal_settings *settings);
+
+/* The table of environment variables in alphabetical order; NULL past the last. */
+const char *gpuhal_variable_name(uint32_t index);
+const char *gpuhal_variable_meaning(uint32_t index);
+
+#endif

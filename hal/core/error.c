@@ -1,0 +1,222 @@
+/* core/error.c: the per-thread error detail.
+ *
+ * A thread's detail and the report that a plugin left aside are static thread-local blocks without a destructor; texts are cut to
+ * fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot stick to a new error. */
+#include "core/error.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct report {
+    gpuhal_status status; /* GPUHAL_OK: none */
+    int64_t vendor_code;
+    char vendor_call[64], vendor_text[512];
+} report;
+
+static _Thread_local gpuhal_error_detail last;
+static _Thread_local report aside;
+
+/* Drops a UTF-8 character that was cut off at the end. */
+static void drop_cut_character(char *text)
+{
+    size_t length = strlen(text), lead = length;
+    while (lead > 0 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80) {
+        lead--;
+    }
+    if (lead == 0) {
+        return;
+    }
+    unsigned char first = (unsigned char)text[lead - 1];
+    size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (length - (lead - 1) < wanted) {
+        text[lead - 1] = 0;
+    }
+}
+
+/* Copies and cuts, never in the middle of a UTF-8 character. */
+static void put(char *to, size_t capacity, const char *from)
+{
+    size_t length = from ? strlen(from) : 0;
+    bool cut = length >= capacity;
+    length = cut ? capacity - 1 : length;
+    if (length > 0) {
+        memmove(to, from, length);
+    }
+    to[length] = 0;
+    if (cut) {
+        drop_cut_character(to);
+    }
+}
+
+/* The texts of a detail lie in the detail itself. */
+static void point_inside(gpuhal_error_detail *detail)
+{
+    detail->error.sentence = detail->sentence;
+    detail->error.backend = detail->backend;
+    detail->error.device = detail->device;
+    detail->error.vendor_call = detail->vendor_call;
+    detail->error.vendor_text = detail->vendor_text;
+}
+
+static void begin(gpuhal_status status)
+{
+    last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
+    point_inside(&last);
+    last.sentence[0] = last.backend[0] = last.device[0] = last.vendor_call[0] = last.vendor_text[0] = 0;
+}
+
+gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
+{
+    char sentence[sizeof last.sentence];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    drop_cut_character(sentence);
+    begin(status);
+    put(last.sentence, sizeof last.sentence, sentence);
+    return status;
+}
+
+gpuhal_status gpuhal_error_host_memory(void)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host has no memory left for the library's own records");
+}
+
+gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text)
+{
+    aside.status = status;
+    aside.vendor_code = vendor_code;
+    put(aside.vendor_call, sizeof aside.vendor_call, vendor_call);
+    put(aside.vendor_text, sizeof aside.vendor_text, text);
+    return status;
+}
+
+void gpuhal_error_forget_report(void)
+{
+    aside.status = GPUHAL_OK;
+}
+
+static void word_sentence(gpuhal_status status, const char *where, const char *what)
+{
+    int used = snprintf(last.sentence, sizeof last.sentence, "%s: %s: %s", where, what, gpuhal_status_name(status));
+    size_t at = used < 0 ? 0 : (size_t)used;
+    if (at < sizeof last.sentence && last.vendor_text[0]) {
+        used = snprintf(last.sentence + at, sizeof last.sentence - at, ": %s", last.vendor_text);
+        at += used < 0 ? 0 : (size_t)used;
+    }
+    if (at < sizeof last.sentence && last.vendor_call[0]) {
+        if (last.error.vendor_code != 0) {
+            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s answered %lld)", last.vendor_call,
+                     (long long)last.error.vendor_code);
+        } else {
+            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s)", last.vendor_call);
+        }
+    }
+    drop_cut_character(last.sentence);
+}
+
+gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what)
+{
+    gpuhal_status answer = status;
+    bool known = status < 0 && status >= GPUHAL_ERROR_DRIVER;
+    if (!known) {
+        answer = GPUHAL_ERROR_DRIVER;
+    }
+    begin(answer);
+    put(last.backend, sizeof last.backend, backend);
+    put(last.device, sizeof last.device, device);
+    if (aside.status == status && status != GPUHAL_OK) {
+        last.error.vendor_code = aside.vendor_code;
+        put(last.vendor_call, sizeof last.vendor_call, aside.vendor_call);
+        put(last.vendor_text, sizeof last.vendor_text, aside.vendor_text);
+    } else if (!known) {
+        last.error.vendor_code = status;
+        snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin answered %d, which is no status", (int)status);
+    }
+    aside.status = GPUHAL_OK;
+    word_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
+    return answer;
+}
+
+void gpuhal_error_add_device(const char *backend, const char *device)
+{
+    put(last.backend, sizeof last.backend, backend);
+    put(last.device, sizeof last.device, device);
+}
+
+void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
+{
+    last.error.bytes_asked = asked;
+    last.error.bytes_free = free_bytes;
+    last.error.bytes_total = total;
+}
+
+void gpuhal_error_save(gpuhal_error_detail *out_detail)
+{
+    *out_detail = last;
+    point_inside(out_detail);
+}
+
+gpuhal_status gpuhal_error_restore(const gpuhal_error_detail *detail)
+{
+    last = *detail;
+    point_inside(&last);
+    return last.error.status;
+}
+
+const gpuhal_error *gpuhal_last_error(void)
+{
+    if (!last.error.sentence) {
+        begin(GPUHAL_OK);
+    }
+    return &last.error;
+}
+
+const char *gpuhal_status_name(gpuhal_status status)
+{
+    switch (status) {
+    case GPUHAL_OK:
+        return "ok";
+    case GPUHAL_NOT_READY:
+        return "not ready";
+    case GPUHAL_ERROR_INVALID_ARGUMENT:
+        return "invalid argument";
+    case GPUHAL_ERROR_OUT_OF_RANGE:
+        return "out of range";
+    case GPUHAL_ERROR_NOT_SUPPORTED:
+        return "not supported";
+    case GPUHAL_ERROR_OUT_OF_MEMORY:
+        return "out of memory";
+    case GPUHAL_ERROR_TOO_LARGE:
+        return "too large for one allocation";
+    case GPUHAL_ERROR_TIMEOUT:
+        return "timed out";
+    case GPUHAL_ERROR_BUSY:
+        return "busy";
+    case GPUHAL_ERROR_DEVICE_LOST:
+        return "device lost";
+    case GPUHAL_ERROR_NO_DRIVER:
+        return "no driver";
+    case GPUHAL_ERROR_NO_DEVICE:
+        return "no device";
+    case GPUHAL_ERROR_NO_PERMISSION:
+        return "no permission";
+    case GPUHAL_ERROR_INCOMPATIBLE:
+        return "incompatible";
+    case GPUHAL_ERROR_FORKED:
+        return "used after a fork";
+    case GPUHAL_ERROR_NOT_FOUND:
+        return "not found";
+    case GPUHAL_ERROR_CANCELLED:
+        return "cancelled";
+    case GPUHAL_ERROR_HOST_MEMORY:
+        return "out of host memory";
+    case GPUHAL_ERROR_DRIVER:
+        return "driver error";
+    default:
+        return "unknown status";
+    }
+}

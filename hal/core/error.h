@@ -1,0 +1,38 @@
+/* core/error.h: making the per-thread error detail of gpuhal/error.h.
+ *
+ * One static block per thread without a destructor holds the texts, cut to fit. A function that fails calls one of these and
+ * returns its result; a function that passes a failure on leaves the detail alone.
+ */
+#ifndef GPUHAL_CORE_ERROR_H
+#define GPUHAL_CORE_ERROR_H
+
+#include <gpuhal/error.h>
+
+/* Sets a new detail with this sentence and returns `status`. */
+gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* malloc failed. */
+gpuhal_status gpuhal_error_host_memory(void);
+
+/* What a plugin says through gpuhal_host.report(): kept aside until gpuhal_error_from_plugin picks it up. */
+gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);
+/* Forgets what an earlier call of a plugin left aside; before a call that may fail without a report. */
+void gpuhal_error_forget_report(void);
+/* Turns the status that a plugin returned into a detail: the sentence is "<device or backend>: <what>: <vendor call, text and
+ * code>". `what` is the action in words ("allocating 4096 bytes"); device may be NULL. A number that is no error becomes
+ * GPUHAL_ERROR_DRIVER. Returns the status. */
+gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what);
+/* Adds to the detail just set. */
+void gpuhal_error_add_device(const char *backend, const char *device);
+void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
+
+/* A detail with its texts. Errors of a thread that works for another are carried over with these two. */
+typedef struct gpuhal_error_detail {
+    gpuhal_error error;
+    char sentence[768], backend[32], device[48], vendor_call[64], vendor_text[512];
+} gpuhal_error_detail;
+/* Copies this thread's last detail. */
+void gpuhal_error_save(gpuhal_error_detail *out_detail);
+/* Makes a copy this thread's last detail, and returns its status. */
+gpuhal_status gpuhal_error_restore(const gpuhal_error_detail *detail);
+
+#endif

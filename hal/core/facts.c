@@ -1,0 +1,256 @@
+/* core/facts.c: see facts.h. One table holds the name and the kind of every key; lists are sorted by key and searched by halving. */
+#include "core/facts.h"
+
+#include "core/records.h"
+
+#include <gpuhal/device.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    gpuhal_key key;
+    bool is_text;
+    const char *name;
+} keys[] = {
+    {GPUHAL_FACT_NAME, true, "name"},
+    {GPUHAL_FACT_VENDOR, true, "vendor"},
+    {GPUHAL_FACT_VENDOR_ID, false, "vendor_id"},
+    {GPUHAL_FACT_TYPE, false, "type"},
+    {GPUHAL_FACT_DRIVER_VERSION, true, "driver_version"},
+    {GPUHAL_FACT_API_VERSION, true, "api_version"},
+    {GPUHAL_FACT_PCI_ADDRESS, true, "pci_address"},
+    {GPUHAL_FACT_UUID, true, "uuid"},
+    {GPUHAL_FACT_LUID, true, "luid"},
+    {GPUHAL_FACT_DRM_RENDER_NODE, true, "drm_render_node"},
+    {GPUHAL_FACT_PARTITION, true, "partition"},
+    {GPUHAL_FACT_NUMA_NODE, false, "numa_node"},
+    {GPUHAL_FACT_NATIVE_INDEX, false, "native_index"},
+    {GPUHAL_FACT_MEMORY_TOTAL_BYTES, false, "memory_total_bytes"},
+    {GPUHAL_FACT_ALLOCATION_MAX_BYTES, false, "allocation_max_bytes"},
+    {GPUHAL_FACT_ALLOCATION_MAX_COUNT, false, "allocation_max_count"},
+    {GPUHAL_FACT_BINDING_MAX_BYTES, false, "binding_max_bytes"},
+    {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, false, "binding_alignment_bytes"},
+    {GPUHAL_FACT_COPY_ALIGNMENT_BYTES, false, "copy_alignment_bytes"},
+    {GPUHAL_FACT_FILL_ALIGNMENT_BYTES, false, "fill_alignment_bytes"},
+    {GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, false, "import_alignment_bytes"},
+    {GPUHAL_FACT_PAGEABLE_ACCESS, false, "pageable_access"},
+    {GPUHAL_FACT_UNIFIED_MEMORY, false, "unified_memory"},
+    {GPUHAL_FACT_COMPUTE_UNITS, false, "compute_units"},
+    {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, false, "clock_core_max_hertz"},
+    {GPUHAL_FACT_SOFTWARE, false, "software"},
+    {GPUHAL_FACT_PHYSICAL_QUEUES, false, "physical_queues"},
+    {GPUHAL_FACT_MEMORY_KINDS, false, "memory_kinds"},
+    {GPUHAL_FACT_EXPORT_KINDS, false, "export_kinds"},
+    {GPUHAL_FACT_IMPORT_KINDS, false, "import_kinds"},
+    {GPUHAL_FACT_ADOPT_KINDS, false, "adopt_kinds"},
+    {GPUHAL_VALUE_MEMORY_FREE_BYTES, false, "memory_free_bytes"},
+    {GPUHAL_VALUE_MEMORY_USED_BYTES, false, "memory_used_bytes"},
+    {GPUHAL_LINK_KIND, false, "link_kind"},
+    {GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, false, "link_bandwidth_bytes_per_second"},
+    {GPUHAL_LINK_PEER_ADVERTISED, false, "link_peer_advertised"},
+};
+#define KEY_COUNT (sizeof keys / sizeof *keys)
+
+const char *gpuhal_key_name(gpuhal_key key)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        if (keys[i].key == key) {
+            return keys[i].name;
+        }
+    }
+    return NULL;
+}
+
+uint32_t gpuhal_key_is_text(gpuhal_key key)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        if (keys[i].key == key) {
+            return keys[i].is_text;
+        }
+    }
+    return 0;
+}
+
+const char *gpuhal_missing_name(gpuhal_missing reason)
+{
+    static const char *const names[] = {"unknown", "not supported", "no permission", "asleep", "timed out", "failed", "not read"};
+    return names[reason < sizeof names / sizeof *names ? reason : 0];
+}
+
+/* Index of the first fact whose key is not below `key`. */
+static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
+{
+    size_t low = 0, high = facts->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (facts->list[middle].key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
+{
+    fact.text = text ? gpuhal_text_copy(text) : NULL;
+    if (text && !fact.text) {
+        facts->failed = true;
+        return;
+    }
+    size_t place = place_of(facts, fact.key);
+    if (place < facts->count && facts->list[place].key == fact.key) {
+        free(facts->list[place].text);
+        facts->list[place] = fact;
+        return;
+    }
+    if (facts->count == facts->capacity) {
+        size_t capacity = facts->capacity ? 2 * facts->capacity : 32;
+        gpuhal_fact *list = realloc(facts->list, capacity * sizeof *list);
+        if (!list) {
+            free(fact.text);
+            facts->failed = true;
+            return;
+        }
+        facts->list = list;
+        facts->capacity = capacity;
+    }
+    memmove(facts->list + place + 1, facts->list + place, (facts->count - place) * sizeof *facts->list);
+    facts->list[place] = fact;
+    facts->count++;
+}
+
+void gpuhal_facts_set_u64(gpuhal_facts *facts, gpuhal_key key, uint64_t value)
+{
+    set(facts, (gpuhal_fact){.key = key, .u64 = value}, NULL);
+}
+
+void gpuhal_facts_set_text(gpuhal_facts *facts, gpuhal_key key, const char *value)
+{
+    set(facts, (gpuhal_fact){.key = key}, value);
+}
+
+void gpuhal_facts_set_missing(gpuhal_facts *facts, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    set(facts, (gpuhal_fact){.key = key, .missing = reason}, why ? why : "");
+}
+
+const gpuhal_fact *gpuhal_facts_find(const gpuhal_facts *facts, gpuhal_key key)
+{
+    size_t place = place_of(facts, key);
+    return place < facts->count && facts->list[place].key == key ? &facts->list[place] : NULL;
+}
+
+uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t otherwise)
+{
+    const gpuhal_fact *fact = gpuhal_facts_find(facts, key);
+    return fact && !fact->missing && !fact->text ? fact->u64 : otherwise;
+}
+
+const char *gpuhal_facts_text(const gpuhal_facts *facts, gpuhal_key key)
+{
+    const gpuhal_fact *fact = gpuhal_facts_find(facts, key);
+    return fact && !fact->missing ? fact->text : NULL;
+}
+
+void gpuhal_facts_finish(gpuhal_facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        free(facts->list[i].text);
+    }
+    free(facts->list);
+    *facts = (gpuhal_facts){0};
+}
+
+static void write_key(gpuhal_key key, const char *form, char *out, size_t capacity)
+{
+    const char *name = gpuhal_key_name(key);
+    if (name) {
+        snprintf(out, capacity, "%s.%s", form, name);
+    } else {
+        snprintf(out, capacity, "%s.0x%" PRIx32, form, key);
+    }
+}
+
+void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
+{
+    char key[64];
+    for (size_t i = 0; i < facts->count; i++) {
+        const gpuhal_fact *fact = &facts->list[i];
+        if (fact->missing) {
+            char reason[16];
+            snprintf(reason, sizeof reason, "%" PRIu32, fact->missing);
+            gpuhal_text value = {0};
+            gpuhal_text_printf(&value, "%s %s", reason, fact->text ? fact->text : "");
+            write_key(fact->key, "missing", key, sizeof key);
+            gpuhal_records_write(to, key, gpuhal_text_get(&value));
+            to->failed = to->failed || value.failed;
+            gpuhal_text_finish(&value);
+        } else if (fact->text) {
+            write_key(fact->key, "text", key, sizeof key);
+            gpuhal_records_write(to, key, fact->text);
+        } else {
+            write_key(fact->key, "u64", key, sizeof key);
+            gpuhal_records_write_u64(to, key, fact->u64);
+        }
+    }
+}
+
+static bool read_key(const char *name, gpuhal_key *out_key)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        if (strcmp(keys[i].name, name) == 0) {
+            *out_key = keys[i].key;
+            return true;
+        }
+    }
+    if (strncmp(name, "0x", 2) != 0 || !name[2] || strlen(name) > 10 || strspn(name + 2, "0123456789abcdef") != strlen(name + 2)) {
+        return false;
+    }
+    *out_key = (gpuhal_key)strtoul(name + 2, NULL, 16);
+    return true;
+}
+
+static bool read_missing(gpuhal_facts *facts, gpuhal_key key, const char *value)
+{
+    size_t digits = strspn(value, "0123456789");
+    char number[8];
+    uint64_t reason = 0;
+    if (digits == 0 || digits >= sizeof number || (value[digits] && value[digits] != ' ')) {
+        return false;
+    }
+    memcpy(number, value, digits);
+    number[digits] = 0;
+    if (!gpuhal_records_u64(number, &reason) || reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
+        return false;
+    }
+    gpuhal_facts_set_missing(facts, key, (gpuhal_missing)reason, value[digits] ? value + digits + 1 : "");
+    return true;
+}
+
+bool gpuhal_facts_read_pair(gpuhal_facts *facts, const char *name, const char *value)
+{
+    gpuhal_key key = 0;
+    const char *dot = strchr(name, '.');
+    if (!dot || !read_key(dot + 1, &key)) {
+        return false;
+    }
+    size_t form = (size_t)(dot - name);
+    if (form == 3 && memcmp(name, "u64", form) == 0) {
+        uint64_t number = 0;
+        if (!gpuhal_records_u64(value, &number)) {
+            return false;
+        }
+        gpuhal_facts_set_u64(facts, key, number);
+        return true;
+    }
+    if (form == 4 && memcmp(name, "text", form) == 0) {
+        gpuhal_facts_set_text(facts, key, value);
+        return true;
+    }
+    return form == 7 && memcmp(name, "missing", form) == 0 && read_missing(facts, key, value);
+}

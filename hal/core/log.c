@@ -1,0 +1,126 @@
+/* core/log.c: see log.h. The list of listeners is protected by list_mutex; a listener runs with no lock held, counted in `running`
+ * so that destroy can wait for it. A listener that destroys its own log would wait for itself: the documentation forbids it, and the
+ * thread-local depth makes destroy return instead of hanging. */
+#include "core/log.h"
+
+#include "os/os.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct gpuhal_log {
+    gpuhal_log *next;
+    uint64_t number; /* rises from log to log */
+    gpuhal_log_fn *listener;
+    void *user;
+    uint32_t level;
+    uint32_t running; /* protected by list_mutex: listeners running now */
+};
+
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `last_number` and `running` */
+static gpuhal_condition list_condition = {PTHREAD_COND_INITIALIZER};
+static gpuhal_log *first; /* newest first: numbers fall along the list */
+static uint64_t last_number;
+static _Thread_local int depth; /* listeners that run on this thread */
+
+static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
+{
+    static const char *const words[] = {"", "error", "warning", "info", "debug"};
+    fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 5 ? level : 0], line);
+}
+
+gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr)
+{
+    gpuhal_log *log = calloc(1, sizeof *log);
+    if (!log) {
+        return NULL;
+    }
+    log->listener = listener ? listener : to_stderr ? write_to_stderr : NULL;
+    log->user = user;
+    log->level = level;
+    gpuhal_mutex_lock(&list_mutex);
+    log->number = ++last_number;
+    log->next = first;
+    first = log;
+    gpuhal_mutex_unlock(&list_mutex);
+    return log;
+}
+
+void gpuhal_log_destroy(gpuhal_log *log)
+{
+    if (!log) {
+        return;
+    }
+    gpuhal_mutex_lock(&list_mutex);
+    gpuhal_log **link = &first;
+    while (*link && *link != log) {
+        link = &(*link)->next;
+    }
+    if (*link) {
+        *link = log->next;
+    }
+    while (log->running > 0 && depth == 0) {
+        gpuhal_condition_wait(&list_condition, &list_mutex);
+    }
+    gpuhal_mutex_unlock(&list_mutex);
+    free(log);
+}
+
+static bool wants(const gpuhal_log *log, int32_t level)
+{
+    return log->listener && level > 0 && (uint32_t)level <= log->level;
+}
+
+/* Called with list_mutex held, which is given up while the listener runs. */
+static void tell(gpuhal_log *log, int32_t level, const char *line)
+{
+    log->running++;
+    gpuhal_mutex_unlock(&list_mutex);
+    depth++;
+    log->listener(log->user, level, line);
+    depth--;
+    gpuhal_mutex_lock(&list_mutex);
+    log->running--;
+    gpuhal_condition_signal_all(&list_condition);
+}
+
+void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
+{
+    if (!log || !wants(log, level)) {
+        return;
+    }
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    gpuhal_mutex_lock(&list_mutex);
+    tell(log, level, line);
+    gpuhal_mutex_unlock(&list_mutex);
+}
+
+/* The log with the highest number below `number`; called with list_mutex held. */
+static gpuhal_log *next_below(uint64_t number)
+{
+    gpuhal_log *log = first;
+    while (log && log->number >= number) {
+        log = log->next;
+    }
+    return log;
+}
+
+void gpuhal_log_to_all(int32_t level, const char *line)
+{
+    /* While a listener runs the list may change: the walk goes on by number, never by a pointer kept from before. */
+    gpuhal_mutex_lock(&list_mutex);
+    gpuhal_log *log = next_below(UINT64_MAX);
+    while (log) {
+        uint64_t number = log->number;
+        if (wants(log, level)) {
+            tell(log, level, line);
+        }
+        log = next_below(number);
+    }
+    gpuhal_mutex_unlock(&list_mutex);
+}

@@ -1,0 +1,249 @@
+/* core/records.c: see records.h. The reader never reads behind `end`, copies what it hands out, and stops at the first error. */
+#include "core/records.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the well-formed UTF-8 character at `at`, 0 when there is none. RFC 3629: shortest form, no surrogates. */
+static size_t character_length(const unsigned char *at, size_t left)
+{
+    static const struct {
+        unsigned char mask, lead;
+        size_t length;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 1, 0}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
+    for (size_t f = 0; f < 4; f++) {
+        if ((at[0] & forms[f].mask) != forms[f].lead) {
+            continue;
+        }
+        uint32_t point = at[0] & (unsigned char)~forms[f].mask;
+        if (forms[f].length > left) {
+            return 0;
+        }
+        for (size_t i = 1; i < forms[f].length; i++) {
+            if ((at[i] & 0xc0) != 0x80) {
+                return 0;
+            }
+            point = point << 6 | (at[i] & 0x3f);
+        }
+        bool good = point >= forms[f].least && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
+        return good ? forms[f].length : 0;
+    }
+    return 0;
+}
+
+static bool is_control(unsigned char c)
+{
+    return c < 0x20 || c == 0x7f;
+}
+
+bool gpuhal_records_is_clean(const char *text, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (bytes > 0) {
+        size_t length = character_length(at, bytes);
+        if (length == 0 || is_control(*at)) {
+            return false;
+        }
+        at += length;
+        bytes -= length;
+    }
+    return true;
+}
+
+static bool is_name_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+void gpuhal_records_begin(gpuhal_records_reader *reader, const char *text, size_t bytes)
+{
+    *reader = (gpuhal_records_reader){.next = text, .end = text + bytes};
+}
+
+void gpuhal_records_finish(gpuhal_records_reader *reader)
+{
+    gpuhal_text_finish(&reader->value);
+    reader->next = reader->end;
+}
+
+static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
+{
+    snprintf(reader->error, sizeof reader->error, "%s", what);
+    reader->next = reader->end;
+    return GPUHAL_RECORDS_ERROR;
+}
+
+static bool take_name(gpuhal_records_reader *reader, const char *begin, const char *end)
+{
+    size_t length = (size_t)(end - begin);
+    if (length == 0 || length >= sizeof reader->name) {
+        return false;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (!is_name_character(begin[i])) {
+            return false;
+        }
+    }
+    memcpy(reader->name, begin, length);
+    reader->name[length] = 0;
+    return true;
+}
+
+static bool unescape(char letter, char *out)
+{
+    switch (letter) {
+    case 'n':
+        *out = '\n';
+        return true;
+    case 'r':
+        *out = '\r';
+        return true;
+    case 't':
+        *out = '\t';
+        return true;
+    case 's':
+        *out = ' ';
+        return true;
+    case '\\':
+        *out = '\\';
+        return true;
+    default:
+        return false;
+    }
+}
+
+static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char *begin, const char *end)
+{
+    if (!gpuhal_records_is_clean(begin, (size_t)(end - begin))) {
+        return fail(reader, "the value is not UTF-8, or has a control character");
+    }
+    gpuhal_text_append(&reader->value, "", 0);
+    for (const char *p = begin; p < end; p++) {
+        char c = *p;
+        if (c == '\\') {
+            p++;
+            if (p == end || !unescape(*p, &c)) {
+                return fail(reader, "`\\` is followed by none of n r t s \\");
+            }
+        }
+        gpuhal_text_append(&reader->value, &c, 1);
+    }
+    return reader->value.failed ? fail(reader, "no memory for the value") : GPUHAL_RECORDS_PAIR;
+}
+
+static gpuhal_records_item read_line(gpuhal_records_reader *reader, const char *begin, const char *end)
+{
+    if (*begin == '[') {
+        if (end[-1] != ']' || end - begin < 2 || !take_name(reader, begin + 1, end - 1)) {
+            return fail(reader, "a record opens with `[kind]`, 1 to 63 characters of a-z 0-9 _ . -");
+        }
+        return GPUHAL_RECORDS_KIND;
+    }
+    const char *equals = memchr(begin, '=', (size_t)(end - begin));
+    if (!equals) {
+        return fail(reader, "neither `[kind]` nor `key = value`");
+    }
+    const char *key_end = equals;
+    while (key_end > begin && is_blank(key_end[-1])) {
+        key_end--;
+    }
+    if (!take_name(reader, begin, key_end)) {
+        return fail(reader, "a key has 1 to 63 characters of a-z 0-9 _ . -");
+    }
+    const char *value = equals + 1;
+    while (value < end && is_blank(*value)) {
+        value++;
+    }
+    return read_value(reader, value, end);
+}
+
+gpuhal_records_item gpuhal_records_next(gpuhal_records_reader *reader)
+{
+    while (reader->next < reader->end) {
+        const char *begin = reader->next;
+        const char *end = memchr(begin, '\n', (size_t)(reader->end - begin));
+        reader->next = end ? end + 1 : reader->end;
+        end = end ? end : reader->end;
+        reader->line++;
+        while (begin < end && is_blank(*begin)) {
+            begin++;
+        }
+        while (end > begin && is_blank(end[-1])) {
+            end--;
+        }
+        if (begin == end || *begin == '#') {
+            continue;
+        }
+        gpuhal_text_finish(&reader->value);
+        return read_line(reader, begin, end);
+    }
+    return GPUHAL_RECORDS_END;
+}
+
+void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
+{
+    gpuhal_text_printf(to, "%s[%s]\n", to->length > 0 ? "\n" : "", kind);
+}
+
+void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
+{
+    gpuhal_text_printf(to, "%s = ", key);
+    size_t length = strlen(value);
+    for (size_t i = 0; i < length;) {
+        const char c = value[i];
+        size_t step = character_length((const unsigned char *)value + i, length - i);
+        bool at_end = i == 0 || i + 1 == length;
+        if (c == '\n' || c == '\r' || c == '\t' || c == '\\') {
+            gpuhal_text_printf(to, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : '\\');
+        } else if (c == ' ' && at_end) {
+            gpuhal_text_append(to, "\\s", 2);
+        } else if (step == 0 || is_control((unsigned char)c)) {
+            gpuhal_text_append(to, "?", 1);
+        } else {
+            gpuhal_text_append(to, value + i, step);
+        }
+        i += step ? step : 1;
+    }
+    gpuhal_text_append(to, "\n", 1);
+}
+
+void gpuhal_records_write_u64(gpuhal_text *to, const char *key, uint64_t value)
+{
+    gpuhal_text_printf(to, "%s = %" PRIu64 "\n", key, value);
+}
+
+bool gpuhal_records_u64(const char *text, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    if (!*text) {
+        return false;
+    }
+    for (const char *p = text; *p; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*p < '0' || *p > '9' || value > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    *out_value = value;
+    return true;
+}
+
+bool gpuhal_records_i32(const char *text, int32_t *out_value)
+{
+    bool negative = *text == '-';
+    uint64_t size = 0;
+    if (!gpuhal_records_u64(text + negative, &size) || size > (uint64_t)INT32_MAX) {
+        return false;
+    }
+    *out_value = negative ? -(int32_t)size : (int32_t)size;
+    return true;
+}

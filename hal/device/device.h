@@ -1,0 +1,98 @@
+/* device/device.h: the gpuhal object and its devices, as the layers above see them.
+ *
+ * Everything but the marked members is set while gpuhal_open() runs, or while the device opens, and only read afterwards. A device
+ * is open when `state` says so; it then stays open until the gpuhal object goes.
+ */
+#ifndef GPUHAL_DEVICE_DEVICE_H
+#define GPUHAL_DEVICE_DEVICE_H
+
+#include "loader/loader.h"
+#include "os/os.h"
+
+#include <gpuhal/device.h>
+
+#include <stdatomic.h>
+
+struct gpuhal_address_index; /* memory/address_index.h */
+struct gpuhal_staging;       /* transfer/staging.h */
+
+struct gpuhal {
+    _Atomic uint64_t references; /* the caller's one, and one for each buffer */
+    gpuhal_settings settings;
+    gpuhal_log *log;
+    gpuhal_candidates candidates;
+    gpuhal_device **devices; /* visible ones, in the order of the candidates */
+    uint32_t device_count;
+    struct gpuhal_address_index *addresses;
+};
+
+typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
+
+struct gpuhal_device {
+    gpuhal *gpu;
+    const gpuhal_candidate *candidate;
+    const gpuhal_listed_device *listed;
+    char id[48];
+    uint32_t physical, preferred;
+
+    gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
+    gpuhal_condition condition; /* `state` changed */
+    _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
+    uint32_t opening_generation; /* fork generation of the thread that opens */
+
+    /* Set by opening. */
+    gpuhal_backend *backend;
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_device *handle;
+    uint32_t generation; /* fork generation that may use it; 0: every one */
+    uint32_t memory_kinds;
+    uint64_t copy_mask, fill_mask; /* alignment - 1 */
+    uint64_t allocation_max_bytes;
+    struct gpuhal_staging *staging[2]; /* to the device, from it; made and freed by transfer/staging.c */
+    union {
+        gpuhal_ops ops;
+        unsigned char ops_space[GPUHAL_OPS_SPACE];
+    };
+
+    _Atomic uint32_t lost;            /* the plugin answered DEVICE_LOST */
+    _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
+    _Atomic uint64_t limit_bytes;     /* 0: none */
+};
+
+/* Makes the device objects from what the candidates list; `settings.devices` hides some. */
+gpuhal_status gpuhal_devices_create(gpuhal *gpu);
+/* Closes what is open and frees the objects; staging has been freed before. */
+void gpuhal_devices_destroy(gpuhal *gpu);
+
+/* Whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
+gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
+static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
+{
+    uint32_t lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
+    if (__builtin_expect(lost != 0 || (device->generation != 0 && device->generation != gpuhal_os_fork_generation()), 0)) {
+        return gpuhal_device_unusable(device);
+    }
+    return GPUHAL_OK;
+}
+/* Turns a plugin's status into the detail "opencl:1: <what>: …", and remembers a lost device. `format` tells what was tried. */
+gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Drops one reference; the last one frees everything. Set by gpuhal.c, which alone knows all layers. */
+void gpuhal_unreference(gpuhal *gpu);
+
+/* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. select.c. */
+typedef struct gpuhal_selector {
+    enum { GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_BACKEND, GPUHAL_SELECT_ID, GPUHAL_SELECT_FACT, GPUHAL_SELECT_NAME } form;
+    gpuhal_key key; /* FACT */
+    uint32_t index; /* ID */
+    char text[256]; /* backend, fact's text in lower case, or glob */
+} gpuhal_selector;
+/* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a text that is no selector. */
+gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device);
+
+/* Numbers the physical devices and marks the preferred face of each. identity.c. */
+void gpuhal_devices_identify(gpuhal *gpu);
+
+#endif

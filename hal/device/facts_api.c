@@ -1,0 +1,165 @@
+/* device/facts_api.c: what the application may ask about a device, and words for it. Facts never change once listed, so no lock. */
+#include "device/device.h"
+
+#include "core/error.h"
+
+#include <string.h>
+
+uint32_t gpuhal_device_count(const gpuhal *gpu)
+{
+    return gpu ? gpu->device_count : 0;
+}
+
+gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
+{
+    return gpu && index < gpu->device_count ? gpu->devices[index] : NULL;
+}
+
+const char *gpuhal_device_id(const gpuhal_device *device)
+{
+    return device ? device->id : "";
+}
+
+const char *gpuhal_device_backend(const gpuhal_device *device)
+{
+    return device ? device->candidate->name : "";
+}
+
+uint32_t gpuhal_device_index(const gpuhal_device *device)
+{
+    return device ? device->listed->index : 0;
+}
+
+uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
+{
+    return device ? device->listed->capabilities : 0;
+}
+
+/* The detail for a fact without a value. */
+static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
+{
+    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    const char *name = gpuhal_key_name(key);
+    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name ? name : "fact",
+                                            gpuhal_missing_name(fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED),
+                                            fact && fact->text && *fact->text ? ": " : "", fact && fact->text ? fact->text : "");
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value)
+{
+    if (out_value) {
+        *out_value = 0;
+    }
+    if (!device || !out_value) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
+    }
+    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_device_text()", key);
+    }
+    if (!fact || fact->missing) {
+        return missing(device, key);
+    }
+    *out_value = fact->u64;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text)
+{
+    if (out_text) {
+        *out_text = NULL;
+    }
+    if (!device || !out_text) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_text: device or out_text is NULL");
+    }
+    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
+    if (known_number || (fact && !fact->missing && !fact->text)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a number: ask gpuhal_device_u64()", key);
+    }
+    if (!fact || fact->missing) {
+        return missing(device, key);
+    }
+    *out_text = fact->text;
+    return GPUHAL_OK;
+}
+
+gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why)
+{
+    const gpuhal_fact *fact = device ? gpuhal_facts_find(&device->listed->facts, key) : NULL;
+    if (out_why) {
+        *out_why = fact && fact->missing && fact->text ? fact->text : "";
+    }
+    return fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
+}
+
+gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred)
+{
+    if (!device || !out_number || !out_preferred) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: an argument is NULL");
+    }
+    *out_number = device->physical;
+    *out_preferred = device->preferred;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes)
+{
+    if (!device) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_limit_memory: device is NULL");
+    }
+    atomic_store(&device->limit_bytes, bytes);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index, gpuhal_device **out_device)
+{
+    if (out_device) {
+        *out_device = NULL;
+    }
+    if (!gpu || !backend || !out_device) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_by_native: an argument is NULL");
+    }
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gpuhal_device *device = gpu->devices[d];
+        const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, GPUHAL_FACT_NATIVE_INDEX);
+        if (strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
+            *out_device = device;
+            return GPUHAL_OK;
+        }
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no visible device of backend \"%s\" has the native index %llu", backend,
+                            (unsigned long long)native_index);
+}
+
+gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native)
+{
+    if (!device || !out_native) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_native: an argument is NULL");
+    }
+    *out_native = (gpuhal_native){.size = sizeof *out_native};
+    gpuhal_status status = gpuhal_device_open(device);
+    if (status) {
+        return status;
+    }
+    if (!device->ops.native_device) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "getting the vendor's objects");
+    }
+    status = device->ops.native_device(device->handle, out_native);
+    return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
+}
+
+const char *gpuhal_device_type_name(gpuhal_device_type type)
+{
+    static const char *const names[] = {"unknown", "gpu", "integrated_gpu", "cpu", "accelerator"};
+    return names[type < sizeof names / sizeof *names ? type : 0];
+}
+
+const char *gpuhal_capability_name(uint32_t bit)
+{
+    static const char *const names[GPUHAL_CAPABILITY_COUNT] = {"write",  "fill",   "copy_rect",      "register", "map",    "queues", "peer",
+                                                               "export", "import", "virtual_memory", "programs", "native", "adopt"};
+    return bit < GPUHAL_CAPABILITY_COUNT ? names[bit] : NULL;
+}

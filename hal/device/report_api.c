@@ -1,0 +1,82 @@
+/* device/report_api.c: why each plugin is used or not, and which environment variables count. */
+#include "device/device.h"
+
+#include "core/error.h"
+
+#include <string.h>
+
+uint32_t gpuhal_plugin_count(const gpuhal *gpu)
+{
+    return gpu ? (uint32_t)gpu->candidates.count : 0;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
+{
+    if (!gpu || !out_report || out_report->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
+    }
+    uint32_t size = out_report->size;
+    if (index >= gpu->candidates.count) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u", gpu->candidates.count,
+                                index);
+    }
+    const gpuhal_candidate *candidate = &gpu->candidates.list[index];
+    const gpuhal_plugin_report report = {
+        .size = size,
+        .state = candidate->state,
+        .stage = candidate->stage,
+        .priority = candidate->priority,
+        .name = or_empty(candidate->name),
+        .version = or_empty(candidate->version),
+        .file = or_empty(candidate->file),
+        .reason = or_empty(candidate->reason),
+        .driver = or_empty(candidate->driver),
+        .time_ns = candidate->time_ns,
+        .device_count = (uint32_t)candidate->devices.count,
+        .isolated = candidate->isolated,
+    };
+    memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
+    return GPUHAL_OK;
+}
+
+const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
+{
+    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "broken",     "timed_out",
+                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined"};
+    return state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
+{
+    static const char *const names[] = {"search", "manifest",  "select", "file",      "spawn",
+                                        "load",   "handshake", "start",  "enumerate", "done"};
+    return stage < sizeof names / sizeof *names ? names[stage] : "unknown";
+}
+
+const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index)
+{
+    return gpu && index < gpu->candidates.remark_count ? gpu->candidates.remarks[index] : NULL;
+}
+
+gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry)
+{
+    if (!out_entry || out_entry->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_environment_at: out_entry is NULL, or its size is 0");
+    }
+    const char *name = gpuhal_variable_name(index);
+    if (!name) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "the library reads no environment variable number %u", index);
+    }
+    uint32_t size = out_entry->size;
+    const char *value = gpuhal_os_environment_raw(name);
+    bool ignored = value && (gpuhal_os_privileged() || (gpu && gpu->settings.ignore_environment));
+    const gpuhal_environment_entry entry = {
+        .size = size, .name = name, .value = value, .meaning = gpuhal_variable_meaning(index), .ignored = ignored};
+    memcpy(out_entry, &entry, size < sizeof entry ? size : sizeof entry);
+    return GPUHAL_OK;
+}

@@ -1,0 +1,78 @@
+/* device/sample.c: values that change, read from a device that need not be open. */
+#include "device/device.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+
+static void take(const gpuhal_facts *facts, gpuhal_value *value)
+{
+    const gpuhal_fact *fact = gpuhal_facts_find(facts, value->key);
+    value->u64 = 0;
+    value->why[0] = 0;
+    value->missing = fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
+    if (fact && fact->missing) {
+        snprintf(value->why, sizeof value->why, "%s", fact->text ? fact->text : "");
+    } else if (fact && fact->text) {
+        value->missing = GPUHAL_MISSING_FAILED;
+        snprintf(value->why, sizeof value->why, "the plugin gave a text for a number");
+    } else if (fact) {
+        value->u64 = fact->u64;
+    } else {
+        snprintf(value->why, sizeof value->why, "the backend does not know this value");
+    }
+}
+
+static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plugin, gpuhal_value *values, uint32_t count)
+{
+    gpuhal_facts facts = {0};
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        gpuhal_sink sink = {.facts = &facts};
+        gpuhal_error_forget_report();
+        status = plugin->sample(gpuhal_host_table(), device->listed->index, &values[i].key, 1, 0, &sink);
+    }
+    if (status) {
+        status = gpuhal_device_failed(device, status, "reading values");
+    } else if (facts.failed) {
+        status = gpuhal_error_host_memory();
+    }
+    for (uint32_t i = 0; i < count && !status; i++) {
+        take(&facts, &values[i]);
+    }
+    gpuhal_facts_finish(&facts);
+    return status;
+}
+
+gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count, uint64_t *out_time_ns)
+{
+    if (out_time_ns) {
+        *out_time_ns = 0;
+    }
+    if (!device || !values || count == 0 || flags != 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_device_sample: device or values is NULL, count is 0, or a flag is unknown");
+    }
+    gpuhal_backend *backend = NULL;
+    gpuhal_status status = gpuhal_backend_start(device->candidate, &backend);
+    if (status) {
+        gpuhal_error_add_device(device->candidate->name, device->id);
+        return status;
+    }
+    uint32_t generation = gpuhal_backend_generation(backend);
+    if (generation != 0 && generation != gpuhal_os_fork_generation()) {
+        return gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s was started before this process was forked", device->id);
+    }
+    const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
+    bool offered = plugin->sample != NULL;
+    for (uint32_t i = 0; !offered && i < count; i++) {
+        values[i].missing = GPUHAL_MISSING_NOT_SUPPORTED;
+        values[i].u64 = 0;
+        snprintf(values[i].why, sizeof values[i].why, "the backend samples nothing");
+    }
+    status = offered ? sample_now(device, plugin, values, count) : GPUHAL_OK;
+    if (!status && out_time_ns) {
+        *out_time_ns = gpuhal_os_monotonic_ns();
+    }
+    return status;
+}

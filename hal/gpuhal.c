@@ -1,0 +1,91 @@
+/* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
+#include "core/error.h"
+#include "device/device.h"
+#include "memory/address_index.h"
+#include "transfer/staging.h"
+
+#include <gpuhal/instance.h>
+
+#include <stdlib.h>
+
+const char *gpuhal_version(void)
+{
+    return GPUHAL_VERSION;
+}
+
+uint32_t gpuhal_abi_version(void)
+{
+    return GPUHAL_ABI;
+}
+
+static void destroy(gpuhal *gpu)
+{
+    gpuhal_staging_destroy_all(gpu);
+    gpuhal_devices_destroy(gpu);
+    gpuhal_address_index_destroy(gpu->addresses);
+    gpuhal_candidates_finish(&gpu->candidates);
+    gpuhal_log_destroy(gpu->log);
+    gpuhal_settings_finish(&gpu->settings);
+    free(gpu);
+}
+
+void gpuhal_unreference(gpuhal *gpu)
+{
+    if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1) {
+        destroy(gpu);
+    }
+}
+
+static void tell_what_was_ignored(const gpuhal *gpu)
+{
+    char *ignored = gpuhal_settings_ignored(&gpu->settings);
+    if (ignored) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "not read, because %s: %s",
+                        gpuhal_os_privileged() ? "the process is privileged" : "the configuration says so", ignored);
+    }
+    free(ignored);
+}
+
+static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
+{
+    gpuhal_status status = gpuhal_settings_make(config, &gpu->settings);
+    if (status) {
+        return status;
+    }
+    const gpuhal_settings *settings = &gpu->settings;
+    gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
+    gpu->addresses = gpuhal_address_index_create();
+    if (!gpu->log || !gpu->addresses) {
+        return gpuhal_error_host_memory();
+    }
+    tell_what_was_ignored(gpu);
+    status = gpuhal_loader_run(settings, gpu->log, &gpu->candidates);
+    return status ? status : gpuhal_devices_create(gpu);
+}
+
+gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
+{
+    if (!out_gpuhal) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_open: out_gpuhal is NULL");
+    }
+    *out_gpuhal = NULL;
+    gpuhal *gpu = calloc(1, sizeof *gpu);
+    if (!gpu) {
+        return gpuhal_error_host_memory();
+    }
+    atomic_init(&gpu->references, 1);
+    gpuhal_status status = fill_in(gpu, config);
+    if (status) {
+        destroy(gpu);
+        return status;
+    }
+    *out_gpuhal = gpu;
+    return GPUHAL_OK;
+}
+
+void gpuhal_close(gpuhal *gpu)
+{
+    if (gpu) {
+        gpuhal_unreference(gpu);
+    }
+}

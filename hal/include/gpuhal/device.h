@@ -1,0 +1,164 @@
+/** gpuhal/device.h: devices, what is known about them, and choosing one.
+ *
+ *  A device is one processor as one backend sees it; its id is `backend:index` (`opencl:1`) and stays the same while others are
+ *  hidden. Device pointers live as long as their gpuhal object. Nothing is opened before it is needed: the first buffer, or
+ *  gpuhal_device_open().
+ */
+#ifndef GPUHAL_DEVICE_H
+#define GPUHAL_DEVICE_H
+
+#include <gpuhal/instance.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One device of a gpuhal object. */
+typedef struct gpuhal_device gpuhal_device;
+
+/** What a device offers beyond allocating and copying. Bits. */
+enum {
+    GPUHAL_CAPABILITY_WRITE = 1u << 0,          /**< Ordinary host memory is read and written without staging by the library. */
+    GPUHAL_CAPABILITY_FILL = 1u << 1,
+    GPUHAL_CAPABILITY_COPY_RECT = 1u << 2,
+    GPUHAL_CAPABILITY_REGISTER = 1u << 3,
+    GPUHAL_CAPABILITY_MAP = 1u << 4,
+    GPUHAL_CAPABILITY_QUEUES = 1u << 5,
+    GPUHAL_CAPABILITY_PEER = 1u << 6,
+    GPUHAL_CAPABILITY_EXPORT = 1u << 7,
+    GPUHAL_CAPABILITY_IMPORT = 1u << 8,
+    GPUHAL_CAPABILITY_VIRTUAL_MEMORY = 1u << 9,
+    GPUHAL_CAPABILITY_PROGRAMS = 1u << 10,
+    GPUHAL_CAPABILITY_NATIVE = 1u << 11,
+    GPUHAL_CAPABILITY_ADOPT = 1u << 12
+};
+#define GPUHAL_CAPABILITY_COUNT 13u
+
+/** How many devices are visible.
+ *  @return the count; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_device_count(const gpuhal *gpu);
+
+/** Device number @p index, counted from 0, ordered by the priority of the backends.
+ *  @return the device; NULL past the last
+ *  Owner: @p gpu. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
+
+/** Flags of gpuhal_select(). */
+enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, take the CPU instead of failing. */ };
+
+/** Chooses one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`, `uuid=…`,
+ *  `name=glob` (`*`, `?`, without regard to case). @p selector NULL or "": auto. `auto` and `gpu` pass over software devices;
+ *  `auto` ends at the CPU, `gpu` fails. @p out_reason may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT for a selector that is none, NOT_FOUND when nothing matches
+ *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
+                                       const char **out_reason);
+
+/** The device that the vendor's API calls number @p native_index (CUDA ordinal, DLPack device_id).
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
+ *  Owner: device of @p gpu. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
+                                                 gpuhal_device **out_device);
+
+/** "opencl:1".
+ *  @return never NULL; "" for NULL
+ *  Owner: device. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_device_id(const gpuhal_device *device);
+
+/** "opencl".
+ *  @return never NULL; "" for NULL
+ *  Owner: device. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_device_backend(const gpuhal_device *device);
+
+/** The number within the backend: 1 in "opencl:1".
+ *  @return the index; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
+
+/** A fact that is a number.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text), NOT_SUPPORTED when the value is missing
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
+
+/** A fact that is a text.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number), NOT_SUPPORTED when the value is missing
+ *  Owner: device. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
+
+/** Why a fact has no value. @p out_why, a sentence or "", may be NULL.
+ *  @return the reason; 0 when there is a value
+ *  Owner: device. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
+
+/** What the device offers: bits GPUHAL_CAPABILITY_….
+ *  @return the bits; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
+
+/** The number of the physical device, and whether this face of it is the one to use.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred);
+
+/** Opens the device now; otherwise the first buffer does. Loads the plugin into this process.
+ *  @return GPUHAL_OK, also when it is open; else what the backend answered: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY, DEVICE_LOST,
+ *  INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER
+ *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
+
+/** Most bytes that this gpuhal object may hold on the device at once; 0: no limit. What is held already stays.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
+
+/** One value of a sample. */
+typedef struct gpuhal_value {
+    gpuhal_key key;         /**< Set by the caller: what to read. */
+    gpuhal_missing missing; /**< 0: there is a value. */
+    uint64_t u64;
+    char why[112];          /**< Why it is missing, "" when it is there. */
+} gpuhal_value;
+
+/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded when it was not. A value that
+ *  the device does not have is missing, which is no error. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, or why the backend could not be started
+ *  Owner: caller. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
+                                              uint64_t *out_time_ns);
+
+/** The vendor's objects behind an open device; see native.h.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns
+ *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
+GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
+
+/** The name of a key, "memory_total_bytes".
+ *  @return the name; NULL for a key that the library does not know
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_key_name(gpuhal_key key);
+
+/** Whether a key holds a text.
+ *  @return 1 for a text, 0 for a number or an unknown key
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_key_is_text(gpuhal_key key);
+
+/** The word for a capability bit number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
+ *  @return the word; NULL past the last
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_capability_name(uint32_t bit);
+
+/** The word for a device type, as in JSON: "integrated_gpu".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_device_type_name(gpuhal_device_type type);
+
+/** The words for a reason, as in JSON: "no permission".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_missing_name(gpuhal_missing reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

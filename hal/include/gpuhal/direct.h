@@ -1,0 +1,59 @@
+/** gpuhal/direct.h: driving one plugin without the core in between, through plugin.h.
+ *
+ *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() does what the core does before it trusts a file:
+ *  file checks, dlopen, handshake. It does so in this process: a plugin that crashes takes the caller with it. The slots are then
+ *  the caller's to call, with the rules of plugin.h as the caller's duty.
+ */
+#ifndef GPUHAL_DIRECT_H
+#define GPUHAL_DIRECT_H
+
+#include <gpuhal/plugin.h>
+#include <gpuhal/report.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Loads a plugin from a file with an absolute path. @p out_stage, how far it came, may be NULL.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by others;
+ *  INCOMPATIBLE; DRIVER when the file, the dynamic loader or the answer of the query is at fault; the detail says which rule was
+ *  broken
+ *  Owner: the plugin stays loaded for ever. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin, gpuhal_plugin_stage *out_stage);
+
+/** The host table to call the plugin with.
+ *  @return never NULL
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
+
+/** Words a failure: makes what @p plugin returned, and what it reported on this thread, the last error of error.h. @p what is the
+ *  action, such as "start".
+ *  @return @p status, or DRIVER when that is no error
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);
+
+/** Takes what a plugin says about its devices. Members may be NULL. */
+typedef struct gpuhal_direct_listener {
+    void *user;
+    void (*device)(void *user, uint32_t index);
+    void (*u64)(void *user, gpuhal_key key, uint64_t value);
+    void (*text)(void *user, gpuhal_key key, const char *value);
+    void (*missing)(void *user, gpuhal_key key, gpuhal_missing reason, const char *why);
+} gpuhal_direct_listener;
+
+/** Calls enumerate() and hands everything to @p listener.
+ *  @return what the plugin returned
+ *  Owner: texts are valid during the call. Threads: any, enumerate() alone per plugin. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener);
+
+/** Calls sample() and hands everything to @p listener.
+ *  @return what the plugin returned; NOT_SUPPORTED when it has no sample()
+ *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                              uint32_t flags, const gpuhal_direct_listener *listener);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

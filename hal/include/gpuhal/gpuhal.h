@@ -1,0 +1,26 @@
+/** gpuhal/gpuhal.h: the whole application API.
+ *
+ *  Conventions, true for every function unless its comment says otherwise
+ *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure. What went wrong is
+ *    in gpuhal_last_error(). The library never aborts, exits or prints, and installs no signal handler.
+ *  - A NULL argument where an object is needed is INVALID_ARGUMENT. Destroying, releasing or closing NULL does nothing.
+ *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
+ *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
+ *    `gpuhal_config config = { .size = sizeof config };`
+ *  - In the child of a fork, calls that would need a backend started before the fork answer GPUHAL_ERROR_FORKED.
+ *  - Comments end with three words of contract: Owner (who keeps and frees what), Threads (from which it may be called, and at
+ *    the same time as what), Blocks (whether it may wait for a device, a driver or a process).
+ */
+#ifndef GPUHAL_GPUHAL_H
+#define GPUHAL_GPUHAL_H
+
+#include <gpuhal/buffer.h>
+#include <gpuhal/device.h>
+#include <gpuhal/error.h>
+#include <gpuhal/instance.h>
+#include <gpuhal/native.h>
+#include <gpuhal/report.h>
+#include <gpuhal/transfer.h>
+#include <gpuhal/types.h>
+
+#endif

@@ -1,0 +1,80 @@
+/** gpuhal/instance.h: the gpuhal object, its configuration, and the version.
+ *
+ *  gpuhal_open() finds the plugins, has each looked at in a process of its own, and lists the devices. Several objects may live
+ *  in one process, also in two libraries that know nothing of each other; they share started backends and nothing else.
+ *  gpuhal_close() gives the object up; buffers that are still alive keep what they need.
+ */
+#ifndef GPUHAL_INSTANCE_H
+#define GPUHAL_INSTANCE_H
+
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One opened view of the machine. */
+typedef struct gpuhal gpuhal;
+
+struct gpuhal_plugin;
+struct gpuhal_host;
+
+/** A plugin's query function, for plugins linked into the program; the same type as gpuhal_plugin_query_fn in plugin.h. */
+typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
+
+/** Takes a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug. May be called from any thread, also while another call
+ *  runs; may call the library, except to open or close a gpuhal object. */
+typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
+
+/** How plugins are met the first time. */
+enum {
+    GPUHAL_ISOLATION_DEFAULT = 0, /**< always. */
+    GPUHAL_ISOLATION_ALWAYS = 1,  /**< In a helper process each: whatever a driver does there, this process lives. */
+    GPUHAL_ISOLATION_NEVER = 2    /**< In this process. */
+};
+
+/** How to open. Zero is a sensible choice for every member but size. Environment variables in parentheses override a member;
+ *  docs/environment.md lists them. */
+typedef struct gpuhal_config {
+    uint32_t size;                 /**< sizeof(gpuhal_config). */
+    uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
+    uint32_t ignore_environment;   /**< Not 0: read no GPUHAL_ variable. */
+    uint32_t log_level;            /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug; 0: warnings. */
+    const char *backends;          /**< (GPUHAL_BACKENDS) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
+    const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
+    const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library. */
+    const char *devices;           /**< (GPUHAL_DEVICES) Comma list of selectors; devices that match none are hidden. */
+    uint64_t helper_deadline_ns;   /**< Time for a plugin to list its devices; 0: 15 s. */
+    uint64_t memory_limit_bytes;   /**< Most that this object allocates on each device; 0: no limit. See gpuhal_device_limit_memory(). */
+    uint64_t staging_limit_bytes;  /**< Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
+    gpuhal_builtin_fn *const *builtins; /**< NULL-ended list of linked-in plugins, besides those compiled into the library. */
+    gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
+    void *log_user;
+} gpuhal_config;
+
+/** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);
+ *  a machine without any device is a success with no devices.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration or environment variable, which the detail names; NOT_FOUND for an
+ *  unknown backend name or a device selector that matches nothing; HOST_MEMORY
+ *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin has answered or its deadline has passed. */
+GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
+
+/** Gives the object up: devices close as soon as their last buffer is released. Vendor libraries stay loaded.
+ *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in progress.
+ *  Blocks: yes, closing devices. */
+GPUHAL_API void gpuhal_close(gpuhal *gpu);
+
+/** Version of the library at run time, "0.1.0".
+ *  @return never NULL
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_version(void);
+
+/** Version of the plugin ABI that the library speaks: major << 16 | minor.
+ *  @return the number
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_abi_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,341 @@
+/** gpuhal/plugin.h: the vendor's header. With types.h (and native.h for native handles) it is all that a plugin needs.
+ *
+ *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and links nothing of gpuhal. It translates
+ *  the vendor's API into the slots below; the core checks arguments, stages, splits, caches, words the errors and keeps count.
+ *  docs/vendor-guide.md leads from an empty folder to a passing `gpuhal-check`; docs/plugin-abi.md gives the reason for each rule.
+ *
+ *  Rules for everything below
+ *  - Arguments of slots have been checked by the core: never NULL where a value is needed, offsets and sizes inside the memory
+ *    object and multiples of the alignments that the device stated, sizes never 0, no overlap within one memory object. The one
+ *    exception is `allocate` and `open`, which must refuse what they do not know.
+ *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held. Every other slot returns promptly.
+ *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several threads;
+ *    release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
+ *  - Text handed to the host is copied before the call returns. Text that a plugin returns must live as long as the process.
+ *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory, locale,
+ *    environment, umask, signal mask or current vendor context. A plugin has no constructor and no destructor, and is never
+ *    unloaded.
+ *  - Errors are returned as a status. Where the vendor gave a code, hand it over with gpuhal_host.report() first.
+ */
+#ifndef GPUHAL_PLUGIN_H
+#define GPUHAL_PLUGIN_H
+
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of this ABI. While the major number is 0 the core demands an equal minor number; from 1.0 on minor versions only add
+ *  at the end. The change log is at the end of docs/plugin-abi.md. */
+#define GPUHAL_ABI_MAJOR 0u
+#define GPUHAL_ABI_MINOR 1u
+#define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
+
+/* The plugin's own objects: defined by the plugin, opaque to the core. */
+typedef struct gpuhal_plugin_device gpuhal_plugin_device;
+typedef struct gpuhal_plugin_queue gpuhal_plugin_queue;
+typedef struct gpuhal_plugin_event gpuhal_plugin_event;
+typedef struct gpuhal_plugin_range gpuhal_plugin_range;
+typedef struct gpuhal_plugin_program gpuhal_plugin_program;
+typedef struct gpuhal_plugin_kernel gpuhal_plugin_kernel;
+
+/** Takes facts from the plugin. The core's; valid during the one call that it was handed to, on that call's thread. */
+typedef struct gpuhal_sink gpuhal_sink;
+
+/* ------------------------------------------------------------------------------------------------ what the core offers */
+
+/** One function of a vendor library that gpuhal_host.library() shall find. */
+typedef struct gpuhal_symbol {
+    const char *name;
+    void *slot;       /**< Address of a function pointer. Set to the function, or to NULL when an optional one is missing. */
+    int32_t required; /**< Not 0: without it the library cannot be used. */
+} gpuhal_symbol;
+
+/** Levels of gpuhal_host.log(). */
+enum { GPUHAL_LOG_ERROR = 1, GPUHAL_LOG_WARNING = 2, GPUHAL_LOG_INFO = 3, GPUHAL_LOG_DEBUG = 4 };
+
+/** Functions of the core. One table per copy of the core in the process: two engines may each carry one and share the plugin,
+ *  so a plugin keeps no global host. Each call of the plugin gets its host, or a device that was opened with one. All functions
+ *  may be called from any thread; none blocks except library(). */
+typedef struct gpuhal_host gpuhal_host;
+struct gpuhal_host {
+    uint32_t size; /**< sizeof(gpuhal_host) as the core knows it. */
+    uint32_t abi;  /**< GPUHAL_ABI of the core. */
+
+    /** Hands a line to the application's log. */
+    void (*log)(const gpuhal_host *host, int32_t level, const char *text);
+
+    /** Sets the detail for the error that this call is about to return, and returns @p status: `return host->report(…);`
+     *  @p vendor_call and @p text may be NULL. Kept per thread. */
+    gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
+                            const char *text);
+
+    /** Facts: device() says which device the facts after it belong to (only while enumerating). A later fact of the same key
+     *  replaces the earlier one. A key that is never mentioned counts as missing, not supported. */
+    void (*device)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
+    void (*u64)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
+    void (*text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
+    void (*missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
+
+    /** The value of the environment variable GPUHAL_<name>, or NULL; always NULL in privileged processes. It lives as long as
+     *  nobody changes the environment: copy what is kept. */
+    const char *(*setting)(const gpuhal_host *host, const char *name);
+
+    /** Opens the first of @p sonames (ended by NULL) that loads, or what GPUHAL_<setting>_LIBRARY names, and fills the slots.
+     *  The library is never closed. Each name tried and the reason of each failure go into the error detail.
+     *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when none loads or a required symbol is missing. */
+    gpuhal_status (*library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
+                             const gpuhal_symbol *symbols, uint32_t count);
+};
+
+/* ------------------------------------------------------------------------------------------------ memory */
+
+/** Flags of gpuhal_memory. */
+enum {
+    GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< No clean() needed around host access. */
+    GPUHAL_MEMORY_HOST_CACHED = 2u,   /**< The host reads it fast. */
+    GPUHAL_MEMORY_DEVICE_LOCAL = 4u
+};
+
+/** One allocation as the plugin hands it out. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
+ *  bytes in it as (memory, offset). */
+typedef struct gpuhal_memory {
+    uint32_t size;
+    uint32_t flags;
+    void *object;     /**< The plugin's own; the core does not look at it. */
+    uint64_t bytes;   /**< At least what was asked for. */
+    uint64_t address; /**< Where the device sees it; 0: the API has no addresses. */
+    void *host;       /**< Where the host sees it as long as it lives; NULL: it does not, or only through map. */
+} gpuhal_memory;
+
+/** What to allocate, or what to import. */
+typedef struct gpuhal_alloc {
+    uint32_t size;
+    gpuhal_memory_kind kind;
+    uint64_t bytes;
+    uint64_t alignment;    /**< Power of two for the device address; 0: the device's own. */
+    uint32_t export_kinds; /**< Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. */
+    uint32_t peer_count;
+    gpuhal_plugin_device *const *peers; /**< Devices that shall reach this memory. */
+    gpuhal_handle import;  /**< kind not 0: take this memory instead. A file descriptor becomes the plugin's on success. */
+    uint64_t import_offset;
+} gpuhal_alloc;
+
+/** One side of a rectangular copy: memory of the device, or host memory. */
+typedef struct gpuhal_plugin_rect {
+    const gpuhal_memory *memory; /**< NULL: host memory. */
+    void *host;                  /**< Used when memory is NULL. The source is only read. */
+    uint64_t offset;             /**< Of the first byte. */
+    uint64_t row_pitch;          /**< Bytes from row to row; at least the width. */
+    uint64_t slice_pitch;        /**< Bytes from slice to slice; at least row_pitch times the rows. */
+} gpuhal_plugin_rect;
+
+/** One kernel argument. kind 0: @p bytes at @p value; 1: memory from offset on; 2: @p bytes of local memory. */
+typedef struct gpuhal_argument {
+    uint32_t kind;
+    uint32_t bytes;
+    const void *value;
+    const gpuhal_memory *memory;
+    uint64_t offset;
+    uint64_t length;
+} gpuhal_argument;
+
+/** One kernel launch. */
+typedef struct gpuhal_launch {
+    uint32_t size;
+    uint32_t groups[3];
+    uint32_t group_size[3];
+    uint32_t local_bytes;
+    uint32_t argument_count;
+    const gpuhal_argument *arguments;
+} gpuhal_launch;
+
+/** Flags of queue_create and event_create: the event's time will be asked for. */
+enum { GPUHAL_TIMED = 1u };
+
+/* ------------------------------------------------------------------------------------------------ what a device does */
+
+/** The core hands out this many bytes for a gpuhal_ops, so that a plugin with a later minor version cannot write past the end. */
+#define GPUHAL_OPS_SPACE 1024u
+
+/** What one device can do. The core zeroes it and sets `size` to what it knows; describe() fills the slots of one device, and
+ *  open() may clear some. NULL means: not offered on this device. Capabilities are read off the slots, so the two cannot
+ *  disagree. Mandatory: allocate, release, copy. For every other slot the core has a fallback, or answers NOT_SUPPORTED.
+ *
+ *  Every transfer slot takes a queue. NULL: BLOCKS until the bytes are there, in order with nothing else. Otherwise it enqueues,
+ *  and nothing need start before flush. */
+typedef struct gpuhal_ops {
+    uint32_t size;
+    uint32_t reserved;
+
+    /* Memory. Mandatory. */
+
+    /** BLOCKS. Commits: an API that allocates lazily touches the memory now. Unknown kinds, imports, exports and peers are
+     *  NOT_SUPPORTED; a size above the largest allocation is TOO_LARGE; otherwise OUT_OF_MEMORY, and the device stays usable. */
+    gpuhal_status (*allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+    /** BLOCKS. No transfer uses the memory any more. */
+    void (*release)(gpuhal_plugin_device *device, gpuhal_memory *memory);
+
+    /* Transfer. copy is mandatory. */
+
+    gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
+                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+    /** Ordinary host memory to device memory. Fallback: memory of kind UPLOAD, and copy. */
+    gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
+                           const void *from, uint64_t bytes);
+    /** Device memory to ordinary host memory. Fallback: copy to memory of kind READBACK. */
+    gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                          uint64_t offset, uint64_t bytes);
+    /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; bytes is a multiple of it. Fallback: write. */
+    gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
+                          uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+    /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in
+     *  host memory; two sides in one memory object have equal pitches. Fallback: by rows. */
+    gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
+                               const gpuhal_plugin_rect *from, const uint64_t extent[3]);
+    /** Makes host writes visible to the device (invalidate 0), or device writes to the host (1), for memory with a host address
+     *  that is not HOST_COHERENT. */
+    gpuhal_status (*clean)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                           int32_t invalidate);
+    /** OK or DEVICE_LOST, from what is already known. */
+    gpuhal_status (*query_health)(gpuhal_plugin_device *device);
+
+    /* Host memory. */
+
+    /** BLOCKS. Page-locks memory that the caller owns. Both or none. */
+    gpuhal_status (*register_host)(gpuhal_plugin_device *device, void *memory, uint64_t bytes);
+    gpuhal_status (*unregister_host)(gpuhal_plugin_device *device, void *memory);
+    /** BLOCKS. For APIs without lasting host addresses. Both or none. */
+    gpuhal_status (*map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                         uint32_t access, void **out_pointer);
+    gpuhal_status (*unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
+    gpuhal_status (*export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                   gpuhal_handle *out_handle, uint64_t *out_offset);
+
+    /* Queues and events: all seven or none. From here to the end of queues 0.x: may still change. */
+
+    gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
+                                  gpuhal_plugin_queue **out_queue);
+    void (*queue_destroy)(gpuhal_plugin_queue *queue);
+    gpuhal_status (*flush)(gpuhal_plugin_queue *queue);
+    gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+    void (*event_destroy)(gpuhal_plugin_event *event);
+    /** May be called again on the same event; flushes. */
+    gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+    /** OK, NOT_READY, or the error of the work before the event. */
+    gpuhal_status (*event_query)(gpuhal_plugin_event *event);
+
+    /* Queues, each optional. */
+
+    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own. Fallback: polling. */
+    gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
+    /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
+    gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
+    /** The event was recorded and flushed before. NOT_SUPPORTED for this pair: the core holds the queue. */
+    gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+    gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
+
+    /* Peers: other devices of this plugin. All or none. 0.x. */
+
+    gpuhal_status (*peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    void (*peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    gpuhal_status (*peer_copy)(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes);
+
+    /* Virtual memory. All or none. 0.x. */
+
+    gpuhal_status (*range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
+    gpuhal_status (*range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
+                                   gpuhal_plugin_range **out_range);
+    gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, gpuhal_plugin_device *const *peers,
+                                  uint32_t peer_count);
+    gpuhal_status (*range_decommit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
+    void (*range_release)(gpuhal_plugin_range *range);
+
+    /* Programs. All or none. 0.x. */
+
+    gpuhal_status (*program_load)(gpuhal_plugin_device *device, const char *format, const void *code, uint64_t bytes,
+                                  const char *options, gpuhal_plugin_program **out_program);
+    void (*program_unload)(gpuhal_plugin_program *program);
+    gpuhal_status (*kernel)(gpuhal_plugin_program *program, const char *name, gpuhal_plugin_kernel **out_kernel);
+    gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel, const gpuhal_launch *launch);
+
+    /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */
+
+    gpuhal_status (*native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
+    gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native);
+    gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
+    gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
+    /** Memory that the caller owns and keeps alive until release. */
+    gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory);
+    /** Around the caller's own submissions, where the API wants the queue locked (VkQueue). */
+    void (*native_lock)(gpuhal_plugin_queue *queue, int32_t lock);
+} gpuhal_ops;
+
+/* ------------------------------------------------------------------------------------------------ the plugin itself */
+
+/** Flags of gpuhal_plugin. */
+enum {
+    GPUHAL_PLUGIN_FORK_SAFE = 1u /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
+};
+
+/** Flags of gpuhal_plugin.sample(). */
+enum { GPUHAL_SAMPLE_MAY_WAKE = 1u /**< A sleeping device may be woken to get the value. */ };
+
+/** What gpuhal_plugin_query() returns: one constant that lives as long as the process. Members up to close are mandatory. */
+typedef struct gpuhal_plugin {
+    uint32_t size;       /**< sizeof(gpuhal_plugin) as the plugin knows it. */
+    uint32_t abi;        /**< GPUHAL_ABI as the plugin knows it. */
+    uint32_t flags;
+    uint32_t reserved;
+    const char *name;    /**< Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
+    const char *version; /**< Of the plugin, for people. */
+
+    /** BLOCKS. Once per copy of the core, before anything else. Opens the vendor's library; no device, no context, no thread
+     *  that can be put off. Must bear a second copy of the core doing the same at the same time.
+     *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
+    gpuhal_status (*start)(const gpuhal_host *host);
+    /** BLOCKS. Names the devices and their facts; takes no device memory and creates no context. No device at all is OK, or
+     *  NO_DEVICE with a reason. An index never changes its owner in a process: a later call only appends or leaves out. */
+    gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_sink *sink);
+    /** Fills the slots of device @p index; opens nothing. NOT_FOUND for an index that was never enumerated. */
+    gpuhal_status (*describe)(uint32_t index, gpuhal_ops *out_ops);
+    /** BLOCKS. Opens a device, or takes over what @p adopt names (NULL: nothing). @p ops holds what describe() filled in; slots
+     *  that this opening lacks are cleared. May be called several times for one index; each opening is closed for itself. */
+    gpuhal_status (*open)(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+                          gpuhal_ops *ops);
+    /** BLOCKS. All memory, queues and events of the opening have been released. */
+    void (*close)(gpuhal_plugin_device *device);
+
+    /* Optional from here. */
+
+    /** BLOCKS. Reads values of a device that need not be open. @p count 0: all that it has. */
+    gpuhal_status (*sample)(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                            gpuhal_sink *sink);
+    /** Facts about the way from one device to another. 0.x. */
+    gpuhal_status (*link)(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
+    /** Frees what start() took. For leak checks alone: the core never calls it. */
+    void (*stop)(void);
+} gpuhal_plugin;
+
+/** The one exported function. @p host_abi is the core's GPUHAL_ABI; a plugin that cannot serve it calls
+ *  `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. Starts nothing. */
+typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
+
+/** Another name, set on the compiler's command line, lets several plugins be linked into one program. */
+#ifndef GPUHAL_PLUGIN_QUERY
+#define GPUHAL_PLUGIN_QUERY gpuhal_plugin_query
+#endif
+GPUHAL_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
+
+/** What the core demands at least: everything up to the last mandatory member. */
+#define GPUHAL_PLUGIN_MINIMUM ((uint32_t)(offsetof(gpuhal_plugin, close) + sizeof(void *)))
+#define GPUHAL_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_ops, copy) + sizeof(void *)))
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,106 @@
+/** gpuhal/report.h: which plugins were found, what became of each, and why.
+ *
+ *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are made by gpuhal_open() and do
+ *  not change afterwards.
+ */
+#ifndef GPUHAL_REPORT_H
+#define GPUHAL_REPORT_H
+
+#include <gpuhal/instance.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What became of a plugin. */
+typedef uint32_t gpuhal_plugin_state;
+enum {
+    GPUHAL_PLUGIN_OK = 0,            /**< It lists devices. */
+    GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< The vendor's library is not installed. */
+    GPUHAL_PLUGIN_NO_DEVICE = 2,     /**< The driver is there and lists no device. */
+    GPUHAL_PLUGIN_NO_PERMISSION = 3, /**< The driver may not be used by this user. */
+    GPUHAL_PLUGIN_BROKEN = 4,        /**< It crashed, exited, failed, or said rubbish. */
+    GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< It did not answer in time. */
+    GPUHAL_PLUGIN_INCOMPATIBLE = 6,  /**< Another ABI, or another platform. */
+    GPUHAL_PLUGIN_REJECTED = 7,      /**< File or manifest were refused before anything was loaded. */
+    GPUHAL_PLUGIN_DUPLICATE = 8,     /**< A plugin of this name or this very file came earlier. */
+    GPUHAL_PLUGIN_EXCLUDED = 9,      /**< Left out by configuration or GPUHAL_BACKENDS. */
+    GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< Nobody asked it. */
+    GPUHAL_PLUGIN_QUARANTINED = 11   /**< It failed before and has not changed since. */
+};
+
+/** How far a plugin came. */
+typedef uint32_t gpuhal_plugin_stage;
+enum {
+    GPUHAL_STAGE_SEARCH = 0,    /**< Looking for manifests. */
+    GPUHAL_STAGE_MANIFEST = 1,  /**< Reading the manifest. */
+    GPUHAL_STAGE_SELECT = 2,    /**< Platform, duplicates, GPUHAL_BACKENDS. */
+    GPUHAL_STAGE_FILE = 3,      /**< Checks of the file, nothing loaded yet. */
+    GPUHAL_STAGE_SPAWN = 4,     /**< Starting the helper process. */
+    GPUHAL_STAGE_LOAD = 5,      /**< dlopen: the plugin's constructors, and those of what it links, run here. */
+    GPUHAL_STAGE_HANDSHAKE = 6, /**< gpuhal_plugin_query and its answer. */
+    GPUHAL_STAGE_START = 7,     /**< Opening the vendor's library. */
+    GPUHAL_STAGE_ENUMERATE = 8, /**< Listing devices. */
+    GPUHAL_STAGE_DONE = 9
+};
+
+/** One plugin's report. Texts are never NULL; what is unknown is "". */
+typedef struct gpuhal_plugin_report {
+    uint32_t size;
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage; /**< The last stage entered. */
+    int32_t priority;
+    const char *name;     /**< Name of the backend. */
+    const char *version;  /**< Of the plugin, once it was loaded. */
+    const char *file;     /**< The shared library, or the manifest when that is as far as it came; "built in". */
+    const char *reason;   /**< A sentence; "" for OK without remark. */
+    const char *driver;   /**< Path of the vendor's library that was opened. */
+    uint64_t time_ns;     /**< From the start of its probe to the verdict; 0: it was not probed. */
+    uint32_t device_count;
+    uint32_t isolated;    /**< 1: met in a helper process, 0: in this process or not at all. */
+} gpuhal_plugin_report;
+
+/** How many plugins have a report.
+ *  @return the count; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_plugin_count(const gpuhal *gpu);
+
+/** Report number @p index, counted from 0. Set @p out_report->size first.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND
+ *  Owner: texts live as long as @p gpu. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
+
+/** The word for a state, as in JSON: "no_driver".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
+
+/** The word for a stage, as in JSON: "handshake".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
+
+/** A remark about the whole search, such as plugins met in-process because the helper program is missing; NULL past the last.
+ *  @return a sentence, or NULL
+ *  Owner: lives as long as @p gpu. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index);
+
+/** One environment variable of the library, and whether it was read. */
+typedef struct gpuhal_environment_entry {
+    uint32_t size;
+    const char *name;    /**< "GPUHAL_BACKENDS". */
+    const char *value;   /**< NULL: not set. */
+    const char *meaning; /**< What it does, in a few words. */
+    uint32_t ignored;    /**< 1: set, and not read, because the process is privileged or the configuration says so. */
+} gpuhal_environment_entry;
+
+/** The variable number @p index that the library reads, in alphabetical order. Set @p out_entry->size first. @p gpu may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
+ *  Owner: value lives as long as nobody changes the environment, other texts are static. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,83 @@
+/** gpuhal/transfer.h: moving bytes, and proving that a device moves them right.
+ *
+ *  Every transfer takes a queue first. NULL, the only value until queues arrive, means: the call returns when the bytes are
+ *  there. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a success that does nothing.
+ *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined.
+ */
+#ifndef GPUHAL_TRANSFER_H
+#define GPUHAL_TRANSFER_H
+
+#include <gpuhal/buffer.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** An in-order stream of work on a device. */
+typedef struct gpuhal_queue gpuhal_queue;
+
+/** Copies host memory into a buffer.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller keeps @p from until the call returns. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
+                                      uint64_t bytes);
+
+/** Copies from a buffer to host memory.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller keeps @p to until the call returns. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
+
+/** Copies between any two buffers: of one device, of two, of two backends. Source and destination may not overlap.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while mapped,
+ *  OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller keeps both buffers until the call returns. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
+                                     uint64_t from_offset, uint64_t bytes);
+
+/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; @p bytes is a multiple of them.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller keeps the buffer until the call returns. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                     uint32_t pattern_bytes);
+
+/** One side of a rectangular copy: a buffer, or host memory. */
+typedef struct gpuhal_rect {
+    gpuhal_buffer *buffer; /**< NULL: host memory. */
+    void *host;            /**< The host memory when buffer is NULL; the source is only read. */
+    uint64_t offset;       /**< Of the first byte, in bytes. */
+    uint64_t row_pitch;    /**< Bytes from row to row; 0: the width. */
+    uint64_t slice_pitch;  /**< Bytes from slice to slice; 0: row_pitch times the rows. */
+} gpuhal_rect;
+
+/** Copies a box: extent[0] bytes wide, extent[1] rows, extent[2] slices (1 for two dimensions). One side at least is a buffer.
+ *  Bytes between the rows are not touched.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlapping rows or boxes), OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for
+ *  staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller keeps both sides until the call returns. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
+                                          const uint64_t extent[3]);
+
+/** The way a copy between two buffers takes. */
+typedef uint32_t gpuhal_path;
+enum {
+    GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by its own copy. */
+    GPUHAL_PATH_HOST = 2,   /**< One device reads or writes memory of the other that the host can see: one hop. */
+    GPUHAL_PATH_STAGED = 3  /**< Through a bounded ring of host memory, both halves at once: two hops. */
+};
+
+/** Tells which way gpuhal_copy() takes between two buffers.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
+
+/** Moves patterns to the device, within it and back, at even and odd offsets, and compares; opens the device when it is not.
+ *  Uses about 4 MiB of device memory.
+ *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; or what failed
+ *  Owner: nothing stays. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,166 @@
+/** gpuhal/types.h: constants and plain structures that applications and plugins share. No functions.
+ *
+ *  Everything here crosses the plugin boundary, so it obeys one rule: enumerators keep their number for ever, members are only
+ *  added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes in uint64_t.
+ */
+#ifndef GPUHAL_TYPES_H
+#define GPUHAL_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Marks a function that the library exports. */
+#if defined(__GNUC__)
+#define GPUHAL_API __attribute__((visibility("default")))
+#else
+#define GPUHAL_API
+#endif
+
+/** Answer of every call. Zero is success, positive is an answer that is no error, negative is an error; the words behind each
+ *  tell the caller what to do. Details of the last error: gpuhal_last_error(). */
+typedef int32_t gpuhal_status;
+enum {
+    GPUHAL_OK = 0,
+    GPUHAL_NOT_READY = 1,                /**< Poll again: the work is not done yet. */
+    GPUHAL_ERROR_INVALID_ARGUMENT = -1,  /**< Give up: a mistake in the calling program. */
+    GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size leave the buffer. Nothing was done. */
+    GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Take another way: this device does not offer it. Nothing was done. */
+    GPUHAL_ERROR_OUT_OF_MEMORY = -4,     /**< Free device memory, then retry. The detail tells asked, free and total. */
+    GPUHAL_ERROR_TOO_LARGE = -5,         /**< Retry in smaller pieces: above the largest single allocation. */
+    GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
+    GPUHAL_ERROR_BUSY = -7,              /**< Retry later: somebody else holds it (a mapping, exclusive mode, a lease). */
+    GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Give this device up, use another: it failed, hung, or was unplugged. */
+    GPUHAL_ERROR_NO_DRIVER = -9,         /**< Install the vendor's driver: its library cannot be loaded. */
+    GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is there and offers no such device. */
+    GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
+    GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
+    GPUHAL_ERROR_FORKED = -13,           /**< Fork before opening, or exec: the backend was started before this fork. */
+    GPUHAL_ERROR_NOT_FOUND = -14,        /**< Correct the name: nothing matches. */
+    GPUHAL_ERROR_CANCELLED = -15,        /**< Look for the first failure: this was queued behind it. */
+    GPUHAL_ERROR_HOST_MEMORY = -16,      /**< Free host memory, then retry: malloc failed. */
+    GPUHAL_ERROR_DRIVER = -17            /**< The vendor's call failed; its code and text are in the detail. */
+};
+
+/** Why a fact has no value. Never is an unknown value shown as 0. */
+typedef uint32_t gpuhal_missing;
+enum {
+    GPUHAL_MISSING_NOT_SUPPORTED = 1, /**< The device or its API has no such thing. */
+    GPUHAL_MISSING_NO_PERMISSION = 2, /**< This user may not read it. */
+    GPUHAL_MISSING_ASLEEP = 3,        /**< Reading it would wake the device. */
+    GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source did not answer in time. */
+    GPUHAL_MISSING_FAILED = 5,        /**< The source answered with an error. */
+    GPUHAL_MISSING_NOT_READ = 6       /**< Nobody has asked the source yet. */
+};
+
+/** Name of a fact, a sampled value or a fact about a link. Each has a number (u64) or a text, never both. The names in JSON are
+ *  the words behind the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
+typedef uint32_t gpuhal_key;
+enum {
+    /* Facts of a device: they stay true while the process lives. */
+    GPUHAL_FACT_NAME = 1,                   /**< text: the vendor's name for the model. Mandatory. */
+    GPUHAL_FACT_VENDOR = 2,                 /**< text: who made it. */
+    GPUHAL_FACT_VENDOR_ID = 3,              /**< number: PCI vendor id, else Khronos vendor id. */
+    GPUHAL_FACT_TYPE = 4,                   /**< number: gpuhal_device_type. Mandatory. */
+    GPUHAL_FACT_DRIVER_VERSION = 5,         /**< text. */
+    GPUHAL_FACT_API_VERSION = 6,            /**< text: version of the vendor API that the device speaks. */
+    GPUHAL_FACT_PCI_ADDRESS = 7,            /**< text: `0000:c1:00.0`, lower case: domain, bus, device, function. */
+    GPUHAL_FACT_UUID = 8,                   /**< text: 8-4-4-4-12 lower-case hex, no prefix. */
+    GPUHAL_FACT_LUID = 9,                   /**< text: 16 lower-case hex digits. */
+    GPUHAL_FACT_DRM_RENDER_NODE = 10,       /**< text: `226:128`, major and minor of the render node. */
+    GPUHAL_FACT_PARTITION = 11,             /**< text: which part of a divided device (MIG, AMD partition). */
+    GPUHAL_FACT_NUMA_NODE = 12,             /**< number. */
+    GPUHAL_FACT_NATIVE_INDEX = 13,          /**< number: the vendor's own ordinal in this process (CUDA ordinal, DLPack device_id). */
+    GPUHAL_FACT_MEMORY_TOTAL_BYTES = 14,    /**< number: device memory in all. */
+    GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,  /**< number: largest single allocation; above it TOO_LARGE. */
+    GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,  /**< number: allocations alive at once. */
+    GPUHAL_FACT_BINDING_MAX_BYTES = 17,     /**< number: most that one kernel argument may see. */
+    GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: where a kernel argument may start inside a buffer. */
+    GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,  /**< number: power of two for offsets and sizes of copy, write and read; missing: 1. */
+    GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,  /**< number: power of two for offset and size of fill; missing: 1. */
+    GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
+    GPUHAL_FACT_PAGEABLE_ACCESS = 22,       /**< number: ordinary host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
+    GPUHAL_FACT_UNIFIED_MEMORY = 23,        /**< number: 1 when device and host share one memory, else 0. */
+    GPUHAL_FACT_COMPUTE_UNITS = 24,         /**< number: the API's own count (SMs, CUs, cores). */
+    GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25,  /**< number. */
+    GPUHAL_FACT_SOFTWARE = 26,              /**< number: 1 when the device is a program on the host's processor, else 0. Mandatory. */
+    GPUHAL_FACT_PHYSICAL_QUEUES = 27,       /**< number: 2 and more mean queues that progress independently. */
+    GPUHAL_FACT_MEMORY_KINDS = 28,          /**< number: bit 1 << gpuhal_memory_kind for each kind that allocate takes. Mandatory. */
+    GPUHAL_FACT_EXPORT_KINDS = 29,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
+    GPUHAL_FACT_IMPORT_KINDS = 30,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
+    GPUHAL_FACT_ADOPT_KINDS = 31,           /**< number: bit 1 << gpuhal_native_type of what open and wrap take; missing: none. */
+
+    /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
+    GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now, for anybody. */
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by anybody. */
+
+    /* Facts of a link between two devices. */
+    GPUHAL_LINK_KIND = 0x2000,
+    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
+    GPUHAL_LINK_PEER_ADVERTISED = 0x2002
+};
+
+/** What a device is. */
+typedef uint32_t gpuhal_device_type;
+enum {
+    GPUHAL_DEVICE_GPU = 1,            /**< With memory of its own. */
+    GPUHAL_DEVICE_INTEGRATED_GPU = 2, /**< Shares the host's memory. */
+    GPUHAL_DEVICE_CPU = 3,
+    GPUHAL_DEVICE_ACCELERATOR = 4
+};
+
+/** What memory is for. */
+typedef uint32_t gpuhal_memory_kind;
+enum {
+    GPUHAL_MEMORY_DEVICE = 0,       /**< Fastest for the device; the host may not see it. Every device has it. */
+    GPUHAL_MEMORY_UPLOAD = 1,       /**< In host memory, page-locked: the host writes, the device reads. Always with a host address. */
+    GPUHAL_MEMORY_READBACK = 2,     /**< In host memory, page-locked and cached: the device writes, the host reads. Always with a host address. */
+    GPUHAL_MEMORY_DEVICE_MAPPED = 3 /**< In device memory, yet with a host address (resizable BAR, unified memory). */
+};
+
+/** What the host may do with a mapping. Bits. */
+enum {
+    GPUHAL_ACCESS_READ = 1u,
+    GPUHAL_ACCESS_WRITE = 2u,
+    GPUHAL_ACCESS_DISCARD = 4u /**< With WRITE: the old contents are not wanted, so nothing need be read back first. */
+};
+
+/** How memory can be handed from one device, API or process to another. */
+typedef uint32_t gpuhal_handle_kind;
+enum {
+    GPUHAL_HANDLE_HOST_POINTER = 1,
+    GPUHAL_HANDLE_OPAQUE_FD = 2,
+    GPUHAL_HANDLE_DMABUF_FD = 3,
+    GPUHAL_HANDLE_WIN32 = 4,
+    GPUHAL_HANDLE_IPC = 5
+};
+
+/** A file descriptor, or a HANDLE on Windows. */
+typedef intptr_t gpuhal_os_handle;
+
+/** Memory that can be shared, in one of the forms of gpuhal_handle_kind. */
+typedef struct gpuhal_handle {
+    uint32_t size;           /**< sizeof(gpuhal_handle). */
+    gpuhal_handle_kind kind; /**< 0: no handle. */
+    union {
+        void *pointer;             /**< HOST_POINTER. */
+        gpuhal_os_handle os;       /**< OPAQUE_FD, DMABUF_FD, WIN32. */
+        unsigned char ipc[64];     /**< IPC: the vendor's opaque bytes. */
+    } as;
+} gpuhal_handle;
+
+/** A vendor's own object: what it is, and the values that name it. native.h tells for every type what stands in which place. */
+typedef struct gpuhal_native {
+    uint32_t size;      /**< sizeof(gpuhal_native). */
+    uint32_t type;      /**< gpuhal_native_type, see native.h. */
+    const void *typed;  /**< A structure of native.h where four values do not suffice, else NULL. */
+    uint64_t values[4];
+} gpuhal_native;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/* loader/attempt.c: see attempt.h. */
+#include "loader/attempt.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "loader/host.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local gpuhal_attempt *current;
+
+void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage)
+{
+    attempt->stage = stage;
+    if (attempt->on_stage) {
+        attempt->on_stage(attempt->user, stage);
+    }
+}
+
+/* Keeps the first reason: what fails after it is a consequence. */
+static bool end(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, char *reason)
+{
+    if (attempt->reason) {
+        free(reason);
+        return false;
+    }
+    attempt->state = state;
+    attempt->status = status;
+    attempt->reason = reason;
+    return false;
+}
+
+bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
+{
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return end(attempt, state, status, gpuhal_text_copy(sentence));
+}
+
+static gpuhal_plugin_state state_of(gpuhal_status status)
+{
+    switch (status) {
+    case GPUHAL_ERROR_NO_DRIVER:
+        return GPUHAL_PLUGIN_NO_DRIVER;
+    case GPUHAL_ERROR_NO_DEVICE:
+        return GPUHAL_PLUGIN_NO_DEVICE;
+    case GPUHAL_ERROR_NO_PERMISSION:
+        return GPUHAL_PLUGIN_NO_PERMISSION;
+    case GPUHAL_ERROR_INCOMPATIBLE:
+        return GPUHAL_PLUGIN_INCOMPATIBLE;
+    default:
+        return GPUHAL_PLUGIN_BROKEN;
+    }
+}
+
+bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what)
+{
+    gpuhal_status answer = gpuhal_error_from_plugin(status, attempt->name, NULL, what);
+    return end(attempt, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence));
+}
+
+bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt)
+{
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
+                               "the host has no memory left for the library's own records");
+}
+
+void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
+{
+    if (attempt->driver || !path) {
+        return;
+    }
+    attempt->driver = gpuhal_text_copy(path);
+    if (attempt->on_driver) {
+        attempt->on_driver(attempt->user, path);
+    }
+}
+
+gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt)
+{
+    if (!attempt->reason) {
+        return gpuhal_error_host_memory();
+    }
+    /* Where the detail already speaks of this failure it has the vendor's code too. */
+    if (strcmp(gpuhal_last_error()->sentence, attempt->reason) == 0) {
+        return attempt->status;
+    }
+    size_t length = attempt->name ? strlen(attempt->name) : 0;
+    bool named = !length || (strncmp(attempt->reason, attempt->name, length) == 0 && attempt->reason[length] == ':');
+    return gpuhal_error_set(attempt->status, "%s%s%s", named ? "" : attempt->name, named ? "" : ": ", attempt->reason);
+}
+
+void gpuhal_attempt_finish(gpuhal_attempt *attempt)
+{
+    free(attempt->reason);
+    free(attempt->driver);
+    free(attempt->version);
+    *attempt = (gpuhal_attempt){0};
+}
+
+void gpuhal_attempt_call_begin(gpuhal_attempt *attempt)
+{
+    attempt->outer = current;
+    current = attempt;
+    gpuhal_host_forget_report();
+}
+
+void gpuhal_attempt_call_end(gpuhal_attempt *attempt)
+{
+    current = attempt->outer;
+    attempt->outer = NULL;
+}
+
+gpuhal_attempt *gpuhal_attempt_current(void)
+{
+    return current;
+}
+
+const char *gpuhal_attempt_while(gpuhal_plugin_stage stage)
+{
+    switch (stage) {
+    case GPUHAL_STAGE_LOAD:
+        return "while loading";
+    case GPUHAL_STAGE_HANDSHAKE:
+        return "while shaking hands";
+    case GPUHAL_STAGE_START:
+        return "while starting";
+    case GPUHAL_STAGE_ENUMERATE:
+        return "while listing its devices";
+    default:
+        return "before it was loaded";
+    }
+}

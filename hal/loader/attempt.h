@@ -1,0 +1,52 @@
+/* loader/attempt.h: one plugin's way through the stages, and where and why it ended.
+ *
+ * Every step of the loader takes the attempt, enters its stage, and on failure leaves state, status and a sentence in it and returns
+ * false. Only gpuhal_attempt_fail_call touches the thread's last error, which then has the vendor's code too.
+ */
+#ifndef GPUHAL_LOADER_ATTEMPT_H
+#define GPUHAL_LOADER_ATTEMPT_H
+
+#include "core/log.h"
+
+#include <gpuhal/report.h>
+
+#include <stdbool.h>
+
+typedef struct gpuhal_attempt {
+    const char *name; /* of the backend, for log lines; may be NULL */
+    gpuhal_log *log;  /* may be NULL */
+    bool ignore_environment;
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage;
+    gpuhal_status status; /* for callers that asked for this one plugin */
+    char *reason;         /* malloc'ed, NULL while nothing failed */
+    char *driver;         /* malloc'ed path of the vendor library that was opened first */
+    char *version;        /* malloc'ed, of the plugin */
+    /* Told at once, so that it is known even when the next step never returns. May be NULL. */
+    void (*on_stage)(void *user, gpuhal_plugin_stage stage);
+    void (*on_driver)(void *user, const char *path);
+    void *user;
+    struct gpuhal_attempt *outer; /* of gpuhal_attempt_call_begin */
+} gpuhal_attempt;
+
+void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage);
+/* Returns false. */
+bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The plugin answered `status`: with its own report in the sentence. `what` as in gpuhal_error_from_plugin. Returns false. */
+bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what);
+bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt);
+void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path);
+/* Makes the failure this thread's last error, and returns its status. */
+gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt);
+void gpuhal_attempt_finish(gpuhal_attempt *attempt);
+
+/* Around calls into the plugin: host functions on this thread belong to this attempt. */
+void gpuhal_attempt_call_begin(gpuhal_attempt *attempt);
+void gpuhal_attempt_call_end(gpuhal_attempt *attempt);
+gpuhal_attempt *gpuhal_attempt_current(void);
+
+/* "while loading": a stage as the end of a sentence. */
+const char *gpuhal_attempt_while(gpuhal_plugin_stage stage);
+
+#endif

@@ -1,0 +1,11 @@
+/* loader/backend.h: started backends as the loader itself needs them; the layers above see loader.h. */
+#ifndef GPUHAL_LOADER_BACKEND_H
+#define GPUHAL_LOADER_BACKEND_H
+
+#include "loader/attempt.h"
+#include "loader/loader.h"
+
+/* The backend of a candidate, started in this process now or earlier. Fills version and driver of the attempt. */
+bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
+
+#endif

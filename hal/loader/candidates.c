@@ -1,0 +1,115 @@
+/* loader/candidates.c: see candidates.h. */
+#include "loader/candidates.h"
+
+#include "core/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SENTENCE_MAX 1024
+
+gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const char *name, const char *file)
+{
+    if (candidates->count == candidates->capacity) {
+        size_t capacity = candidates->capacity ? 2 * candidates->capacity : 8;
+        gpuhal_candidate *list = realloc(candidates->list, capacity * sizeof *list);
+        if (!list) {
+            return NULL;
+        }
+        candidates->list = list;
+        candidates->capacity = capacity;
+    }
+    gpuhal_candidate added = {
+        .state = GPUHAL_PLUGIN_NOT_PROBED,
+        .name = gpuhal_text_copy(name),
+        .file = gpuhal_text_copy(file),
+    };
+    if ((name && !added.name) || (file && !added.file)) {
+        free(added.name);
+        free(added.file);
+        return NULL;
+    }
+    candidates->list[candidates->count] = added;
+    return &candidates->list[candidates->count++];
+}
+
+void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
+{
+    char sentence[SENTENCE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    gpuhal_log_line(log, GPUHAL_LEVEL_WARNING, "%s", sentence);
+    char **remarks = realloc(candidates->remarks, (candidates->remark_count + 1) * sizeof *remarks);
+    if (!remarks) {
+        return;
+    }
+    candidates->remarks = remarks;
+    remarks[candidates->remark_count] = gpuhal_text_copy(sentence);
+    candidates->remark_count += remarks[candidates->remark_count] != NULL;
+}
+
+void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *format,
+                             ...)
+{
+    char sentence[SENTENCE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    candidate->state = state;
+    candidate->stage = stage;
+    free(candidate->reason);
+    candidate->reason = gpuhal_text_copy(sentence);
+}
+
+bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
+{
+    return candidate->state == GPUHAL_PLUGIN_NOT_PROBED && !candidate->reason;
+}
+
+static void move_text(char **to, char **from)
+{
+    if (*from) {
+        free(*to);
+        *to = *from;
+        *from = NULL;
+    }
+}
+
+void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good)
+{
+    candidate->stage = attempt->stage;
+    if (!good) {
+        candidate->state = attempt->state;
+    }
+    move_text(&candidate->reason, &attempt->reason);
+    move_text(&candidate->driver, &attempt->driver);
+    move_text(&candidate->version, &attempt->version);
+    gpuhal_attempt_finish(attempt);
+}
+
+static void finish_candidate(gpuhal_candidate *candidate)
+{
+    free(candidate->name);
+    free(candidate->version);
+    free(candidate->file);
+    free(candidate->reason);
+    free(candidate->driver);
+    gpuhal_listed_devices_finish(&candidate->devices);
+}
+
+void gpuhal_candidates_finish(gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        finish_candidate(&candidates->list[i]);
+    }
+    free(candidates->list);
+    for (size_t i = 0; i < candidates->remark_count; i++) {
+        free(candidates->remarks[i]);
+    }
+    free(candidates->remarks);
+    *candidates = (gpuhal_candidates){0};
+}

@@ -1,0 +1,252 @@
+/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit and
+ * everything else stands for itself. */
+#include "loader/device_rules.h"
+
+#include "core/records.h"
+
+#include <gpuhal/device.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    gpuhal_key key;
+    const char *pattern, *form;
+} forms[] = {
+    {GPUHAL_FACT_PCI_ADDRESS, "xxxx:xx:xx.x", "0000:c1:00.0 in lower case"},
+    {GPUHAL_FACT_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
+    {GPUHAL_FACT_LUID, "xxxxxxxxxxxxxxxx", "16 lower-case hexadecimal digits"},
+};
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool matches(const char *text, const char *pattern)
+{
+    while (*text && *pattern && (*pattern == 'x' ? is_hex(*text) : *text == *pattern)) {
+        text++;
+        pattern++;
+    }
+    return !*text && !*pattern;
+}
+
+/* PCI domains have more than four digits where a hypervisor makes them up. */
+static bool is_form(gpuhal_key key, const char *text, const char *pattern)
+{
+    while (key == GPUHAL_FACT_PCI_ADDRESS && strlen(text) > strlen(pattern) && is_hex(*text) && strlen(text) <= 16) {
+        text++;
+    }
+    return matches(text, pattern);
+}
+
+static bool is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static void write_name(gpuhal_key key, char *out, size_t bytes)
+{
+    const char *name = gpuhal_key_name(key);
+    if (name) {
+        snprintf(out, bytes, "%s", name);
+    } else {
+        snprintf(out, bytes, "key 0x%" PRIx32, key);
+    }
+}
+
+/* What is wrong with a number, NULL when nothing is. */
+static const char *number_fault(gpuhal_key key, uint64_t value)
+{
+    switch (key) {
+    case GPUHAL_FACT_TYPE:
+        return value < GPUHAL_DEVICE_GPU || value > GPUHAL_DEVICE_ACCELERATOR ? "which is no device type" : NULL;
+    case GPUHAL_FACT_SOFTWARE:
+    case GPUHAL_FACT_UNIFIED_MEMORY:
+        return value > 1 ? "which is neither 0 nor 1" : NULL;
+    case GPUHAL_FACT_PAGEABLE_ACCESS:
+        return value > 2 ? "which is none of 0, 1, 2" : NULL;
+    case GPUHAL_FACT_MEMORY_KINDS:
+        return !(value & 1u << GPUHAL_MEMORY_DEVICE) ? "which lacks the bit of device memory" : NULL;
+    case GPUHAL_FACT_BINDING_ALIGNMENT_BYTES:
+    case GPUHAL_FACT_COPY_ALIGNMENT_BYTES:
+    case GPUHAL_FACT_FILL_ALIGNMENT_BYTES:
+    case GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES:
+        return !is_power_of_two(value) ? "which is no power of two" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t bytes)
+{
+    char name[48];
+    write_name(key, name, sizeof name);
+    if (gpuhal_key_is_text(key)) {
+        snprintf(problem, bytes, "it gives %s as a number; it is a text", name);
+        return false;
+    }
+    const char *fault = number_fault(key, value);
+    if (fault) {
+        snprintf(problem, bytes, "it gives %s as %" PRIu64 ", %s", name, value, fault);
+    }
+    return !fault;
+}
+
+static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
+{
+    size_t length = strnlen(value, GPUHAL_FACT_TEXT_MAX + 1);
+    if (length > GPUHAL_FACT_TEXT_MAX) {
+        snprintf(problem, bytes, "the text of %s has more than %u bytes", name, GPUHAL_FACT_TEXT_MAX);
+        return false;
+    }
+    if (!gpuhal_records_is_clean(value, length)) {
+        snprintf(problem, bytes, "the text of %s is not UTF-8, or has control characters", name);
+        return false;
+    }
+    return true;
+}
+
+bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t bytes)
+{
+    char name[48];
+    write_name(key, name, sizeof name);
+    if (gpuhal_key_name(key) && !gpuhal_key_is_text(key)) {
+        snprintf(problem, bytes, "it gives %s as a text; it is a number", name);
+        return false;
+    }
+    if (!value) {
+        snprintf(problem, bytes, "it gives NULL as the text of %s", name);
+        return false;
+    }
+    if (!check_clean(name, value, problem, bytes)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (forms[i].key == key && !is_form(key, value, forms[i].pattern)) {
+            snprintf(problem, bytes, "it gives %s as \"%.40s\"; the form is %s", name, value, forms[i].form);
+            return false;
+        }
+    }
+    if (key == GPUHAL_FACT_NAME && !*value) {
+        snprintf(problem, bytes, "the name of a device is empty");
+        return false;
+    }
+    return true;
+}
+
+bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why, char *problem, size_t bytes)
+{
+    char name[48];
+    write_name(key, name, sizeof name);
+    if (reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
+        snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is no reason", reason, name);
+        return false;
+    }
+    return !why || check_clean(name, why, problem, bytes);
+}
+
+static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
+{
+    if (fact->missing) {
+        return gpuhal_rules_missing(fact->key, fact->missing, fact->text, problem, bytes);
+    }
+    return fact->text ? gpuhal_rules_text(fact->key, fact->text, problem, bytes)
+                      : gpuhal_rules_number(fact->key, fact->u64, problem, bytes);
+}
+
+bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size_t bytes)
+{
+    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
+    for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
+        const gpuhal_fact *fact = gpuhal_facts_find(&device->facts, mandatory[i]);
+        if (!fact || fact->missing) {
+            snprintf(problem, bytes, "device %" PRIu32 " lacks the mandatory fact %s", device->index, gpuhal_key_name(mandatory[i]));
+            return false;
+        }
+    }
+    for (size_t i = 0; i < device->facts.count; i++) {
+        if (!check_fact(&device->facts.list[i], problem, bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int queue_slots(const gpuhal_ops *ops)
+{
+    return !!ops->queue_create + !!ops->queue_destroy + !!ops->flush + !!ops->event_create + !!ops->event_destroy +
+           !!ops->event_record + !!ops->event_query;
+}
+
+static int peer_slots(const gpuhal_ops *ops)
+{
+    return !!ops->peer_enable + !!ops->peer_disable + !!ops->peer_copy;
+}
+
+static int range_slots(const gpuhal_ops *ops)
+{
+    return !!ops->range_granularity + !!ops->range_reserve + !!ops->range_commit + !!ops->range_decommit + !!ops->range_release;
+}
+
+static int program_slots(const gpuhal_ops *ops)
+{
+    return !!ops->program_load + !!ops->program_unload + !!ops->kernel + !!ops->launch;
+}
+
+bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
+{
+    const char *absent = !ops->allocate ? "allocate" : !ops->release ? "release" : !ops->copy ? "copy" : NULL;
+    if (absent) {
+        snprintf(problem, bytes, "it lacks the mandatory slot %s", absent);
+        return false;
+    }
+    const struct {
+        const char *group;
+        int offered, whole;
+    } groups[] = {
+        {"register_host and unregister_host", !!ops->register_host + !!ops->unregister_host, 2},
+        {"map and unmap", !!ops->map + !!ops->unmap, 2},
+        {"queues and events", queue_slots(ops), 7},
+        {"peers", peer_slots(ops), 3},
+        {"virtual memory", range_slots(ops), 5},
+        {"programs", program_slots(ops), 4},
+    };
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (groups[i].offered != 0 && groups[i].offered != groups[i].whole) {
+            snprintf(problem, bytes, "it fills %d of the %d slots for %s; all or none are needed", groups[i].offered, groups[i].whole,
+                     groups[i].group);
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
+{
+    const struct {
+        bool offered;
+        uint32_t bit;
+    } all[] = {
+        {ops->write && ops->read, GPUHAL_CAPABILITY_WRITE},
+        {ops->fill, GPUHAL_CAPABILITY_FILL},
+        {ops->copy_rect, GPUHAL_CAPABILITY_COPY_RECT},
+        {ops->register_host, GPUHAL_CAPABILITY_REGISTER},
+        {ops->map, GPUHAL_CAPABILITY_MAP},
+        {ops->queue_create, GPUHAL_CAPABILITY_QUEUES},
+        {ops->peer_copy, GPUHAL_CAPABILITY_PEER},
+        {ops->export_memory && gpuhal_facts_u64(facts, GPUHAL_FACT_EXPORT_KINDS, 0), GPUHAL_CAPABILITY_EXPORT},
+        {gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_KINDS, 0), GPUHAL_CAPABILITY_IMPORT},
+        {ops->range_reserve, GPUHAL_CAPABILITY_VIRTUAL_MEMORY},
+        {ops->program_load, GPUHAL_CAPABILITY_PROGRAMS},
+        {ops->native_device || ops->native_memory || ops->native_queue || ops->native_event, GPUHAL_CAPABILITY_NATIVE},
+        {gpuhal_facts_u64(facts, GPUHAL_FACT_ADOPT_KINDS, 0), GPUHAL_CAPABILITY_ADOPT},
+    };
+    uint32_t bits = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bits |= all[i].offered ? all[i].bit : 0;
+    }
+    return bits;
+}

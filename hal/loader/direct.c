@@ -1,0 +1,86 @@
+/* loader/direct.c: gpuhal/direct.h: a plugin for those who drive it themselves. */
+#include "core/error.h"
+#include "loader/file_check.h"
+#include "loader/host.h"
+#include "loader/load.h"
+#include "loader/loader.h"
+
+#include <gpuhal/direct.h>
+
+static bool load(gpuhal_attempt *attempt, const char *file, const gpuhal_plugin **out_plugin)
+{
+    gpuhal_checked_file checked;
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_FILE);
+    if (!gpuhal_file_check(attempt, file, false, &checked)) {
+        return false;
+    }
+    bool good = gpuhal_plugin_load(attempt, checked.path, checked.device, checked.inode, out_plugin);
+    gpuhal_checked_file_finish(&checked);
+    return good;
+}
+
+gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin, gpuhal_plugin_stage *out_stage)
+{
+    if (out_plugin) {
+        *out_plugin = NULL;
+    }
+    if (out_stage) {
+        *out_stage = GPUHAL_STAGE_SEARCH;
+    }
+    if (!file || !out_plugin) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: %s is NULL", file ? "out_plugin" : "file");
+    }
+    if (file[0] != '/') {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is no absolute path", file);
+    }
+    gpuhal_attempt attempt = {0};
+    gpuhal_status status = load(&attempt, file, out_plugin) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
+    if (out_stage) {
+        *out_stage = status ? attempt.stage : GPUHAL_STAGE_DONE;
+    }
+    gpuhal_attempt_finish(&attempt);
+    return status;
+}
+
+const gpuhal_host *gpuhal_direct_host(void)
+{
+    return gpuhal_host_table();
+}
+
+gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what)
+{
+    return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
+}
+
+gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener)
+{
+    if (!plugin || !listener) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_enumerate: %s is NULL", plugin ? "listener" : "plugin");
+    }
+    gpuhal_sink sink = {.listener = listener};
+    gpuhal_host_forget_report();
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    if (status < 0) {
+        (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "listing its devices");
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                   uint32_t flags, const gpuhal_direct_listener *listener)
+{
+    if (!plugin || !listener || (count && !keys)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_sample: %s is NULL",
+                                !plugin ? "plugin" : !listener ? "listener" : "keys");
+    }
+    if (plugin->size < offsetof(gpuhal_plugin, sample) + sizeof plugin->sample || !plugin->sample) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no sample()", plugin->name);
+    }
+    gpuhal_sink sink = {.listener = listener};
+    gpuhal_host_forget_report();
+    gpuhal_status status = plugin->sample(gpuhal_host_table(), index, keys, count, flags, &sink);
+    if (status < 0) {
+        (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "reading values");
+    }
+    return status;
+}

@@ -1,0 +1,28 @@
+/* loader/file_check.h: what is demanded of a file before any byte of it runs. Nothing here executes or maps the file.
+ *
+ * A half-copied library kills the process that loads it, a FIFO hangs it, and whoever may write the file decides what runs. The
+ * checks are about accidents and permissions; what a hostile file does is the helper process's business.
+ */
+#ifndef GPUHAL_LOADER_FILE_CHECK_H
+#define GPUHAL_LOADER_FILE_CHECK_H
+
+#include "loader/attempt.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct gpuhal_checked_file {
+    char *path; /* malloc'ed, without symbolic links */
+    uint64_t device, inode, bytes;
+} gpuhal_checked_file;
+
+/* A regular file that, with all directories above it, only root and this user can change: always in a privileged process root alone;
+ * elsewhere another owner is worth a warning. */
+bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file);
+/* Complete, and for this machine. `program`: may be an executable of fixed addresses too. */
+bool gpuhal_file_check_elf(gpuhal_attempt *attempt, const gpuhal_checked_file *file, bool program);
+/* Both. */
+bool gpuhal_file_check(gpuhal_attempt *attempt, const char *path, bool program, gpuhal_checked_file *out_file);
+void gpuhal_checked_file_finish(gpuhal_checked_file *file);
+
+#endif

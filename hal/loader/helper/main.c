@@ -1,0 +1,138 @@
+/* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through descriptor 3.
+ *
+ *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT
+ *
+ * Whatever the plugin does here ends with this process. It leaves by _exit: exit handlers of drivers are not run.
+ */
+#include "core/log.h"
+#include "core/records.h"
+#include "core/text.h"
+#include "loader/attempt.h"
+#include "loader/backend.h"
+#include "loader/stream.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_BYTES_MAX (256u << 10)
+
+static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER; /* records of several threads do not mix; protects log_bytes */
+static size_t log_bytes;
+
+static void send_bytes(const char *bytes, size_t count)
+{
+    while (count > 0) {
+        ssize_t sent = write(GPUHAL_HELPER_STREAM, bytes, count);
+        if (sent < 0 && errno != EINTR) {
+            _exit(GPUHAL_HELPER_EXIT_UNHEARD);
+        }
+        bytes += sent > 0 ? sent : 0;
+        count -= sent > 0 ? (size_t)sent : 0;
+    }
+}
+
+/* Sends records, with an empty line before them, and forgets them. */
+static void send_records(gpuhal_text *records)
+{
+    if (records->failed) {
+        _exit(GPUHAL_HELPER_EXIT_UNHEARD);
+    }
+    gpuhal_mutex_lock(&stream_mutex);
+    send_bytes("\n", 1);
+    send_bytes(gpuhal_text_get(records), records->length);
+    gpuhal_mutex_unlock(&stream_mutex);
+    gpuhal_text_finish(records);
+}
+
+static void tell_stage(void *user, gpuhal_plugin_stage stage)
+{
+    const gpuhal_attempt *attempt = user;
+    gpuhal_text records = {0};
+    if (stage == GPUHAL_STAGE_START && attempt->version) {
+        gpuhal_stream_write_version(&records, attempt->version);
+    }
+    gpuhal_stream_write_stage(&records, stage);
+    send_records(&records);
+}
+
+static void tell_driver(__attribute__((unused)) void *user, const char *path)
+{
+    gpuhal_text records = {0};
+    gpuhal_stream_write_library(&records, path);
+    send_records(&records);
+}
+
+/* A chatty driver must not use up the stream. */
+static void tell_log(__attribute__((unused)) void *user, int32_t level, const char *line)
+{
+    gpuhal_mutex_lock(&stream_mutex);
+    log_bytes += strlen(line) + 32;
+    bool fits = log_bytes <= LOG_BYTES_MAX;
+    gpuhal_mutex_unlock(&stream_mutex);
+    if (fits) {
+        gpuhal_text records = {0};
+        gpuhal_stream_write_log(&records, level, line);
+        send_records(&records);
+    }
+}
+
+/* Async-signal-safe: no lock, no allocation, one write. */
+static void tell_crash(int signal_number)
+{
+    char record[] = "\n[crash]\nsignal = 000\n";
+    size_t digits = sizeof record - 5;
+    record[digits] = (char)('0' + signal_number / 100 % 10);
+    record[digits + 1] = (char)('0' + signal_number / 10 % 10);
+    record[digits + 2] = (char)('0' + signal_number % 10);
+    ssize_t sent = write(GPUHAL_HELPER_STREAM, record, sizeof record - 1);
+    (void)sent;
+}
+
+static void tell_result(const gpuhal_attempt *attempt, bool good, const gpuhal_listed_devices *devices)
+{
+    gpuhal_text records = {0};
+    size_t count = good ? devices->count : 0;
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_stream_write_device(&records, &devices->list[i]);
+    }
+    gpuhal_stream_write_end(&records, attempt, good, count);
+    send_records(&records);
+}
+
+static void meet(char *name, char *file, uint32_t log_level, bool ignore_environment)
+{
+    gpuhal_candidate candidate = {.name = name, .file = file};
+    gpuhal_attempt attempt = {
+        .name = name,
+        .log = gpuhal_log_create(tell_log, NULL, log_level, false),
+        .ignore_environment = ignore_environment,
+        .on_stage = tell_stage,
+        .on_driver = tell_driver,
+        .user = &attempt,
+    };
+    gpuhal_backend *backend = NULL;
+    bool good = gpuhal_backend_obtain(&attempt, &candidate, &backend);
+    tell_result(&attempt, good, good ? gpuhal_backend_devices(backend) : NULL);
+}
+
+int main(int count, char **arguments)
+{
+    uint64_t protocol = 0, log_level = 0, ignore_environment = 0;
+    gpuhal_os_helper_prepare();
+    bool understood = count == 6 && gpuhal_records_u64(arguments[1], &protocol) && gpuhal_records_u64(arguments[4], &log_level) &&
+                      log_level <= GPUHAL_LEVEL_DEBUG && gpuhal_records_u64(arguments[5], &ignore_environment);
+    if (!understood) {
+        return GPUHAL_HELPER_EXIT_USAGE;
+    }
+    gpuhal_text hello = {0};
+    gpuhal_stream_write_hello(&hello);
+    send_records(&hello);
+    /* The parent reads the hello of another version and goes another way. */
+    if (protocol == GPUHAL_HELPER_PROTOCOL) {
+        gpuhal_os_helper_on_crash(tell_crash);
+        meet(arguments[2], arguments[3], (uint32_t)log_level, ignore_environment != 0);
+    }
+    _exit(0);
+}

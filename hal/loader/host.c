@@ -1,0 +1,72 @@
+/* loader/host.c: the table of functions that every plugin gets. Constant: what belongs to one call is found through the thread. */
+#include "loader/host.h"
+
+#include "core/error.h"
+#include "core/log.h"
+#include "loader/attempt.h"
+#include "loader/loader.h"
+#include "os/os.h"
+
+#include <stdio.h>
+
+static _Thread_local gpuhal_status reported;
+
+static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
+{
+    if (text) {
+        gpuhal_log_to_all(level < GPUHAL_LOG_ERROR ? GPUHAL_LOG_ERROR : level > GPUHAL_LOG_DEBUG ? GPUHAL_LOG_DEBUG : level, text);
+    }
+}
+
+static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host, gpuhal_status status, const char *vendor_call,
+                                 int64_t vendor_code, const char *text)
+{
+    reported = status;
+    return gpuhal_error_report(status, vendor_call, vendor_code, text);
+}
+
+void gpuhal_host_forget_report(void)
+{
+    reported = GPUHAL_OK;
+    gpuhal_error_forget_report();
+}
+
+gpuhal_status gpuhal_host_reported(void)
+{
+    return reported;
+}
+
+const char *gpuhal_host_variable(const char *name, const char *suffix)
+{
+    const gpuhal_attempt *attempt = gpuhal_attempt_current();
+    char variable[96];
+    int length = snprintf(variable, sizeof variable, "GPUHAL_%s%s", name, suffix);
+    if (length < 0 || (size_t)length >= sizeof variable || (attempt && attempt->ignore_environment)) {
+        return NULL;
+    }
+    const char *value = gpuhal_os_environment(variable);
+    return value && *value ? value : NULL;
+}
+
+static const char *host_setting(__attribute__((unused)) const gpuhal_host *host, const char *name)
+{
+    return name ? gpuhal_host_variable(name, "") : NULL;
+}
+
+static const gpuhal_host table = {
+    .size = sizeof(gpuhal_host),
+    .abi = GPUHAL_ABI,
+    .log = host_log,
+    .report = host_report,
+    .device = gpuhal_sink_device,
+    .u64 = gpuhal_sink_u64,
+    .text = gpuhal_sink_text,
+    .missing = gpuhal_sink_missing,
+    .setting = host_setting,
+    .library = gpuhal_vendor_library,
+};
+
+const gpuhal_host *gpuhal_host_table(void)
+{
+    return &table;
+}

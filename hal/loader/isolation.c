@@ -1,0 +1,299 @@
+/* loader/isolation.c: see isolation.h.
+ *
+ * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a good
+ * end. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
+ */
+#include "loader/isolation.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "loader/candidates.h"
+#include "loader/file_check.h"
+#include "loader/stream.h"
+#include "os/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRACE_NS   200000000u /* for an orderly process to leave */
+#define READ_BYTES 16384
+
+/* One helper at work. */
+typedef struct helper_visit {
+    gpuhal_candidate *candidate;
+    gpuhal_attempt attempt;
+    gpuhal_process process;
+    gpuhal_stream stream;
+    uint64_t begun_ns;
+} helper_visit;
+
+/* The helpers at work: visits[0] to visits[count - 1]. */
+typedef struct round_of_visits {
+    const gpuhal_settings *settings;
+    gpuhal_log *log;
+    gpuhal_candidates *candidates;
+    const char *helper;
+    char *trouble; /* why helpers do not work here; malloc'ed, NULL while they do */
+    helper_visit *visits[GPUHAL_PROCESSES_MAX];
+    size_t count;
+} round_of_visits;
+
+/* Checks one place. Returns the resolved path, or NULL with the reason. */
+static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
+{
+    gpuhal_attempt attempt = {.log = log};
+    gpuhal_checked_file file;
+    char *helper = NULL;
+    if (gpuhal_file_check(&attempt, path, true, &file)) {
+        helper = file.path;
+    } else {
+        free(*out_reason);
+        *out_reason = gpuhal_text_copy(attempt.reason);
+    }
+    gpuhal_attempt_finish(&attempt);
+    return helper;
+}
+
+static char *find_helper(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
+{
+    bool privileged = gpuhal_os_privileged();
+    if (settings->helper_path && !privileged) {
+        return check_helper(settings->helper_path, log, out_reason);
+    }
+    char *own = privileged ? NULL : gpuhal_os_own_directory();
+    char *path = own ? gpuhal_text_format("%s/gpuhal/gpuhal-helper", own) : NULL;
+    char *helper = path ? check_helper(path, log, out_reason) : NULL;
+    free(path);
+    free(own);
+    return helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/gpuhal-helper", log, out_reason);
+}
+
+static void blame_helper(round_of_visits *round, char *reason)
+{
+    if (round->trouble) {
+        free(reason);
+    } else {
+        round->trouble = reason ? reason : gpuhal_text_copy("the host has no memory left");
+    }
+}
+
+static uint32_t level_wanted(const gpuhal_settings *settings)
+{
+    return settings->log || settings->log_to_stderr ? settings->log_level : 0;
+}
+
+/* Starts a helper for the candidate; where that fails the candidate stays as it is. */
+static bool begin_visit(round_of_visits *round, gpuhal_candidate *candidate)
+{
+    helper_visit *visit = calloc(1, sizeof *visit);
+    if (!visit) {
+        return false;
+    }
+    char level[16], protocol[16];
+    snprintf(level, sizeof level, "%" PRIu32, level_wanted(round->settings));
+    snprintf(protocol, sizeof protocol, "%u", GPUHAL_HELPER_PROTOCOL);
+    const char *const arguments[] = {
+        round->helper, protocol, candidate->name, candidate->file, level, candidate->ignore_environment ? "1" : "0", NULL};
+    visit->candidate = candidate;
+    visit->attempt = (gpuhal_attempt){.name = candidate->name, .log = round->log, .stage = GPUHAL_STAGE_SPAWN};
+    visit->stream.attempt = &visit->attempt;
+    visit->begun_ns = gpuhal_os_monotonic_ns();
+    int error = gpuhal_os_process_start(arguments, &visit->process);
+    if (error) {
+        blame_helper(round, gpuhal_text_format("%s cannot be started: %s", round->helper, strerror(error)));
+        free(visit);
+        return true;
+    }
+    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " meets %s", candidate->name, visit->process.pid,
+                    candidate->file);
+    round->visits[round->count++] = visit;
+    return true;
+}
+
+static void word_deadline(uint64_t ns, char *out, size_t bytes)
+{
+    if (ns % 1000000000u == 0) {
+        snprintf(out, bytes, "%" PRIu64 " s", ns / 1000000000u);
+    } else {
+        snprintf(out, bytes, "%" PRIu64 " ms", ns / 1000000u);
+    }
+}
+
+/* The stream stopped without an end. */
+static void word_silence(gpuhal_attempt *attempt, gpuhal_ended ended, int value)
+{
+    const char *when = gpuhal_attempt_while(attempt->stage);
+    if (ended == GPUHAL_ENDED_SIGNAL) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it crashed with signal %d (%s) %s", value,
+                            gpuhal_os_signal_name(value), when);
+    } else if (ended == GPUHAL_ENDED_EXIT && value != GPUHAL_HELPER_EXIT_UNHEARD) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the process exited with code %d %s", value, when);
+    } else if (ended == GPUHAL_ENDED_EXIT) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it closed the helper's stream %s", when);
+    } else {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it sent no end: the stream stopped %s", when);
+    }
+}
+
+/* Puts the outcome into the attempt. `late`: the deadline has passed. Returns whether the plugin lists devices. */
+static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
+{
+    gpuhal_attempt *attempt = &visit->attempt;
+    const gpuhal_stream *stream = &visit->stream;
+    gpuhal_stream_state state = stream->state;
+    int value = 0;
+    bool orderly = state != GPUHAL_STREAM_RUBBISH && !late;
+    gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, orderly ? GRACE_NS : 0, &value);
+    if (state == GPUHAL_STREAM_ENDED) {
+        return stream->good;
+    }
+    if (!stream->hello) {
+        return false;
+    }
+    /* An [end] that was begun and did not get complete has no say. */
+    free(attempt->reason);
+    attempt->reason = NULL;
+    if (state == GPUHAL_STREAM_CRASHED) {
+        word_silence(attempt, GPUHAL_ENDED_SIGNAL, stream->signal);
+    } else if (state == GPUHAL_STREAM_RUBBISH) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it sent rubbish in line %" PRIu32 ": %s %s",
+                            stream->line, stream->problem, gpuhal_attempt_while(attempt->stage));
+    } else if (late) {
+        char time[32];
+        word_deadline(deadline_ns, time, sizeof time);
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "it did not answer within %s, stuck %s", time,
+                            gpuhal_attempt_while(attempt->stage));
+    } else {
+        word_silence(attempt, ended, value);
+    }
+    return false;
+}
+
+/* Ends a visit and takes it off the list. */
+static void end_visit(round_of_visits *round, size_t place, bool late)
+{
+    helper_visit *visit = round->visits[place];
+    gpuhal_candidate *candidate = visit->candidate;
+    bool good = judge(visit, round->settings->helper_deadline_ns, late);
+    if (visit->stream.hello) {
+        candidate->time_ns = gpuhal_os_monotonic_ns() - visit->begun_ns;
+        candidate->isolated = true;
+        gpuhal_candidate_take(candidate, &visit->attempt, good);
+    } else {
+        blame_helper(round, gpuhal_text_format("%s does not speak as this version's helper does", round->helper));
+    }
+    if (good) {
+        candidate->state = GPUHAL_PLUGIN_OK;
+        candidate->stage = GPUHAL_STAGE_DONE;
+        candidate->devices = visit->stream.devices;
+        visit->stream.devices = (gpuhal_listed_devices){0};
+    }
+    gpuhal_attempt_finish(&visit->attempt);
+    gpuhal_stream_finish(&visit->stream);
+    free(visit);
+    round->visits[place] = round->visits[--round->count];
+}
+
+/* Reads what is there. Returns whether the visit is over. */
+static bool read_visit(helper_visit *visit)
+{
+    char bytes[READ_BYTES];
+    for (;;) {
+        int64_t got = gpuhal_os_process_read(&visit->process, bytes, sizeof bytes);
+        if (got == -1) {
+            return false;
+        }
+        if (got <= 0 || gpuhal_stream_feed(&visit->stream, bytes, (size_t)got) != GPUHAL_STREAM_MORE) {
+            return true;
+        }
+    }
+}
+
+static uint64_t time_left(const round_of_visits *round, const helper_visit *visit, uint64_t now)
+{
+    uint64_t used = now - visit->begun_ns, deadline = round->settings->helper_deadline_ns;
+    return used < deadline ? deadline - used : 0;
+}
+
+/* Waits for something to happen and deals with it. */
+static gpuhal_status attend(round_of_visits *round)
+{
+    gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
+    bool ready[GPUHAL_PROCESSES_MAX];
+    uint64_t now = gpuhal_os_monotonic_ns(), nearest = UINT64_MAX;
+    for (size_t i = 0; i < round->count; i++) {
+        uint64_t left = time_left(round, round->visits[i], now);
+        nearest = left < nearest ? left : nearest;
+        processes[i] = &round->visits[i]->process;
+    }
+    int error = gpuhal_os_process_wait(processes, round->count, nearest, ready);
+    if (error) {
+        return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s", strerror(error));
+    }
+    now = gpuhal_os_monotonic_ns();
+    /* Backwards: an ended visit's place is taken by the last one, which was looked at already. */
+    for (size_t i = round->count; i-- > 0;) {
+        bool over = ready[i] && read_visit(round->visits[i]);
+        bool late = !over && time_left(round, round->visits[i], now) == 0;
+        if (over || late) {
+            end_visit(round, i, late);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status visit_all(round_of_visits *round)
+{
+    gpuhal_status status = GPUHAL_OK;
+    size_t next = 0;
+    while (!status && (round->count > 0 || next < round->candidates->count)) {
+        while (!status && next < round->candidates->count && round->count < GPUHAL_PROCESSES_MAX) {
+            gpuhal_candidate *candidate = &round->candidates->list[next++];
+            if (gpuhal_candidate_is_open(candidate) && !candidate->builtin && !begin_visit(round, candidate)) {
+                status = gpuhal_error_host_memory();
+            }
+        }
+        if (!status && round->count > 0) {
+            status = attend(round);
+        }
+    }
+    while (round->count > 0) {
+        end_visit(round, round->count - 1, true);
+    }
+    return status;
+}
+
+static bool is_needed(const gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        if (gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
+            return true;
+        }
+    }
+    return false;
+}
+
+gpuhal_status gpuhal_isolation_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    if (!is_needed(candidates)) {
+        return GPUHAL_OK;
+    }
+    round_of_visits round = {.settings = settings, .log = log, .candidates = candidates};
+    char *helper = find_helper(settings, log, &round.trouble);
+    gpuhal_status status = GPUHAL_OK;
+    if (helper) {
+        free(round.trouble);
+        round.trouble = NULL;
+        round.helper = helper;
+        status = visit_all(&round);
+    }
+    if (!helper || round.trouble) {
+        gpuhal_candidates_remark(candidates, log, "plugins are met in this process, without protection: %s",
+                                 round.trouble ? round.trouble : "no helper program was found");
+    }
+    free(round.trouble);
+    free(helper);
+    return status;
+}

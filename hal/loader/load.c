@@ -1,0 +1,142 @@
+/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process; what it returns is looked at from the front: no
+ * member is read before the size says that it is there. */
+#include "loader/load.h"
+
+#include "core/records.h"
+#include "core/text.h"
+#include "loader/host.h"
+#include "loader/loader.h"
+#include "os/os.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 31
+#define VERSION_MAX_LENGTH 63
+
+bool gpuhal_plugin_name_is_valid(const char *name)
+{
+    size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
+    if (length == 0 || length > NAME_MAX_LENGTH || name[0] < 'a' || name[0] > 'z') {
+        return false;
+    }
+    for (size_t i = 1; i < length; i++) {
+        bool letter = name[i] >= 'a' && name[i] <= 'z', digit = name[i] >= '0' && name[i] <= '9';
+        if (!letter && !digit && name[i] != '_') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool broken(gpuhal_attempt *attempt, const char *why)
+{
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "%s", why);
+}
+
+static bool check_names(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+{
+    if (!plugin->name || !gpuhal_plugin_name_is_valid(plugin->name)) {
+        return broken(attempt, "the plugin's name is not a lower-case letter followed by up to 30 of a-z, 0-9 and _");
+    }
+    if (attempt->name && strcmp(plugin->name, attempt->name) != 0) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                                   "the plugin calls itself \"%s\", its manifest says \"%s\"", plugin->name, attempt->name);
+    }
+    size_t length = plugin->version ? strnlen(plugin->version, VERSION_MAX_LENGTH + 1) : 0;
+    if (length == 0 || length > VERSION_MAX_LENGTH || !gpuhal_records_is_clean(plugin->version, length)) {
+        return broken(attempt, "the plugin's version is not a text of 1 to 63 bytes");
+    }
+    return true;
+}
+
+static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+{
+    bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
+    if (has_abi && plugin->abi != GPUHAL_ABI) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
+                                   "the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 ", this library speaks %u.%u",
+                                   plugin->abi >> 16, plugin->abi & 0xffff, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+    }
+    if (plugin->size < GPUHAL_PLUGIN_MINIMUM) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                                   "the plugin's structure has %" PRIu32 " bytes; at least %" PRIu32 " are mandatory", plugin->size,
+                                   GPUHAL_PLUGIN_MINIMUM);
+    }
+    const char *absent = !plugin->start       ? "start"
+                         : !plugin->enumerate ? "enumerate"
+                         : !plugin->describe  ? "describe"
+                         : !plugin->open      ? "open"
+                         : !plugin->close     ? "close"
+                                              : NULL;
+    if (absent) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the plugin lacks the mandatory function %s",
+                                   absent);
+    }
+    return check_names(attempt, plugin);
+}
+
+bool gpuhal_plugin_shake_hands(gpuhal_attempt *attempt, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
+{
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
+    gpuhal_attempt_call_begin(attempt);
+    const gpuhal_plugin *plugin = query(GPUHAL_ABI, gpuhal_host_table());
+    gpuhal_attempt_call_end(attempt);
+    if (!plugin) {
+        gpuhal_status reported = gpuhal_host_reported();
+        return reported < 0 ? gpuhal_attempt_fail_call(attempt, reported, "shaking hands")
+                            : broken(attempt, "gpuhal_plugin_query returned NULL and gave no reason");
+    }
+    if (!check_answer(attempt, plugin)) {
+        return false;
+    }
+    free(attempt->version);
+    attempt->version = gpuhal_text_copy(plugin->version);
+    *out_plugin = plugin;
+    return true;
+}
+
+/* The function must lie in the file that was checked: neither in a library that the plugin links, nor in a file that took the
+ * plugin's place after the checks. */
+static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *query, uint64_t device, uint64_t inode)
+{
+    char *origin = gpuhal_os_library_path(query);
+    gpuhal_file_info info = {0};
+    bool known = origin && gpuhal_os_file_info(origin, &info) == 0;
+    bool good = known && info.device == device && info.inode == inode;
+    if (!good) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                            "gpuhal_plugin_query lies in %s, not in the file %s that was checked", origin ? origin : "no known file",
+                            path);
+    }
+    free(origin);
+    return good;
+}
+
+bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,
+                        const gpuhal_plugin **out_plugin)
+{
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_LOAD);
+    char reason[768];
+    void *library = gpuhal_os_library_open(path, reason, sizeof reason);
+    if (!library) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
+    }
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
+    void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
+    if (!address) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                                   "%s exports no gpuhal_plugin_query: it is no plugin", path);
+    }
+    if (gpuhal_os_library_is_data(address)) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                                   "gpuhal_plugin_query in %s is data, not a function", path);
+    }
+    if ((device || inode) && !check_origin(attempt, path, address, device, inode)) {
+        return false;
+    }
+    gpuhal_plugin_query_fn *query;
+    memcpy(&query, &address, sizeof query);
+    return gpuhal_plugin_shake_hands(attempt, query, out_plugin);
+}

@@ -1,0 +1,181 @@
+/* loader/loader.c: the way from directories to backends that list devices, step by step; each step is a file of its own.
+ *
+ * Built-in plugins, search, selection, file checks, duplicates, order, and then every plugin that is left is met. Only mistakes of the
+ * caller and want of memory end the run; whatever is wrong with a plugin is its candidate's own story.
+ */
+#include "loader/loader.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "loader/backend.h"
+#include "loader/builtin.h"
+#include "loader/candidates.h"
+#include "loader/file_check.h"
+#include "loader/isolation.h"
+#include "loader/load.h"
+#include "loader/meet.h"
+#include "loader/search.h"
+#include "loader/selection.h"
+#include "os/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_builtin_fn *query,
+                                 gpuhal_candidates *candidates)
+{
+    const gpuhal_plugin *plugin = NULL;
+    gpuhal_attempt attempt = {.log = log, .ignore_environment = settings->ignore_environment};
+    bool good = gpuhal_plugin_shake_hands(&attempt, query, &plugin);
+    const char *name = good ? plugin->name : NULL;
+    gpuhal_candidate *candidate = gpuhal_candidates_add(candidates, name, "built in");
+    if (candidate) {
+        candidate->builtin = query;
+        candidate->ignore_environment = settings->ignore_environment;
+        candidate->priority = gpuhal_selection_priority(name, false, 0);
+        gpuhal_candidate_take(candidate, &attempt, good);
+    }
+    gpuhal_attempt_finish(&attempt);
+    return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static gpuhal_status add_builtins(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    gpuhal_builtin_fn *const *lists[] = {settings->builtins, gpuhal_builtin_table};
+    gpuhal_status status = GPUHAL_OK;
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        for (gpuhal_builtin_fn *const *query = lists[l]; query && *query && !status; query++) {
+            status = add_builtin(settings, log, *query, candidates);
+        }
+    }
+    return status;
+}
+
+static const char *describe_place(const gpuhal_candidate *candidate)
+{
+    return candidate->builtin ? "built in" : candidate->file;
+}
+
+/* Looks for an earlier candidate that passed the checks and is the same file, or has the same name. */
+static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
+{
+    for (const gpuhal_candidate *earlier = candidates->list; earlier < later; earlier++) {
+        if (!gpuhal_candidate_is_open(earlier)) {
+            continue;
+        }
+        bool same_file = earlier->builtin ? earlier->builtin == later->builtin
+                                          : earlier->device == later->device && earlier->inode == later->inode;
+        if (same_file) {
+            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, "this very file was found earlier, as %s (%s)",
+                                    earlier->name, describe_place(earlier));
+            return;
+        }
+        if (strcmp(earlier->name, later->name) == 0) {
+            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, "a plugin named %s was found earlier: %s",
+                                    earlier->name, describe_place(earlier));
+            return;
+        }
+    }
+}
+
+/* What does not pass the checks does not stand in the way of a later plugin of its name. */
+static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_candidate *candidate = &candidates->list[i];
+        if (!gpuhal_candidate_is_open(candidate)) {
+            continue;
+        }
+        if (!candidate->builtin) {
+            gpuhal_attempt attempt = {.name = candidate->name, .log = log};
+            gpuhal_checked_file file;
+            gpuhal_attempt_enter(&attempt, GPUHAL_STAGE_FILE);
+            bool good = gpuhal_file_check(&attempt, candidate->file, false, &file);
+            gpuhal_candidate_take(candidate, &attempt, good);
+            if (!good) {
+                continue;
+            }
+            free(candidate->file);
+            candidate->file = file.path;
+            candidate->device = file.device;
+            candidate->inode = file.inode;
+        }
+        find_duplicate(candidates, candidate);
+    }
+}
+
+/* Meets a plugin in this process. */
+static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
+{
+    gpuhal_attempt attempt = {.name = candidate->name, .log = log, .ignore_environment = candidate->ignore_environment};
+    gpuhal_backend *backend = NULL;
+    uint64_t begun_ns = gpuhal_os_monotonic_ns();
+    bool good = gpuhal_backend_obtain(&attempt, candidate, &backend);
+    gpuhal_candidate_take(candidate, &attempt, good);
+    candidate->time_ns = gpuhal_os_monotonic_ns() - begun_ns;
+    if (!good) {
+        return GPUHAL_OK;
+    }
+    candidate->state = GPUHAL_PLUGIN_OK;
+    candidate->stage = GPUHAL_STAGE_DONE;
+    return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices) ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    gpuhal_status status = settings->isolate ? gpuhal_isolation_run(settings, log, candidates) : GPUHAL_OK;
+    for (size_t i = 0; i < candidates->count && !status; i++) {
+        if (gpuhal_candidate_is_open(&candidates->list[i])) {
+            status = meet_here(log, &candidates->list[i]);
+        }
+    }
+    return status;
+}
+
+static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu devices", candidate->name ? candidate->name : "plugin",
+                        candidate->file ? candidate->file : "no file", gpuhal_plugin_state_name(candidate->state),
+                        candidate->reason ? ": " : "", candidate->reason ? candidate->reason : "", candidate->devices.count);
+    }
+}
+
+static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    gpuhal_selection selection;
+    gpuhal_status status = gpuhal_selection_parse(settings, &selection);
+    if (status) {
+        return status;
+    }
+    status = add_builtins(settings, log, candidates);
+    status = status ? status : gpuhal_search(settings, log, candidates);
+    status = status ? status : gpuhal_selection_apply(&selection, settings, candidates);
+    if (!status) {
+        check_files(log, candidates);
+        gpuhal_selection_sort(&selection, candidates);
+        status = meet_all(settings, log, candidates);
+    }
+    gpuhal_selection_finish(&selection);
+    return status;
+}
+
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *out_candidates)
+{
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    *out_candidates = (gpuhal_candidates){0};
+    if (settings->helper_path && settings->helper_path[0] != '/') {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
+                                settings->helper_path);
+    }
+    gpuhal_status status = run(settings, log, out_candidates);
+    if (status) {
+        gpuhal_candidates_finish(out_candidates);
+        return status;
+    }
+    log_outcome(log, out_candidates);
+    gpuhal_error_restore(&before);
+    return GPUHAL_OK;
+}

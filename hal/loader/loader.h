@@ -1,0 +1,78 @@
+/* loader/loader.h: from directories full of files to backends that list devices. What the layers above see of the loader.
+ *
+ * gpuhal_loader_run() finds every candidate and leaves one gpuhal_candidate each, in the order of priority, whatever became of it.
+ * Nothing of a plugin is loaded into this process by it, unless isolation is off or the plugin is built in; gpuhal_backend_start()
+ * does that, when a device is first opened or sampled. Started backends are shared by all gpuhal objects of the process and live for
+ * ever.
+ */
+#ifndef GPUHAL_LOADER_H
+#define GPUHAL_LOADER_H
+
+#include "core/config.h"
+#include "core/facts.h"
+#include "core/log.h"
+
+#include <gpuhal/plugin.h>
+#include <gpuhal/report.h>
+
+/* A device as a plugin listed it. */
+typedef struct gpuhal_listed_device {
+    uint32_t index;
+    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, read off the slots */
+    gpuhal_facts facts;    /* facts, and the value memory_free_bytes where the plugin samples it without opening */
+} gpuhal_listed_device;
+
+typedef struct gpuhal_listed_devices {
+    gpuhal_listed_device *list;
+    size_t count, capacity;
+} gpuhal_listed_devices;
+void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
+
+/* A plugin that was found. Texts are malloc'ed, NULL when unknown. */
+typedef struct gpuhal_candidate {
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage;
+    int32_t priority;
+    char *name, *version, *file, *reason, *driver;
+    gpuhal_builtin_fn *builtin; /* linked in: no file */
+    uint64_t device, inode;     /* of the file, for duplicates; 0, 0: unknown */
+    uint64_t time_ns;
+    bool isolated;
+    bool ignore_environment; /* the plugin is told of no setting */
+    gpuhal_listed_devices devices; /* when state is OK */
+} gpuhal_candidate;
+
+typedef struct gpuhal_candidates {
+    gpuhal_candidate *list;
+    size_t count, capacity;
+    char **remarks; /* sentences about the whole search */
+    size_t remark_count;
+} gpuhal_candidates;
+
+/* Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. */
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *out_candidates);
+void gpuhal_candidates_finish(gpuhal_candidates *candidates);
+
+/* A plugin that is loaded and started in this process. */
+typedef struct gpuhal_backend gpuhal_backend;
+
+/* Loads, shakes hands, starts and enumerates, once per process; a second caller waits for the first and gets the same answer, a
+ * failed start may be tried again. FORKED when the backend was started before a fork and is not fork-safe. */
+gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
+const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
+/* The devices as listed in this process, immutable. */
+const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
+/* The fork generation in which it was started, or 0 when it works in every generation: to compare on the fast path. */
+uint32_t gpuhal_backend_generation(const gpuhal_backend *backend);
+
+/* The host table of this copy of the core. */
+const gpuhal_host *gpuhal_host_table(void);
+/* A sink that fills `facts`; for sample(). Lives on the caller's stack. */
+struct gpuhal_sink {
+    gpuhal_facts *facts;            /* where facts go now; NULL: nowhere */
+    gpuhal_listed_devices *devices; /* enumerating: device() adds here; else NULL */
+    const void *listener;           /* gpuhal_direct_listener, instead of the two above; else NULL */
+    char problem[160];              /* first rule that the plugin broke, "" when none */
+};
+
+#endif

@@ -1,0 +1,209 @@
+/* loader/manifest.c: see manifest.h. Every refusal names the file, and the line where there is one. */
+#include "loader/manifest.h"
+
+#include "core/records.h"
+#include "core/text.h"
+#include "loader/file_check.h"
+#include "loader/load.h"
+#include "os/os.h"
+
+#include <gpuhal/plugin.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One manifest being read. */
+typedef struct reading {
+    gpuhal_attempt *attempt;
+    const char *path;
+    bool absolute_only;
+    gpuhal_manifest *manifest;
+    uint32_t seen; /* bit per entry of keys */
+} reading;
+
+static bool refuse(gpuhal_attempt *attempt, const char *path, const char *why)
+{
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
+}
+
+static bool refuse_line(const reading *at, uint32_t line, const char *why)
+{
+    return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s, line %" PRIu32 ": %s",
+                               at->path, line, why);
+}
+
+static bool take_name(reading *at, const char *value, uint32_t line)
+{
+    if (!gpuhal_plugin_name_is_valid(value)) {
+        return refuse_line(at, line, "name must be a lower-case letter followed by up to 30 of a-z, 0-9 and _");
+    }
+    at->manifest->name = gpuhal_text_copy(value);
+    return at->manifest->name || gpuhal_attempt_no_memory(at->attempt);
+}
+
+static bool take_library(reading *at, const char *value, uint32_t line)
+{
+    if (!*value) {
+        return refuse_line(at, line, "library is empty");
+    }
+    if (value[0] != '/' && at->absolute_only) {
+        return refuse_line(at, line, "library must be an absolute path in this directory");
+    }
+    int directory = (int)(strrchr(at->path, '/') - at->path);
+    at->manifest->library =
+        value[0] == '/' ? gpuhal_text_copy(value) : gpuhal_text_format("%.*s/%s", directory, at->path, value);
+    return at->manifest->library || gpuhal_attempt_no_memory(at->attempt);
+}
+
+static bool take_abi(reading *at, const char *value, uint32_t line)
+{
+    uint64_t major = 0, minor = 0;
+    const char *dot = strchr(value, '.');
+    char *front = dot ? gpuhal_text_copy_range(value, (size_t)(dot - value)) : NULL;
+    bool good = front && gpuhal_records_u64(front, &major) && gpuhal_records_u64(dot + 1, &minor) && major <= UINT16_MAX &&
+                minor <= UINT16_MAX;
+    free(front);
+    if (!good) {
+        return refuse_line(at, line, "abi must be two numbers, as in 0.1");
+    }
+    at->manifest->abi = (uint32_t)(major << 16 | minor);
+    at->manifest->has_abi = true;
+    return true;
+}
+
+static bool take_platforms(reading *at, const char *value, uint32_t line)
+{
+    if (!*value) {
+        return refuse_line(at, line, "platforms is empty; leave it out for all platforms");
+    }
+    at->manifest->platforms = gpuhal_text_copy(value);
+    return at->manifest->platforms || gpuhal_attempt_no_memory(at->attempt);
+}
+
+static bool take_priority(reading *at, const char *value, uint32_t line)
+{
+    at->manifest->has_priority = gpuhal_records_i32(value, &at->manifest->priority);
+    return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
+}
+
+/* For whoever decides whether an earlier answer still holds; nothing to check here. */
+static bool take_note(__attribute__((unused)) reading *at, __attribute__((unused)) const char *value,
+                      __attribute__((unused)) uint32_t line)
+{
+    return true;
+}
+
+static const struct {
+    const char *key;
+    bool (*take)(reading *at, const char *value, uint32_t line);
+} keys[] = {
+    {"name", take_name},         {"library", take_library},       {"abi", take_abi},          {"platforms", take_platforms},
+    {"priority", take_priority}, {"vendor_libraries", take_note}, {"environment", take_note}, {"watch", take_note},
+};
+
+static bool take_pair(reading *at, const gpuhal_records_reader *reader)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (strcmp(keys[i].key, reader->name) != 0) {
+            continue;
+        }
+        if (at->seen & 1u << i) {
+            return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "%s, line %" PRIu32 ": %s stands there twice", at->path, reader->line, reader->name);
+        }
+        at->seen |= 1u << i;
+        return keys[i].take(at, gpuhal_text_get(&reader->value), reader->line);
+    }
+    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_DEBUG, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path, reader->line,
+                    reader->name);
+    return true;
+}
+
+static bool read_records(reading *at, const char *text, size_t bytes)
+{
+    gpuhal_records_reader reader;
+    gpuhal_records_begin(&reader, text, bytes);
+    bool good = true, begun = false;
+    while (good) {
+        gpuhal_records_item item = gpuhal_records_next(&reader);
+        if (item == GPUHAL_RECORDS_END) {
+            break;
+        }
+        if (item == GPUHAL_RECORDS_ERROR) {
+            good = refuse_line(at, reader.line, reader.error);
+        } else if (item == GPUHAL_RECORDS_PAIR) {
+            good = begun ? take_pair(at, &reader) : refuse_line(at, reader.line, "a manifest begins with [plugin]");
+        } else if (begun || strcmp(reader.name, "plugin") != 0) {
+            good = refuse_line(at, reader.line, "a manifest has one record, [plugin]");
+        } else {
+            begun = true;
+        }
+    }
+    gpuhal_records_finish(&reader);
+    return good;
+}
+
+static bool check_complete(reading *at)
+{
+    const gpuhal_manifest *manifest = at->manifest;
+    const char *absent = !manifest->name ? "name" : !manifest->library ? "library" : !manifest->has_abi ? "abi" : NULL;
+    if (absent) {
+        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s", at->path,
+                                   absent);
+    }
+    if (manifest->abi != GPUHAL_ABI) {
+        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
+                                   "%s says that the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 "; this library speaks %u.%u",
+                                   at->path, manifest->abi >> 16, manifest->abi & 0xffff, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+    }
+    return true;
+}
+
+bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolute_only, gpuhal_manifest *out_manifest)
+{
+    *out_manifest = (gpuhal_manifest){0};
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_MANIFEST);
+    gpuhal_checked_file file;
+    if (!gpuhal_file_check_trust(attempt, path, &file)) {
+        return false;
+    }
+    char *text = NULL;
+    size_t bytes = 0;
+    int error = gpuhal_os_file_read(file.path, GPUHAL_MANIFEST_BYTES_MAX, &text, &bytes);
+    gpuhal_checked_file_finish(&file);
+    if (error) {
+        return refuse(attempt, path, error == EFBIG ? "is larger than 64 KiB, the most that a manifest may have" : strerror(error));
+    }
+    reading at = {.attempt = attempt, .path = path, .absolute_only = absolute_only, .manifest = out_manifest};
+    bool good = (bytes > 0 || refuse(attempt, path, "is empty")) && read_records(&at, text, bytes) && check_complete(&at);
+    free(text);
+    return good;
+}
+
+void gpuhal_manifest_finish(gpuhal_manifest *manifest)
+{
+    free(manifest->name);
+    free(manifest->library);
+    free(manifest->platforms);
+    *manifest = (gpuhal_manifest){0};
+}
+
+bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform)
+{
+    size_t length = strlen(platform);
+    const char *at = manifest->platforms;
+    if (!at) {
+        return true;
+    }
+    while (*at) {
+        at += strspn(at, " \t");
+        size_t word = strcspn(at, " \t");
+        if (word == length && memcmp(at, platform, length) == 0) {
+            return true;
+        }
+        at += word;
+    }
+    return false;
+}

@@ -1,0 +1,29 @@
+/* loader/manifest.h: NAME.gpuhal, the small text beside a plugin, read before anything of the plugin is touched. */
+#ifndef GPUHAL_LOADER_MANIFEST_H
+#define GPUHAL_LOADER_MANIFEST_H
+
+#include "loader/attempt.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPUHAL_MANIFEST_BYTES_MAX (64u << 10)
+
+/* Texts are malloc'ed. */
+typedef struct gpuhal_manifest {
+    char *name;
+    char *library;   /* absolute, maybe with symbolic links */
+    char *platforms; /* as written: blank-separated words; NULL: every platform */
+    uint32_t abi;
+    bool has_abi, has_priority;
+    int32_t priority;
+} gpuhal_manifest;
+
+/* Stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`. What was understood
+ * before a mistake is kept in *out_manifest, for the report; finish it in any case. */
+bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolute_only, gpuhal_manifest *out_manifest);
+void gpuhal_manifest_finish(gpuhal_manifest *manifest);
+/* Whether the manifest is for the platform that this is. */
+bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);
+
+#endif

@@ -1,0 +1,162 @@
+/* loader/meet.c: see meet.h. */
+#include "loader/meet.h"
+
+#include "loader/device_rules.h"
+#include "loader/host.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool broke_rule(gpuhal_attempt *attempt, const char *problem)
+{
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
+}
+
+static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+{
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_START);
+    gpuhal_attempt_call_begin(attempt);
+    gpuhal_status status = plugin->start(gpuhal_host_table());
+    gpuhal_attempt_call_end(attempt);
+    return status == GPUHAL_OK || gpuhal_attempt_fail_call(attempt, status, "starting");
+}
+
+static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
+{
+    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_ENUMERATE);
+    gpuhal_sink sink = {.devices = devices};
+    gpuhal_attempt_call_begin(attempt);
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    gpuhal_attempt_call_end(attempt);
+    if (sink.problem[0]) {
+        return broke_rule(attempt, sink.problem);
+    }
+    if (status != GPUHAL_OK) {
+        return gpuhal_attempt_fail_call(attempt, status, "listing its devices");
+    }
+    if (devices->count == 0) {
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
+    }
+    return true;
+}
+
+static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
+{
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    } answer = {.space = {0}};
+    answer.ops.size = sizeof answer.ops;
+    gpuhal_attempt_call_begin(attempt);
+    gpuhal_status status = plugin->describe(device->index, &answer.ops);
+    gpuhal_attempt_call_end(attempt);
+    char what[48], problem[160], sentence[224];
+    if (status != GPUHAL_OK) {
+        snprintf(what, sizeof what, "describing device %" PRIu32, device->index);
+        return gpuhal_attempt_fail_call(attempt, status, what);
+    }
+    if (!gpuhal_rules_slots(&answer.ops, problem, sizeof problem)) {
+        snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", device->index, problem);
+        return broke_rule(attempt, sentence);
+    }
+    device->capabilities = gpuhal_rules_capabilities(&answer.ops, &device->facts);
+    return true;
+}
+
+/* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing. */
+static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
+{
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    if (!plugin->sample) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
+        return true;
+    }
+    gpuhal_facts values = {0};
+    gpuhal_sink sink = {.facts = &values};
+    gpuhal_attempt_call_begin(attempt);
+    gpuhal_status status = plugin->sample(gpuhal_host_table(), device->index, &key, 1, 0, &sink);
+    gpuhal_attempt_call_end(attempt);
+    const gpuhal_fact *value = gpuhal_facts_find(&values, key);
+    if (sink.problem[0] == 0 && status != GPUHAL_OK) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_FAILED, "the plugin could not read it");
+    } else if (!value) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin does not sample it");
+    } else if (value->missing) {
+        gpuhal_facts_set_missing(&device->facts, key, value->missing, value->text);
+    } else {
+        gpuhal_facts_set_u64(&device->facts, key, value->u64);
+    }
+    gpuhal_facts_finish(&values);
+    return !sink.problem[0] || broke_rule(attempt, sink.problem);
+}
+
+static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
+{
+    char problem[160];
+    for (size_t i = 0; i < devices->count; i++) {
+        gpuhal_listed_device *device = &devices->list[i];
+        if (device->facts.failed) {
+            return gpuhal_attempt_no_memory(attempt);
+        }
+        if (!gpuhal_rules_device(device, problem, sizeof problem)) {
+            return broke_rule(attempt, problem);
+        }
+        if (!describe(attempt, plugin, device) || !sample(attempt, plugin, device)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *out_devices)
+{
+    *out_devices = (gpuhal_listed_devices){0};
+    if (start(attempt, plugin) && enumerate(attempt, plugin, out_devices) && complete(attempt, plugin, out_devices)) {
+        return true;
+    }
+    gpuhal_listed_devices_finish(out_devices);
+    return false;
+}
+
+static bool copy_facts(const gpuhal_facts *from, gpuhal_facts *to)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const gpuhal_fact *fact = &from->list[i];
+        if (fact->missing) {
+            gpuhal_facts_set_missing(to, fact->key, fact->missing, fact->text);
+        } else if (fact->text) {
+            gpuhal_facts_set_text(to, fact->key, fact->text);
+        } else {
+            gpuhal_facts_set_u64(to, fact->key, fact->u64);
+        }
+    }
+    return !to->failed;
+}
+
+bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to)
+{
+    *to = (gpuhal_listed_devices){.list = calloc(from->count ? from->count : 1, sizeof *to->list), .capacity = from->count};
+    if (!to->list) {
+        return false;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        to->list[i].index = from->list[i].index;
+        to->list[i].capabilities = from->list[i].capabilities;
+        to->count++;
+        if (!copy_facts(&from->list[i].facts, &to->list[i].facts)) {
+            gpuhal_listed_devices_finish(to);
+            return false;
+        }
+    }
+    return true;
+}
+
+void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        gpuhal_facts_finish(&devices->list[i].facts);
+    }
+    free(devices->list);
+    *devices = (gpuhal_listed_devices){0};
+}

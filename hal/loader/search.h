@@ -1,0 +1,11 @@
+/* loader/search.h: the directories with plugins, and the manifests in them. */
+#ifndef GPUHAL_LOADER_SEARCH_H
+#define GPUHAL_LOADER_SEARCH_H
+
+#include "loader/loader.h"
+
+/* Adds a candidate for each manifest, directories in the documented order, files by strcmp, and for each `gpuhal-*.so` without one.
+ * Manifests for other platforms are refused here. INVALID_ARGUMENT for a path that is not absolute, HOST_MEMORY. */
+gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates);
+
+#endif

@@ -1,0 +1,117 @@
+/* loader/sink.c: what plugins say about their devices: checked as it comes in, then kept.
+ *
+ * The first rule that is broken is worded in the sink's `problem`; whoever called the plugin looks there afterwards. Facts that come
+ * in after it are dropped: the plugin's list is lost anyway.
+ */
+#include "loader/device_rules.h"
+#include "loader/host.h"
+#include "loader/loader.h"
+
+#include <gpuhal/direct.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
+{
+    return sink->listener;
+}
+
+/* A new empty entry for `index`; NULL with a problem. */
+static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
+{
+    gpuhal_listed_devices *devices = sink->devices;
+    for (size_t i = 0; i < devices->count; i++) {
+        if (devices->list[i].index == index) {
+            snprintf(sink->problem, sizeof sink->problem, "it lists device %" PRIu32 " twice", index);
+            return NULL;
+        }
+    }
+    if (devices->count == GPUHAL_DEVICES_MAX) {
+        snprintf(sink->problem, sizeof sink->problem, "it lists more than %u devices", GPUHAL_DEVICES_MAX);
+        return NULL;
+    }
+    if (devices->count == devices->capacity) {
+        size_t capacity = devices->capacity ? 2 * devices->capacity : 8;
+        gpuhal_listed_device *list = realloc(devices->list, capacity * sizeof *list);
+        if (!list) {
+            snprintf(sink->problem, sizeof sink->problem, "the host has no memory left for its devices");
+            return NULL;
+        }
+        devices->list = list;
+        devices->capacity = capacity;
+    }
+    devices->list[devices->count] = (gpuhal_listed_device){.index = index};
+    return &devices->list[devices->count++];
+}
+
+void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+{
+    if (!sink || sink->problem[0]) {
+        return;
+    }
+    const gpuhal_direct_listener *listener = listener_of(sink);
+    if (listener) {
+        if (listener->device) {
+            listener->device(listener->user, index);
+        }
+        return;
+    }
+    if (!sink->devices) {
+        snprintf(sink->problem, sizeof sink->problem, "it calls device() while it is asked for a sample");
+        return;
+    }
+    gpuhal_listed_device *device = add_device(sink, index);
+    sink->facts = device ? &device->facts : NULL;
+}
+
+/* Whether a fact can be taken now. */
+static bool takes_facts(gpuhal_sink *sink)
+{
+    if (!sink || sink->problem[0]) {
+        return false;
+    }
+    if (!sink->facts) {
+        snprintf(sink->problem, sizeof sink->problem, "it gives a fact before it named a device");
+        return false;
+    }
+    return true;
+}
+
+void gpuhal_sink_u64(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
+    if (listener) {
+        if (listener->u64) {
+            listener->u64(listener->user, key, value);
+        }
+    } else if (takes_facts(sink) && gpuhal_rules_number(key, value, sink->problem, sizeof sink->problem)) {
+        gpuhal_facts_set_u64(sink->facts, key, value);
+    }
+}
+
+void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
+{
+    const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
+    if (listener) {
+        if (listener->text) {
+            listener->text(listener->user, key, value);
+        }
+    } else if (takes_facts(sink) && gpuhal_rules_text(key, value, sink->problem, sizeof sink->problem)) {
+        gpuhal_facts_set_text(sink->facts, key, value);
+    }
+}
+
+void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                         const char *why)
+{
+    const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
+    if (listener) {
+        if (listener->missing) {
+            listener->missing(listener->user, key, reason, why);
+        }
+    } else if (takes_facts(sink) && gpuhal_rules_missing(key, reason, why, sink->problem, sizeof sink->problem)) {
+        gpuhal_facts_set_missing(sink->facts, key, reason, why);
+    }
+}

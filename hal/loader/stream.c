@@ -1,0 +1,298 @@
+/* loader/stream.c: see stream.h. Whole lines are read as soon as they are there; each kind of record has one function for its pairs. */
+#include "loader/stream.h"
+
+#include "loader/device_rules.h"
+
+#include <gpuhal/plugin.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpuhal_stream_write_hello(gpuhal_text *to)
+{
+    gpuhal_records_write_kind(to, "hello");
+    gpuhal_records_write_u64(to, "protocol", GPUHAL_HELPER_PROTOCOL);
+    gpuhal_records_write_u64(to, "abi", GPUHAL_ABI);
+}
+
+void gpuhal_stream_write_stage(gpuhal_text *to, gpuhal_plugin_stage stage)
+{
+    gpuhal_records_write_kind(to, "stage");
+    gpuhal_records_write_u64(to, "number", stage);
+}
+
+void gpuhal_stream_write_library(gpuhal_text *to, const char *path)
+{
+    gpuhal_records_write_kind(to, "library");
+    gpuhal_records_write(to, "path", path);
+}
+
+void gpuhal_stream_write_version(gpuhal_text *to, const char *version)
+{
+    gpuhal_records_write_kind(to, "plugin");
+    gpuhal_records_write(to, "version", version);
+}
+
+void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line)
+{
+    gpuhal_records_write_kind(to, "log");
+    gpuhal_records_write_u64(to, "level", (uint64_t)(level > 0 ? level : GPUHAL_LEVEL_ERROR));
+    gpuhal_records_write(to, "text", line);
+}
+
+void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device)
+{
+    gpuhal_records_write_kind(to, "device");
+    gpuhal_records_write_u64(to, "index", device->index);
+    gpuhal_records_write_u64(to, "capabilities", device->capabilities);
+    gpuhal_facts_write(&device->facts, to);
+}
+
+void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices)
+{
+    char status[16];
+    snprintf(status, sizeof status, "%" PRId32, good ? GPUHAL_OK : attempt->status);
+    gpuhal_records_write_kind(to, "end");
+    gpuhal_records_write_u64(to, "state", good ? GPUHAL_PLUGIN_OK : attempt->state);
+    gpuhal_records_write(to, "status", status);
+    gpuhal_records_write_u64(to, "devices", devices);
+    if (!good) {
+        gpuhal_records_write(to, "reason", attempt->reason ? attempt->reason : "the helper had no memory left for the reason");
+    }
+    gpuhal_records_write_u64(to, "complete", 1);
+}
+
+static gpuhal_stream_state rubbish(gpuhal_stream *stream, const char *problem)
+{
+    snprintf(stream->problem, sizeof stream->problem, "%s", problem);
+    stream->state = GPUHAL_STREAM_RUBBISH;
+    return stream->state;
+}
+
+static bool read_number(const char *value, uint64_t most, uint64_t *out_number)
+{
+    return gpuhal_records_u64(value, out_number) && *out_number <= most;
+}
+
+static bool keep_text(char **to, const char *value)
+{
+    free(*to);
+    *to = gpuhal_text_copy(value);
+    return *to != NULL;
+}
+
+static bool take_hello(gpuhal_stream *stream, const char *key, const char *value)
+{
+    bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)
+                                             : strcmp(key, "abi") == 0 && gpuhal_records_u64(value, &stream->abi);
+    stream->hello = stream->protocol == GPUHAL_HELPER_PROTOCOL && stream->abi == GPUHAL_ABI;
+    return good;
+}
+
+static bool take_stage(gpuhal_stream *stream, const char *key, const char *value)
+{
+    uint64_t number = 0;
+    if (strcmp(key, "number") != 0 || !read_number(value, GPUHAL_STAGE_DONE, &number)) {
+        return false;
+    }
+    stream->attempt->stage = (gpuhal_plugin_stage)number;
+    return true;
+}
+
+static bool take_library(gpuhal_stream *stream, const char *key, const char *value)
+{
+    return strcmp(key, "path") == 0 && keep_text(&stream->attempt->driver, value);
+}
+
+static bool take_plugin(gpuhal_stream *stream, const char *key, const char *value)
+{
+    return strcmp(key, "version") == 0 && keep_text(&stream->attempt->version, value);
+}
+
+static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
+{
+    if (strcmp(key, "level") == 0) {
+        return read_number(value, GPUHAL_LEVEL_DEBUG, &stream->level);
+    }
+    if (strcmp(key, "text") != 0) {
+        return false;
+    }
+    gpuhal_log_line(stream->attempt->log, (int32_t)stream->level, "%s: %s", stream->attempt->name ? stream->attempt->name : "plugin",
+                    value);
+    return true;
+}
+
+static bool begin_device(gpuhal_stream *stream)
+{
+    gpuhal_listed_devices *devices = &stream->devices;
+    if (devices->count == GPUHAL_DEVICES_MAX) {
+        return false;
+    }
+    if (devices->count == devices->capacity) {
+        size_t capacity = devices->capacity ? 2 * devices->capacity : 8;
+        gpuhal_listed_device *list = realloc(devices->list, capacity * sizeof *list);
+        if (!list) {
+            return false;
+        }
+        devices->list = list;
+        devices->capacity = capacity;
+    }
+    devices->list[devices->count++] = (gpuhal_listed_device){0};
+    return true;
+}
+
+static bool take_device(gpuhal_stream *stream, const char *key, const char *value)
+{
+    gpuhal_listed_device *device = &stream->devices.list[stream->devices.count - 1];
+    uint64_t number = 0;
+    if (strcmp(key, "index") == 0 || strcmp(key, "capabilities") == 0) {
+        bool good = read_number(value, UINT32_MAX, &number);
+        *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
+        return good;
+    }
+    return gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
+}
+
+/* The sum of the list: the devices told are those that came, each different and complete. */
+static bool is_whole(gpuhal_stream *stream)
+{
+    const gpuhal_listed_devices *devices = &stream->devices;
+    if (devices->count != stream->devices_told || (stream->good && devices->count == 0)) {
+        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced", devices->count,
+                 stream->devices_told);
+        return false;
+    }
+    for (size_t i = 0; i < devices->count; i++) {
+        for (size_t other = 0; other < i; other++) {
+            if (devices->list[i].index == devices->list[other].index) {
+                snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " came twice", devices->list[i].index);
+                return false;
+            }
+        }
+        if (!gpuhal_rules_device(&devices->list[i], stream->problem, sizeof stream->problem)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
+{
+    gpuhal_attempt *attempt = stream->attempt;
+    uint64_t number = 0;
+    if (strcmp(key, "state") == 0) {
+        bool good = read_number(value, GPUHAL_PLUGIN_QUARANTINED, &number);
+        attempt->state = (gpuhal_plugin_state)number;
+        stream->good = attempt->state == GPUHAL_PLUGIN_OK;
+        return good;
+    }
+    if (strcmp(key, "status") == 0) {
+        return gpuhal_records_i32(value, &attempt->status);
+    }
+    if (strcmp(key, "devices") == 0) {
+        return gpuhal_records_u64(value, &stream->devices_told);
+    }
+    if (strcmp(key, "reason") == 0) {
+        return keep_text(&attempt->reason, value);
+    }
+    if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_whole(stream)) {
+        return false;
+    }
+    stream->state = GPUHAL_STREAM_ENDED;
+    return true;
+}
+
+static bool take_crash(gpuhal_stream *stream, const char *key, const char *value)
+{
+    uint64_t number = 0;
+    if (strcmp(key, "signal") != 0 || !read_number(value, 128, &number)) {
+        return false;
+    }
+    stream->signal = (int)number;
+    stream->state = GPUHAL_STREAM_CRASHED;
+    return true;
+}
+
+static const struct {
+    const char *kind;
+    bool (*take)(gpuhal_stream *stream, const char *key, const char *value);
+} kinds[] = {
+    {"hello", take_hello}, {"stage", take_stage},   {"library", take_library}, {"plugin", take_plugin},
+    {"log", take_log},     {"device", take_device}, {"end", take_end},         {"crash", take_crash},
+};
+
+static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
+{
+    bool first = !stream->kind[0];
+    if (strlen(kind) >= sizeof stream->kind || first != (strcmp(kind, "hello") == 0) || (!first && !stream->hello)) {
+        return rubbish(stream, first ? "no hello" : "a record out of place");
+    }
+    snprintf(stream->kind, sizeof stream->kind, "%s", kind);
+    return strcmp(kind, "device") == 0 && !begin_device(stream) ? rubbish(stream, "too many devices") : GPUHAL_STREAM_MORE;
+}
+
+static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, const char *value)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i].kind, stream->kind) == 0) {
+            if (kinds[i].take(stream, key, value)) {
+                return stream->state;
+            }
+            char problem[sizeof stream->problem];
+            snprintf(problem, sizeof problem, "%s", stream->problem[0] ? stream->problem : "a value that makes no sense");
+            return rubbish(stream, problem);
+        }
+    }
+    return rubbish(stream, stream->kind[0] ? "an unknown record" : "no hello");
+}
+
+/* `line` is one line without its end. */
+static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, size_t length)
+{
+    gpuhal_records_reader reader;
+    gpuhal_stream_state state = GPUHAL_STREAM_MORE;
+    stream->line++;
+    gpuhal_records_begin(&reader, line, length);
+    gpuhal_records_item item = gpuhal_records_next(&reader);
+    if (item == GPUHAL_RECORDS_ERROR) {
+        state = rubbish(stream, reader.error);
+    } else if (item == GPUHAL_RECORDS_KIND) {
+        state = begin_record(stream, reader.name);
+    } else if (item == GPUHAL_RECORDS_PAIR) {
+        state = take_pair(stream, reader.name, gpuhal_text_get(&reader.value));
+    }
+    gpuhal_records_finish(&reader);
+    return state;
+}
+
+gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
+{
+    stream->bytes += count;
+    if (stream->bytes > GPUHAL_STREAM_BYTES_MAX) {
+        return rubbish(stream, "more than 4 MiB");
+    }
+    while (count > 0 && stream->state == GPUHAL_STREAM_MORE) {
+        const char *end = memchr(bytes, '\n', count);
+        size_t taken = end ? (size_t)(end - bytes) : count;
+        gpuhal_text_append(&stream->pending, bytes, taken);
+        if (stream->pending.failed || stream->pending.length > GPUHAL_STREAM_LINE_MAX) {
+            stream->line++;
+            return rubbish(stream, "a line without end");
+        }
+        if (end) {
+            take_line(stream, gpuhal_text_get(&stream->pending), stream->pending.length);
+            stream->pending.length = 0;
+        }
+        bytes += taken + (end != NULL);
+        count -= taken + (end != NULL);
+    }
+    return stream->state;
+}
+
+void gpuhal_stream_finish(gpuhal_stream *stream)
+{
+    gpuhal_text_finish(&stream->pending);
+    gpuhal_listed_devices_finish(&stream->devices);
+}

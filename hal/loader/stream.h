@@ -1,0 +1,64 @@
+/* loader/stream.h: what the helper program tells its parent: records, written as they happen, each as a whole.
+ *
+ *     [hello]  protocol, abi                  first of all
+ *     [stage]  number                         before each stage
+ *     [library] path                          the vendor's library that was opened
+ *     [plugin] version
+ *     [log]    level, text
+ *     [device] index, capabilities, facts
+ *     [end]    state, status, devices, reason, complete = 1     the verdict
+ *     [crash]  signal                         instead of an end, from the signal handler
+ *
+ * The reader trusts nothing: the plugin's code runs in the process that writes. Only an [end] that is complete counts.
+ */
+#ifndef GPUHAL_LOADER_STREAM_H
+#define GPUHAL_LOADER_STREAM_H
+
+#include "core/records.h"
+#include "core/text.h"
+#include "loader/attempt.h"
+#include "loader/loader.h"
+
+#define GPUHAL_HELPER_PROTOCOL     1u
+#define GPUHAL_HELPER_STREAM       3  /* the descriptor */
+#define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper that are no answer of a plugin */
+#define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the stream was closed under its feet */
+#define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
+#define GPUHAL_STREAM_LINE_MAX     (64u << 10)
+
+void gpuhal_stream_write_hello(gpuhal_text *to);
+void gpuhal_stream_write_stage(gpuhal_text *to, gpuhal_plugin_stage stage);
+void gpuhal_stream_write_library(gpuhal_text *to, const char *path);
+void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
+void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
+void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
+/* `attempt` without a reason: everything went well. */
+void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices);
+
+typedef enum {
+    GPUHAL_STREAM_MORE,   /* go on reading */
+    GPUHAL_STREAM_ENDED,  /* a complete [end] */
+    GPUHAL_STREAM_CRASHED,
+    GPUHAL_STREAM_RUBBISH /* `problem` says what, `line` where */
+} gpuhal_stream_state;
+
+/* A stream being read. Zero-initialised is the beginning, with `attempt` set. */
+typedef struct gpuhal_stream {
+    gpuhal_attempt *attempt; /* gets stage, driver, version, and the verdict */
+    gpuhal_stream_state state;
+    bool hello; /* it is a helper of this very version */
+    bool good;  /* at the end: the plugin lists devices */
+    int signal; /* of the crash */
+    uint32_t line;
+    char problem[160];
+    gpuhal_listed_devices devices;
+    /* Inside. */
+    uint64_t bytes, protocol, abi, devices_told, level;
+    char kind[64];
+    gpuhal_text pending; /* a line that is not complete */
+} gpuhal_stream;
+
+gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count);
+void gpuhal_stream_finish(gpuhal_stream *stream);
+
+#endif

@@ -1,0 +1,118 @@
+/* loader/vendor_library.c: gpuhal_host.library(): opening a vendor's runtime library for a plugin.
+ *
+ * A bare soname is allowed here and nowhere else: the system's dynamic loader knows where drivers live. What was opened is kept with
+ * the attempt under way, for the report; what was tried and failed becomes the sentence of the error.
+ */
+#include "core/error.h"
+#include "core/text.h"
+#include "loader/attempt.h"
+#include "loader/host.h"
+#include "os/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes the malloc'ed line. */
+static void log_debug(char *line)
+{
+    if (line) {
+        gpuhal_log_to_all(GPUHAL_LEVEL_DEBUG, line);
+    }
+    free(line);
+}
+
+/* Takes the malloc'ed sentence. */
+static gpuhal_status no_driver(char *sentence)
+{
+    gpuhal_error_report(GPUHAL_ERROR_NO_DRIVER, NULL, 0, sentence);
+    log_debug(sentence);
+    return GPUHAL_ERROR_NO_DRIVER;
+}
+
+/* Opens one name; a failure is added to `tried`. */
+static void *try_name(const char *name, gpuhal_text *tried)
+{
+    char reason[512];
+    void *library = gpuhal_os_library_open(name, reason, sizeof reason);
+    if (!library) {
+        gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name, reason);
+    }
+    return library;
+}
+
+static void *open_first(const char *setting, const char *const *sonames, gpuhal_text *tried)
+{
+    const char *override = setting ? gpuhal_host_variable(setting, "_LIBRARY") : NULL;
+    if (override && override[0] != '/') {
+        gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is no absolute path", setting, override);
+        return NULL;
+    }
+    if (override) {
+        return try_name(override, tried);
+    }
+    for (const char *const *name = sonames; name && *name; name++) {
+        void *library = **name ? try_name(*name, tried) : NULL;
+        if (library) {
+            return library;
+        }
+    }
+    if (!tried->length) {
+        gpuhal_text_printf(tried, "the plugin names no library to open");
+    }
+    return NULL;
+}
+
+/* A slot has the type of its function, which is unknown here: the pointer is written as bytes. */
+static void set_slot(const gpuhal_symbol *symbol, const void *address)
+{
+    memcpy(symbol->slot, &address, sizeof address);
+}
+
+static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        set_slot(&symbols[i], NULL);
+    }
+}
+
+/* Returns the first required symbol that is not there, NULL when all are. */
+static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
+{
+    const char *missing = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *address = gpuhal_os_library_symbol(library, symbols[i].name);
+        set_slot(&symbols[i], address);
+        if (!address && symbols[i].required) {
+            missing = missing ? missing : symbols[i].name;
+        } else if (!address) {
+            log_debug(gpuhal_text_format("%s has no %s, which is optional", path, symbols[i].name));
+        }
+    }
+    return missing;
+}
+
+gpuhal_status gpuhal_vendor_library(__attribute__((unused)) const gpuhal_host *host, const char *setting,
+                                    const char *const *sonames, const gpuhal_symbol *symbols, uint32_t count)
+{
+    clear_slots(symbols, count);
+    gpuhal_text tried = {0};
+    void *library = open_first(setting, sonames, &tried);
+    if (!library) {
+        return no_driver(gpuhal_text_take(&tried));
+    }
+    gpuhal_text_finish(&tried);
+    char *path = gpuhal_os_library_file(library);
+    const char *name = path ? path : "the vendor's library";
+    log_debug(gpuhal_text_format("opened %s", name));
+    if (gpuhal_attempt_current()) {
+        gpuhal_attempt_set_driver(gpuhal_attempt_current(), path);
+    }
+    const char *missing = fill_slots(library, name, symbols, count);
+    gpuhal_status status = GPUHAL_OK;
+    if (missing) {
+        clear_slots(symbols, count);
+        status = no_driver(gpuhal_text_format("%s has no function %s: it is too old, or a stub", name, missing));
+    }
+    free(path);
+    return status;
+}

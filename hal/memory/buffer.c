@@ -1,0 +1,279 @@
+/* memory/buffer.c: creating, counting and freeing buffers, and the limit on what a device may hold. */
+#include "memory/buffer.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes `bytes` from the device's limit. */
+static bool charge(gpuhal_device *device, uint64_t bytes)
+{
+    uint64_t limit = atomic_load(&device->limit_bytes);
+    uint64_t held = atomic_load(&device->allocated_bytes);
+    do {
+        if (bytes > UINT64_MAX - held || (limit != 0 && held + bytes > limit)) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&device->allocated_bytes, &held, held + bytes));
+    return true;
+}
+
+static void discharge(gpuhal_device *device, uint64_t bytes)
+{
+    atomic_fetch_sub(&device->allocated_bytes, bytes);
+}
+
+static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
+{
+    uint64_t limit = atomic_load(&device->limit_bytes);
+    uint64_t held = atomic_load(&device->allocated_bytes);
+    uint64_t left = limit > held ? limit - held : 0;
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes asked, %" PRIu64 " left of the limit of %" PRIu64 " bytes that was set for it", device->id,
+                     bytes, left, limit);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(bytes, left, limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
+{
+    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes asked in one allocation, the largest is %" PRIu64, device->id, bytes,
+                     device->allocation_max_bytes);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);
+    return GPUHAL_ERROR_TOO_LARGE;
+}
+
+/* Adds free and total to the detail of a plugin's out-of-memory; asking for them must not replace that detail. */
+static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
+{
+    uint64_t free_bytes = UINT64_MAX;
+    uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    status = gpuhal_device_failed(device, status, "allocating %" PRIu64 " bytes", bytes);
+    const gpuhal_plugin *plugin = device->plugin;
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
+        const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+        gpuhal_facts facts = {0};
+        gpuhal_sink sink = {.facts = &facts};
+        if (plugin->sample(gpuhal_host_table(), device->listed->index, &key, 1, 0, &sink) == GPUHAL_OK) {
+            free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
+        }
+        gpuhal_facts_finish(&facts);
+        gpuhal_error_forget_report();
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
+        gpuhal_error_add_bytes(bytes, free_bytes, total);
+    }
+    return status;
+}
+
+static gpuhal_status take_desc(const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
+{
+    *out = (gpuhal_buffer_desc){0};
+    if (!given || given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: desc is NULL or its size is 0");
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (out->bytes == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: a buffer has at least 1 byte");
+    }
+    if (out->alignment & (out->alignment - 1)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: the alignment %" PRIu64 " is no power of two",
+                                out->alignment);
+    }
+    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: %u is no memory kind", out->kind);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
+{
+    device->ops.release(device->handle, memory);
+    gpuhal_error_report(GPUHAL_ERROR_DRIVER, "allocate", 0, promise);
+    return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
+}
+
+/* Calls the plugin; the size is rounded up so that aligned pieces reach over the last byte. */
+static gpuhal_status allocate(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t rounded, gpuhal_memory *out_memory)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = desc->kind, .bytes = rounded, .alignment = desc->alignment};
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.allocate(device->handle, &alloc, out_memory);
+    if (status) {
+        return allocation_failed(device, status, desc->bytes);
+    }
+    if (out_memory->bytes < rounded) {
+        return unkept_promise(device, out_memory, "the plugin gave less memory than was asked for");
+    }
+    bool needs_host = desc->kind != GPUHAL_MEMORY_DEVICE;
+    if (needs_host && !out_memory->host) {
+        return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
+    }
+    return GPUHAL_OK;
+}
+
+/* Makes the memory findable. */
+static bool index_buffer(gpuhal_buffer *buffer)
+{
+    uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
+    if (begin == 0) {
+        return true;
+    }
+    buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
+    return gpuhal_address_index_add(buffer->device->gpu->addresses, &buffer->range);
+}
+
+static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer)
+{
+    uint64_t mask = device->copy_mask | device->fill_mask;
+    if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
+        return too_large(device, desc->bytes);
+    }
+    if (!(device->memory_kinds & 1u << desc->kind)) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %u", desc->kind);
+    }
+    uint64_t rounded = (desc->bytes + mask) & ~mask;
+    gpuhal_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer) {
+        return gpuhal_error_host_memory();
+    }
+    if (!charge(device, rounded)) {
+        free(buffer);
+        return over_limit(device, desc->bytes);
+    }
+    gpuhal_status status = allocate(device, desc, rounded, &buffer->memory);
+    if (status) {
+        goto discharge;
+    }
+    atomic_init(&buffer->references, 1);
+    buffer->device = device;
+    buffer->bytes = desc->bytes;
+    buffer->charged = rounded;
+    buffer->counted = !buffer->memory.host && device->ops.map;
+    if (!index_buffer(buffer)) {
+        status = gpuhal_error_host_memory();
+        goto release;
+    }
+    atomic_fetch_add(&device->gpu->references, 1);
+    *out_buffer = buffer;
+    return GPUHAL_OK;
+
+release:
+    device->ops.release(device->handle, &buffer->memory);
+discharge:
+    discharge(device, rounded);
+    free(buffer);
+    return status;
+}
+
+gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *given, gpuhal_buffer **out_buffer)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!device || !out_buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: device or out_buffer is NULL");
+    }
+    gpuhal_buffer_desc desc;
+    gpuhal_status status = take_desc(given, &desc);
+    status = status ? status : gpuhal_device_open(device);
+    return status ? status : create_on(device, &desc, out_buffer);
+}
+
+gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
+{
+    if (buffer) {
+        atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+    }
+    return buffer;
+}
+
+bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
+{
+    uint32_t references = atomic_load(&buffer->references);
+    while (references > 0) {
+        if (atomic_compare_exchange_weak(&buffer->references, &references, references + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gpuhal_buffer_release(gpuhal_buffer *buffer)
+{
+    if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    gpuhal_device *device = buffer->device;
+    gpuhal *gpu = device->gpu;
+    gpuhal_address_index_remove(gpu->addresses, &buffer->range);
+    /* In the child of a fork the memory is the parent's: the vendor is not touched. A lost device is still told. */
+    if (device->generation == 0 || device->generation == gpuhal_os_fork_generation()) {
+        device->ops.release(device->handle, &buffer->memory);
+    }
+    discharge(device, buffer->charged);
+    free(buffer);
+    gpuhal_unreference(gpu);
+}
+
+uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->bytes : 0;
+}
+
+uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->memory.address : 0;
+}
+
+void *gpuhal_buffer_host(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->memory.host : NULL;
+}
+
+gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->device : NULL;
+}
+
+gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (out_offset) {
+        *out_offset = 0;
+    }
+    if (!gpu || !out_buffer || !out_offset) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_find: an argument is NULL");
+    }
+    gpuhal_buffer *buffer = gpuhal_address_index_find(gpu->addresses, address);
+    if (!buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer holds the address 0x%" PRIx64, address);
+    }
+    *out_buffer = buffer;
+    *out_offset = address - buffer->range.begin;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native)
+{
+    if (!buffer || !out_native) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_native: an argument is NULL");
+    }
+    gpuhal_device *device = buffer->device;
+    *out_native = (gpuhal_native){.size = sizeof *out_native};
+    gpuhal_status status = gpuhal_device_check(device);
+    if (status) {
+        return status;
+    }
+    gpuhal_error_forget_report();
+    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->memory, out_native)
+                                       : GPUHAL_ERROR_NOT_SUPPORTED;
+    return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
+}

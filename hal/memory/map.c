@@ -1,0 +1,114 @@
+/* memory/map.c: letting the host see a part of a buffer for a while. Memory with a lasting host address is shown there; other memory
+ * through the plugin's map. Either way transfers with the buffer are refused meanwhile, so that a program that runs on one device runs
+ * on all. */
+#include "memory/buffer.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+
+gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
+{
+    gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the buffer is mapped: unmap it first", buffer->device->id);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_BUSY;
+}
+
+/* Host caches around memory that is not coherent. */
+static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
+{
+    gpuhal_device *device = buffer->device;
+    if ((buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status =
+        device->ops.clean(device->handle, &buffer->memory, buffer->mapped_offset, buffer->mapped_bytes, invalidate);
+    return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
+}
+
+static gpuhal_status map_now(gpuhal_buffer *buffer)
+{
+    gpuhal_device *device = buffer->device;
+    if (buffer->memory.host) {
+        buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
+        return buffer->mapped_access & GPUHAL_ACCESS_READ ? clean(buffer, 1) : GPUHAL_OK;
+    }
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.map(device->handle, &buffer->memory, buffer->mapped_offset, buffer->mapped_bytes,
+                                           buffer->mapped_access, &buffer->mapped);
+    return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
+}
+
+static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
+{
+    const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;
+    bool reads_or_writes = access & (GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE);
+    bool discards_what_it_reads = (access & GPUHAL_ACCESS_DISCARD) && (access & GPUHAL_ACCESS_READ);
+    if (bytes == 0 || (access & ~known) || !reads_or_writes || discards_what_it_reads) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_map: 0 bytes, or access is not READ, WRITE, both, or WRITE with DISCARD");
+    }
+    if (offset > buffer->bytes || bytes > buffer->bytes - offset) {
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on leaves the buffer of %" PRIu64 " bytes",
+                                buffer->device->id, bytes, offset, buffer->bytes);
+    }
+    gpuhal_status status = gpuhal_device_check(buffer->device);
+    if (!status && !buffer->memory.host && !buffer->device->ops.map) {
+        status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "mapping");
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access, void **out_pointer)
+{
+    if (out_pointer) {
+        *out_pointer = NULL;
+    }
+    if (!buffer || !out_pointer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_map: buffer or out_pointer is NULL");
+    }
+    gpuhal_status status = check_map(buffer, offset, bytes, access);
+    if (status) {
+        return status;
+    }
+    int32_t idle = 0;
+    if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_MAPPED)) {
+        return idle == GPUHAL_BUFFER_MAPPED
+                   ? gpuhal_buffer_busy(buffer)
+                   : gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a transfer with the buffer is running", buffer->device->id);
+    }
+    buffer->mapped_offset = offset;
+    buffer->mapped_bytes = bytes;
+    buffer->mapped_access = access;
+    status = map_now(buffer);
+    if (status) {
+        buffer->mapped = NULL;
+        atomic_store(&buffer->use, 0);
+        return status;
+    }
+    *out_pointer = buffer->mapped;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
+{
+    if (!buffer || !pointer || atomic_load(&buffer->use) != GPUHAL_BUFFER_MAPPED || buffer->mapped != pointer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is no mapping of the buffer");
+    }
+    gpuhal_device *device = buffer->device;
+    gpuhal_status status = gpuhal_device_check(device);
+    if (status) {
+        return status;
+    }
+    if (buffer->memory.host) {
+        status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
+    } else {
+        gpuhal_error_forget_report();
+        status = device->ops.unmap(device->handle, &buffer->memory, pointer);
+        status = status ? gpuhal_device_failed(device, status, "unmapping") : GPUHAL_OK;
+    }
+    buffer->mapped = NULL;
+    atomic_store(&buffer->use, 0);
+    return status;
+}

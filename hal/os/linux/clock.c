@@ -1,0 +1,11 @@
+/* os/linux/clock.c: the monotonic clock. */
+#include "os/os.h"
+
+#include <time.h>
+
+uint64_t gpuhal_os_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,29 @@
+/* os/linux/environment.c: environment variables, which a process with more rights than its user must not believe. */
+#include "os/os.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+bool gpuhal_os_privileged(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
+const char *gpuhal_os_environment(const char *name)
+{
+    return gpuhal_os_privileged() ? NULL : getenv(name);
+}
+
+const char *gpuhal_os_environment_raw(const char *name)
+{
+    return getenv(name);
+}
+
+const char *gpuhal_os_platform(void)
+{
+#ifdef __ANDROID__
+    return "android";
+#else
+    return "linux";
+#endif
+}

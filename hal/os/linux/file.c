@@ -1,0 +1,202 @@
+/* os/linux/file.c: what a file is, and its contents. No function here waits on a FIFO or wakes a device: what is no regular file is
+ * told apart before it is opened, and again after, since it may change in between. */
+#include "os/os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info)
+{
+    struct stat status;
+    *out_info = (gpuhal_file_info){0};
+    if (stat(path, &status)) {
+        return errno;
+    }
+    *out_info = (gpuhal_file_info){
+        .device = (uint64_t)status.st_dev,
+        .inode = (uint64_t)status.st_ino,
+        .bytes = (uint64_t)status.st_size,
+        .owner = (uint32_t)status.st_uid,
+        .regular = S_ISREG(status.st_mode),
+        .directory = S_ISDIR(status.st_mode),
+        .group_writable = (status.st_mode & S_IWGRP) != 0,
+        .world_writable = (status.st_mode & S_IWOTH) != 0,
+        .sticky = (status.st_mode & S_ISVTX) != 0,
+    };
+    return 0;
+}
+
+char *gpuhal_os_real_path(const char *path, int *out_errno)
+{
+    char *real = realpath(path, NULL);
+    *out_errno = real ? 0 : errno;
+    return real;
+}
+
+/* Opens a regular file for reading. Returns 0 or errno. */
+static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
+{
+    gpuhal_file_info info;
+    int error = gpuhal_os_file_info(path, &info);
+    if (error) {
+        return error;
+    }
+    if (!info.regular) {
+        return EINVAL;
+    }
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) {
+        return errno;
+    }
+    struct stat status;
+    if (fstat(file, &status) || !S_ISREG(status.st_mode)) {
+        close(file);
+        return EINVAL;
+    }
+    *out_file = file;
+    *out_bytes = (uint64_t)status.st_size;
+    return 0;
+}
+
+/* Reads until `bytes` bytes are there or the file ends. Returns 0 or errno. */
+static int read_fully(int file, uint64_t offset, char *to, size_t bytes, size_t *out_bytes)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t got = pread(file, to + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return errno;
+        }
+        if (got == 0) {
+            break;
+        }
+        done += (size_t)got;
+    }
+    *out_bytes = done;
+    return 0;
+}
+
+int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t *out_bytes)
+{
+    *out_text = NULL;
+    *out_bytes = 0;
+    int file = -1;
+    uint64_t size = 0;
+    int error = open_regular(path, &file, &size);
+    if (error) {
+        return error;
+    }
+    char *text = NULL;
+    if (size > limit) {
+        error = EFBIG;
+        goto end;
+    }
+    /* Files in /proc and /sys have no size: read to the limit, and one byte more to see whether that was all. */
+    text = malloc(limit + 2);
+    error = text ? read_fully(file, 0, text, limit + 1, out_bytes) : ENOMEM;
+    if (!error && *out_bytes > limit) {
+        error = EFBIG;
+    }
+    if (!error) {
+        text[*out_bytes] = 0;
+        *out_text = text;
+        text = NULL;
+    } else {
+        *out_bytes = 0;
+    }
+end:
+    free(text);
+    close(file);
+    return error;
+}
+
+int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes)
+{
+    *out_bytes = 0;
+    int file = -1;
+    uint64_t size = 0;
+    int error = open_regular(path, &file, &size);
+    if (error) {
+        return error;
+    }
+    error = offset > INT64_MAX - bytes ? EINVAL : read_fully(file, offset, to, bytes, out_bytes);
+    close(file);
+    return error;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count)
+{
+    *out_names = NULL;
+    *out_count = 0;
+    DIR *directory = opendir(path);
+    if (!directory) {
+        return errno;
+    }
+    char **names = NULL;
+    size_t count = 0, capacity = 0;
+    int error = 0;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(directory);
+        if (!entry) {
+            error = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        if (count == capacity) {
+            capacity = capacity ? 2 * capacity : 16;
+            char **more = realloc(names, capacity * sizeof *more);
+            if (!more) {
+                error = ENOMEM;
+                break;
+            }
+            names = more;
+        }
+        names[count] = strdup(entry->d_name);
+        if (!names[count]) {
+            error = ENOMEM;
+            break;
+        }
+        count++;
+    }
+    closedir(directory);
+    if (error) {
+        gpuhal_os_names_free(names, count);
+        return error;
+    }
+    if (count > 0) {
+        qsort(names, count, sizeof *names, compare_names);
+    }
+    *out_names = names;
+    *out_count = count;
+    return 0;
+}
+
+void gpuhal_os_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+uint32_t gpuhal_os_user(void)
+{
+    return (uint32_t)geteuid();
+}

@@ -1,0 +1,62 @@
+/* os/linux/fork.c: noticing a fork without a handler that takes locks.
+ *
+ * One page holds the generation; the kernel hands a child that page filled with zeroes. The ordinary copy of the number, which the
+ * child inherits, tells it which generation comes next. Kernels before 4.14 lack MADV_WIPEONFORK: there the process id is compared. */
+#include "os/os.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first asked */
+static _Atomic uint32_t generation;      /* survives a fork; 0 until first asked */
+static _Atomic uint32_t fallback_word;
+static _Atomic pid_t fallback_pid; /* not 0: the page cannot be wiped, compare process ids */
+
+static _Atomic uint32_t *make_word(void)
+{
+    void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    _Atomic uint32_t *mine = page == MAP_FAILED ? NULL : (_Atomic uint32_t *)page;
+    if (!mine || madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK)) {
+        if (mine) {
+            munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+        }
+        atomic_store(&fallback_pid, getpid());
+        mine = &fallback_word;
+    }
+    _Atomic uint32_t *expected = NULL;
+    if (!atomic_compare_exchange_strong(&word, &expected, mine)) {
+        if (mine != &fallback_word) {
+            munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+        }
+        mine = expected;
+    }
+    return mine;
+}
+
+/* The word is 0: this process has not asked before. Several threads may come here at once; one raises the number. */
+static uint32_t begin_generation(_Atomic uint32_t *at)
+{
+    uint32_t before = atomic_load(&generation);
+    uint32_t next = before + 1 == UINT32_MAX ? 1 : before + 1;
+    uint32_t zero = 0;
+    if (!atomic_compare_exchange_strong(at, &zero, next)) {
+        return zero;
+    }
+    atomic_store(&generation, next);
+    return next;
+}
+
+uint32_t gpuhal_os_fork_generation(void)
+{
+    _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_acquire);
+    if (!at) {
+        at = make_word();
+    }
+    pid_t pid = atomic_load_explicit(&fallback_pid, memory_order_relaxed);
+    if (pid != 0 && pid != getpid()) {
+        atomic_store(&fallback_pid, getpid());
+        atomic_store(at, 0);
+    }
+    uint32_t now = atomic_load_explicit(at, memory_order_acquire);
+    return now ? now : begin_generation(at);
+}

@@ -1,0 +1,58 @@
+/* os/linux/helper_process.c: the helper program's side: what it may keep, and its last words. */
+#include "os/os.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FIRST_CLOSED 4u
+#define CRASH_STACK_BYTES (64u << 10)
+#define CRASH_EXIT_BASE 128
+
+static void (*describe_crash)(int signal_number);
+
+static void close_descriptors(void)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, FIRST_CLOSED, ~0u, 0u) == 0) {
+        return;
+    }
+#endif
+    struct rlimit limit = {0};
+    int last = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (int)limit.rlim_cur : 65536;
+    for (int file = (int)FIRST_CLOSED; file < last; file++) {
+        close(file);
+    }
+}
+
+void gpuhal_os_helper_prepare(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close_descriptors();
+    /* 1 byte, not 0: only that keeps the kernel from handing a dump to a program too (fs/coredump.c). */
+    const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
+    setrlimit(RLIMIT_CORE, &no_core);
+}
+
+static void on_crash(int signal_number)
+{
+    describe_crash(signal_number);
+    _exit(CRASH_EXIT_BASE + signal_number);
+}
+
+void gpuhal_os_helper_on_crash(void (*describe)(int signal_number))
+{
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+    static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
+    describe_crash = describe;
+    /* A stack of its own: the crash may be an overflow of the ordinary one. */
+    const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+        sigaction(deadly[i], &action, NULL);
+    }
+}

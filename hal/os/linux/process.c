@@ -1,0 +1,267 @@
+/* os/linux/process.c: the parent's side of helper processes.
+ *
+ * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without close-on-exec or have
+ * 0 to 2 closed. So the exit status is a bonus, the helper starts with default dispositions and an empty mask, and no number is
+ * taken for granted. A process id is only signalled while it cannot have become somebody else's.
+ */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3 /* Linux 5.4 */
+#endif
+#define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
+#define STREAM 3
+#define REAP_NS 500000000u /* for a killed process to go; one stuck in a driver may never */
+
+/* A pipe whose ends lie above the numbers that the child's descriptors get; reading from it does not wait. */
+static int make_pipe(int ends[2])
+{
+    int raw[2];
+    ends[0] = ends[1] = -1;
+    if (pipe2(raw, O_CLOEXEC)) {
+        return errno;
+    }
+    ends[0] = fcntl(raw[0], F_DUPFD_CLOEXEC, STREAM + 1);
+    if (ends[0] >= 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0) {
+        ends[1] = fcntl(raw[1], F_DUPFD_CLOEXEC, STREAM + 1);
+    }
+    int error = ends[1] < 0 ? errno : 0;
+    close(raw[0]);
+    close(raw[1]);
+    if (error && ends[0] >= 0) {
+        close(ends[0]);
+    }
+    return error;
+}
+
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t all, none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    int error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    error = error ? error : posix_spawnattr_setpgroup(attributes, 0);
+    error = error ? error : posix_spawnattr_setsigdefault(attributes, &all);
+    return error ? error : posix_spawnattr_setsigmask(attributes, &none);
+}
+
+static int set_actions(posix_spawn_file_actions_t *actions, int stream)
+{
+    int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
+    error = error ? error : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    error = error ? error : posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+    return error ? error : posix_spawn_file_actions_adddup2(actions, 1, 2);
+}
+
+static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        error = set_attributes(&attributes);
+        error = error ? error : set_actions(&actions, stream);
+        error = error ? error : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static int open_pidfd(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process)
+{
+    *out_process = (gpuhal_process){.pid = 0, .stream = -1, .pidfd = -1};
+    int ends[2];
+    int error = make_pipe(ends);
+    if (error) {
+        return error;
+    }
+    pid_t pid = 0;
+    error = spawn(arguments, ends[1], &pid);
+    close(ends[1]);
+    if (error) {
+        close(ends[0]);
+        return error;
+    }
+    *out_process = (gpuhal_process){.pid = pid, .stream = ends[0], .pidfd = open_pidfd(pid)};
+    return 0;
+}
+
+/* Milliseconds for poll, rounded up. */
+static int poll_time(uint64_t ns)
+{
+    uint64_t milliseconds = ns / 1000000u + (ns % 1000000u != 0);
+    return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
+}
+
+int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
+{
+    struct pollfd polled[2 * GPUHAL_PROCESSES_MAX];
+    if (count > GPUHAL_PROCESSES_MAX) {
+        return EINVAL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ready[i] = false;
+        bool open = processes[i]->stream >= 0;
+        polled[2 * i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
+        polled[2 * i + 1] = (struct pollfd){.fd = open ? processes[i]->pidfd : -1, .events = POLLIN};
+    }
+    int got = poll(polled, (nfds_t)(2 * count), poll_time(timeout_ns));
+    if (got < 0) {
+        return errno == EINTR ? 0 : errno;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ready[i] = polled[2 * i].revents != 0 || polled[2 * i + 1].revents != 0;
+    }
+    return 0;
+}
+
+/* Whether the process has ended, by its pidfd; false where there is none. */
+static bool has_ended(const gpuhal_process *process, uint64_t wait_ns)
+{
+    struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
+    return process->pidfd >= 0 && poll(&polled, 1, poll_time(wait_ns)) > 0;
+}
+
+static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
+{
+    for (;;) {
+        ssize_t got = read(process->stream, to, bytes);
+        if (got >= 0) {
+            return got;
+        }
+        if (errno != EINTR) {
+            return errno == EAGAIN ? -1 : -2;
+        }
+    }
+}
+
+int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
+{
+    int64_t got = read_once(process, to, bytes);
+    if (got != -1 || !has_ended(process, 0)) {
+        return got;
+    }
+    /* What it wrote just before its end is there by now. */
+    got = read_once(process, to, bytes);
+    return got == -1 ? 0 : got;
+}
+
+/* Looks at the end of the process and leaves it to be reaped. Returns 1 when it has ended, 0 when it runs, -1 when it is not ours any
+ * more. */
+static int peek(const gpuhal_process *process, siginfo_t *out_info)
+{
+    *out_info = (siginfo_t){0};
+    int error;
+    do {
+        error = waitid(P_PID, (id_t)process->pid, out_info, WEXITED | WNOHANG | WNOWAIT) ? errno : 0;
+    } while (error == EINTR);
+    return error ? -1 : out_info->si_pid != 0;
+}
+
+static void kill_group(const gpuhal_process *process)
+{
+    pid_t pid = (pid_t)process->pid;
+#ifdef SYS_pidfd_send_signal
+    if (process->pidfd >= 0 &&
+        (syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, SIGNAL_PROCESS_GROUP) == 0 || errno == ESRCH)) {
+        return;
+    }
+#endif
+    /* The number is ours while the process is there, dead or alive; afterwards its group keeps it, unless a new process has it. */
+    siginfo_t info;
+    if (peek(process, &info) >= 0 || (kill(pid, 0) && errno == ESRCH)) {
+        kill(-pid, SIGKILL);
+    }
+}
+
+/* Waits up to `ns` for the end; returns what peek returned last. */
+static int wait_for_end(const gpuhal_process *process, uint64_t ns, siginfo_t *out_info)
+{
+    uint64_t deadline = gpuhal_os_monotonic_ns() + ns;
+    int state = peek(process, out_info);
+    while (state == 0) {
+        uint64_t now = gpuhal_os_monotonic_ns();
+        if (now >= deadline) {
+            break;
+        }
+        if (process->pidfd >= 0) {
+            has_ended(process, deadline - now);
+        } else {
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        }
+        state = peek(process, out_info);
+    }
+    return state;
+}
+
+static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
+{
+    *out_value = info->si_status;
+    return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
+}
+
+gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value)
+{
+    siginfo_t info;
+    *out_value = 0;
+    int state = wait_for_end(process, grace_ns, &info);
+    gpuhal_ended ended = state == 1 ? ended_how(&info, out_value) : GPUHAL_ENDED_UNKNOWN;
+    kill_group(process);
+    if (state == 0) {
+        state = wait_for_end(process, REAP_NS, &info);
+    }
+    while (state == 1 && waitpid((pid_t)process->pid, NULL, WNOHANG) < 0 && errno == EINTR) {
+    }
+    if (process->stream >= 0) {
+        close(process->stream);
+    }
+    if (process->pidfd >= 0) {
+        close(process->pidfd);
+    }
+    *process = (gpuhal_process){.pid = 0, .stream = -1, .pidfd = -1};
+    return ended;
+}
+
+const char *gpuhal_os_signal_name(int signal_number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        {SIGSEGV, "Segmentation fault"}, {SIGBUS, "Bus error"},  {SIGILL, "Illegal instruction"}, {SIGFPE, "Arithmetic exception"},
+        {SIGABRT, "Aborted"},            {SIGTRAP, "Trap"},      {SIGSYS, "Bad system call"},     {SIGKILL, "Killed"},
+        {SIGTERM, "Terminated"},         {SIGPIPE, "Broken pipe"}, {SIGALRM, "Alarm clock"},      {SIGXCPU, "CPU time limit"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].number == signal_number) {
+            return names[i].name;
+        }
+    }
+    return "unnamed signal";
+}

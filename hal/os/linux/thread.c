@@ -1,0 +1,82 @@
+/* os/linux/thread.c: locks that survive a fork, conditions, and threads that take no signals. */
+#include "os/os.h"
+
+#include <sched.h>
+#include <signal.h>
+
+#define BEING_MADE UINT32_MAX
+
+void gpuhal_mutex_init(gpuhal_mutex *mutex)
+{
+    pthread_mutex_init(&mutex->mutex, NULL);
+    atomic_init(&mutex->generation, gpuhal_os_fork_generation());
+}
+
+void gpuhal_mutex_finish(gpuhal_mutex *mutex)
+{
+    pthread_mutex_destroy(&mutex->mutex);
+}
+
+/* In the child of a fork the lock may be held by a thread that is not there: exactly one thread makes it anew. A static mutex
+ * comes here too, once. What the lock protects may be in the middle of a change only if the parent forked in the middle of it. */
+static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
+{
+    if (seen != BEING_MADE && atomic_compare_exchange_strong(&mutex->generation, &seen, BEING_MADE)) {
+        pthread_mutex_init(&mutex->mutex, NULL);
+        atomic_store_explicit(&mutex->generation, now, memory_order_release);
+        return;
+    }
+    while (atomic_load_explicit(&mutex->generation, memory_order_acquire) == BEING_MADE) {
+        sched_yield();
+    }
+}
+
+void gpuhal_mutex_lock(gpuhal_mutex *mutex)
+{
+    uint32_t now = gpuhal_os_fork_generation();
+    uint32_t seen = atomic_load_explicit(&mutex->generation, memory_order_acquire);
+    if (seen != now) {
+        make_anew(mutex, seen, now);
+    }
+    pthread_mutex_lock(&mutex->mutex);
+}
+
+void gpuhal_mutex_unlock(gpuhal_mutex *mutex)
+{
+    pthread_mutex_unlock(&mutex->mutex);
+}
+
+void gpuhal_condition_init(gpuhal_condition *condition)
+{
+    pthread_cond_init(&condition->condition, NULL);
+}
+
+void gpuhal_condition_finish(gpuhal_condition *condition)
+{
+    pthread_cond_destroy(&condition->condition);
+}
+
+void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex)
+{
+    pthread_cond_wait(&condition->condition, &mutex->mutex);
+}
+
+void gpuhal_condition_signal_all(gpuhal_condition *condition)
+{
+    pthread_cond_broadcast(&condition->condition);
+}
+
+int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&out_thread->thread, NULL, run, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+void gpuhal_thread_join(gpuhal_thread *thread)
+{
+    pthread_join(thread->thread, NULL);
+}

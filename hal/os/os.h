@@ -1,0 +1,149 @@
+/* os/os.h: everything that the core asks of the operating system; one folder per system implements it.
+ *
+ * Pre-conditions that hold for every function here: pointers are not NULL, paths are absolute unless said otherwise, and the
+ * caller has checked sizes. A function that can fail returns errno, 0 for success; the layers above put it into words. Nothing
+ * here logs, allocates more than its result, or keeps global state, except the fork page.
+ */
+#ifndef GPUHAL_OS_H
+#define GPUHAL_OS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- fork.c */
+
+/* Counts forks: 1 in the process that first asked, one more in each generation of children. One load on the fast path: the word
+ * lies in a page that the kernel wipes in the child (madvise MADV_WIPEONFORK, Linux 4.14; without it, getpid). Never 0. */
+uint32_t gpuhal_os_fork_generation(void);
+
+/* ---- thread.c */
+
+/* A mutex that a child of a fork finds unlocked: a lock held by a thread that the child does not have is made anew. */
+typedef struct gpuhal_mutex {
+    pthread_mutex_t mutex;
+    _Atomic uint32_t generation; /* fork generation in which `mutex` was initialised; UINT32_MAX while it is being made anew */
+} gpuhal_mutex;
+void gpuhal_mutex_init(gpuhal_mutex *mutex);
+void gpuhal_mutex_finish(gpuhal_mutex *mutex);
+void gpuhal_mutex_lock(gpuhal_mutex *mutex);
+void gpuhal_mutex_unlock(gpuhal_mutex *mutex);
+/* For statics: ready without gpuhal_mutex_init, made at the first lock. */
+#define GPUHAL_MUTEX_INITIALIZER { PTHREAD_MUTEX_INITIALIZER, 0 }
+
+/* A condition to wait for with a gpuhal_mutex held. */
+typedef struct gpuhal_condition {
+    pthread_cond_t condition;
+} gpuhal_condition;
+void gpuhal_condition_init(gpuhal_condition *condition);
+void gpuhal_condition_finish(gpuhal_condition *condition);
+void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
+void gpuhal_condition_signal_all(gpuhal_condition *condition);
+
+/* Starts a thread with all signals blocked, so that the host's handlers never run on it. Returns 0 or errno. */
+typedef struct gpuhal_thread {
+    pthread_t thread;
+} gpuhal_thread;
+int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user);
+void gpuhal_thread_join(gpuhal_thread *thread);
+
+/* ---- clock.c */
+
+uint64_t gpuhal_os_monotonic_ns(void);
+
+/* ---- memory.c */
+
+/* Whole pages of zeroed memory, outside malloc; NULL when there is none. */
+void *gpuhal_os_pages_map(uint64_t bytes);
+void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
+
+/* ---- environment.c */
+
+/* True in a process with more rights than its user (set-user-id, file capabilities): AT_SECURE. */
+bool gpuhal_os_privileged(void);
+/* The value of an environment variable, NULL when unset or in a privileged process. */
+const char *gpuhal_os_environment(const char *name);
+/* The same without the check, to say what was ignored. */
+const char *gpuhal_os_environment_raw(const char *name);
+/* "linux", "windows", "macos", "android": the word for this platform in manifests. */
+const char *gpuhal_os_platform(void);
+
+/* ---- file.c */
+
+typedef struct gpuhal_file_info {
+    uint64_t device, inode, bytes;
+    uint32_t owner;          /* user id */
+    bool regular, directory;
+    bool group_writable, world_writable, sticky;
+} gpuhal_file_info;
+
+/* Follows symbolic links. Returns 0 or errno. */
+int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
+/* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
+char *gpuhal_os_real_path(const char *path, int *out_errno);
+/* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits on a FIFO
+ * or a device. Returns 0 or errno: EFBIG above the limit, EINVAL for what is no regular file. */
+int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t *out_bytes);
+/* Reads up to `bytes` bytes at `offset` of a regular file. Returns 0 or errno; *out_bytes may be short at the end of the file. */
+int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes);
+/* Names in a directory, sorted by strcmp, without "." and "..". Free with gpuhal_os_names_free. Returns 0 or errno. */
+int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
+void gpuhal_os_names_free(char **names, size_t count);
+/* User id that files must belong to not to be remarked upon: the effective one. */
+uint32_t gpuhal_os_user(void);
+
+/* ---- library.c */
+
+/* dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE; never closed. `name` is an absolute path, or a bare soname of a vendor's
+ * runtime. NULL on failure, with the loader's text copied to `reason`. */
+void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes);
+void *gpuhal_os_library_symbol(void *library, const char *name);
+/* True when a symbol of its file says that `address` is an object and no function; false when nobody knows. */
+bool gpuhal_os_library_is_data(const void *address);
+/* The absolute path of the file that an open library came from, malloc'ed; NULL when unknown. */
+char *gpuhal_os_library_file(void *library);
+/* The absolute path of the file that holds `address`, malloc'ed; NULL when unknown. */
+char *gpuhal_os_library_path(const void *address);
+/* The directory that libgpuhal itself (or, linked statically, the program) lies in; malloc'ed; NULL when unknown. */
+char *gpuhal_os_own_directory(void);
+/* What an ELF header of this machine must say. */
+typedef struct gpuhal_machine {
+    uint8_t elf_class, elf_data;
+    uint16_t elf_machine;
+    const char *name; /* "x86-64" */
+} gpuhal_machine;
+gpuhal_machine gpuhal_os_machine(void);
+
+/* ---- process.c */
+
+/* A helper process in a process group of its own: stdin, stdout and stderr are /dev/null, descriptor 3 is the stream that the
+ * parent reads, everything else is closed. */
+typedef struct gpuhal_process {
+    int64_t pid;
+    int stream; /* read end, non-blocking, close-on-exec; -1 when closed */
+    int pidfd;  /* -1 where the kernel has none */
+} gpuhal_process;
+/* `arguments` ends with NULL; arguments[0] is the absolute path of the program. Returns 0 or errno. */
+int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process);
+/* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, a process has ended, or `timeout_ns` has passed; sets
+ * ready[i]. Streams of -1 are passed over. Returns 0 or errno. */
+#define GPUHAL_PROCESSES_MAX 64
+int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
+/* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing there now; -2 for
+ * an error. A grandchild that holds the stream open does not keep the end back where there is a pidfd. */
+int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
+/* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
+typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2 } gpuhal_ended;
+/* Gives the process `grace_ns` to end by itself, then kills it and in any case what is left of its group; closes the stream and reaps
+ * the process if nobody did. *out_value: exit code or signal number of a process that ended by itself. */
+gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value);
+/* "Segmentation fault". */
+const char *gpuhal_os_signal_name(int signal_number);
+/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, dies with its parent. */
+void gpuhal_os_helper_prepare(void);
+/* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends. */
+void gpuhal_os_helper_on_crash(void (*describe)(int signal_number));
+
+#endif

@@ -1,0 +1,243 @@
+/* transfer/bytes.c: see bytes.h. The common case, an aligned piece and a slot for it, is one call; everything else is for devices that
+ * offer less. Edge blocks use memory of their own instead of staging chunks, so that nobody who holds a chunk needs a second one. */
+#include "transfer/bytes.h"
+
+#include "core/error.h"
+#include "transfer/staging.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How much goes through host memory at once when a copy inside a device breaks its alignment. */
+#define BOUNCE_BYTES (256u << 10)
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_aligned(const gpuhal_device *device, uint64_t offset, uint64_t bytes)
+{
+    return ((offset | bytes) & device->copy_mask) == 0;
+}
+
+static gpuhal_status write_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.write(device->handle, NULL, to, to_offset, from, bytes);
+    return status ? gpuhal_device_failed(device, status, "writing %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}
+
+static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.read(device->handle, NULL, to, from, from_offset, bytes);
+    return status ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}
+
+static bool host_sees(const gpuhal_memory *memory)
+{
+    return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);
+}
+
+static gpuhal_status no_way(gpuhal_device *device, gpuhal_staging_direction direction)
+{
+    return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                direction == GPUHAL_STAGING_TO_DEVICE ? "it offers neither write nor memory of kind upload"
+                                                                      : "it offers neither read nor memory of kind readback");
+}
+
+/* One alignment block between host and device through memory made for it. */
+static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *block,
+                                          gpuhal_staging_direction direction)
+{
+    bool to_device = direction == GPUHAL_STAGING_TO_DEVICE;
+    const gpuhal_alloc alloc = {.size = sizeof alloc,
+                                .kind = to_device ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_READBACK,
+                                .bytes = device->copy_mask + 1};
+    gpuhal_chunk chunk = {.memory = {.size = sizeof chunk.memory}};
+    if (!(device->memory_kinds & 1u << alloc.kind)) {
+        return no_way(device, direction);
+    }
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk.memory);
+    if (status) {
+        return gpuhal_device_failed(device, status, "allocating memory for one block");
+    }
+    chunk.host = chunk.memory.host;
+    chunk.bytes = alloc.bytes;
+    if (to_device) {
+        memcpy(chunk.host, block, (size_t)alloc.bytes);
+        status = gpuhal_chunk_empty(device, &chunk, memory, offset, alloc.bytes);
+    } else {
+        status = gpuhal_chunk_fill(device, &chunk, memory, offset, alloc.bytes);
+        memcpy(block, chunk.host, (size_t)alloc.bytes);
+    }
+    device->ops.release(device->handle, &chunk.memory);
+    return status;
+}
+
+static gpuhal_status read_block(gpuhal_device *device, void *block, const gpuhal_memory *from, uint64_t offset)
+{
+    return device->ops.read ? read_slot(device, block, from, offset, device->copy_mask + 1)
+                            : block_through_memory(device, from, offset, block, GPUHAL_STAGING_FROM_DEVICE);
+}
+
+static gpuhal_status write_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t offset, void *block)
+{
+    return device->ops.write ? write_slot(device, to, offset, block, device->copy_mask + 1)
+                             : block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE);
+}
+
+/* The part of an alignment block that a range touches is changed (to_device) or taken out. */
+static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes, bool to_device)
+{
+    uint64_t lead = offset & device->copy_mask;
+    unsigned char *block = malloc((size_t)device->copy_mask + 1);
+    if (!block) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_status status = read_block(device, block, memory, offset - lead);
+    if (!status && to_device) {
+        memcpy(block + lead, host, (size_t)bytes);
+        status = write_block(device, memory, offset - lead, block);
+    } else if (!status) {
+        memcpy(host, block + lead, (size_t)bytes);
+    }
+    free(block);
+    return status;
+}
+
+static gpuhal_status write_aligned(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const char *from, uint64_t bytes)
+{
+    if (device->ops.write) {
+        return write_slot(device, to, to_offset, from, bytes);
+    }
+    if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_UPLOAD)) {
+        return no_way(device, GPUHAL_STAGING_TO_DEVICE);
+    }
+    gpuhal_chunk *chunk = NULL;
+    gpuhal_status status = gpuhal_staging_take(device, GPUHAL_STAGING_TO_DEVICE, &chunk);
+    if (status) {
+        return status;
+    }
+    for (uint64_t done = 0; done < bytes && !status;) {
+        uint64_t piece = smaller(bytes - done, gpuhal_staging_payload_bytes(device));
+        memcpy(chunk->host, from + done, (size_t)piece);
+        status = gpuhal_chunk_empty(device, chunk, to, to_offset + done, piece);
+        done += piece;
+    }
+    gpuhal_staging_give(device, GPUHAL_STAGING_TO_DEVICE, chunk);
+    return status;
+}
+
+/* The bytes up to the next alignment boundary, at most all. */
+static uint64_t head_bytes(const gpuhal_device *device, uint64_t offset, uint64_t bytes)
+{
+    return smaller(bytes, (0 - offset) & device->copy_mask);
+}
+
+gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    if (device->ops.write && is_aligned(device, to_offset, bytes)) {
+        return write_slot(device, to, to_offset, from, bytes);
+    }
+    if (host_sees(to)) {
+        memcpy((char *)to->host + to_offset, from, (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    const char *source = from;
+    uint64_t head = head_bytes(device, to_offset, bytes);
+    uint64_t middle = (bytes - head) & ~device->copy_mask;
+    uint64_t tail = bytes - head - middle;
+    gpuhal_status status = GPUHAL_OK;
+    if (head > 0) {
+        status = edge(device, to, to_offset, (void *)(uintptr_t)source, head, true);
+    }
+    if (!status && middle > 0) {
+        status = write_aligned(device, to, to_offset + head, source + head, middle);
+    }
+    if (!status && tail > 0) {
+        status = edge(device, to, to_offset + head + middle, (void *)(uintptr_t)(source + head + middle), tail, true);
+    }
+    return status;
+}
+
+/* Without a read slot: through staging memory, which takes any offset. */
+static gpuhal_status read_staged(gpuhal_device *device, char *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_READBACK)) {
+        return no_way(device, GPUHAL_STAGING_FROM_DEVICE);
+    }
+    gpuhal_chunk *chunk = NULL;
+    gpuhal_status status = gpuhal_staging_take(device, GPUHAL_STAGING_FROM_DEVICE, &chunk);
+    if (status) {
+        return status;
+    }
+    for (uint64_t done = 0; done < bytes && !status;) {
+        uint64_t piece = smaller(bytes - done, gpuhal_staging_payload_bytes(device));
+        status = gpuhal_chunk_fill(device, chunk, from, from_offset + done, piece);
+        if (!status) {
+            memcpy(to + done, chunk->host, (size_t)piece);
+        }
+        done += piece;
+    }
+    gpuhal_staging_give(device, GPUHAL_STAGING_FROM_DEVICE, chunk);
+    return status;
+}
+
+gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (device->ops.read && is_aligned(device, from_offset, bytes)) {
+        return read_slot(device, to, from, from_offset, bytes);
+    }
+    if (host_sees(from)) {
+        memcpy(to, (const char *)from->host + from_offset, (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    if (!device->ops.read) {
+        return read_staged(device, to, from, from_offset, bytes);
+    }
+    char *target = to;
+    uint64_t head = head_bytes(device, from_offset, bytes);
+    uint64_t middle = (bytes - head) & ~device->copy_mask;
+    uint64_t tail = bytes - head - middle;
+    gpuhal_status status = head > 0 ? edge(device, from, from_offset, target, head, false) : GPUHAL_OK;
+    if (!status && middle > 0) {
+        status = read_slot(device, target + head, from, from_offset + head, middle);
+    }
+    if (!status && tail > 0) {
+        status = edge(device, from, from_offset + head + middle, target + head + middle, tail, false);
+    }
+    return status;
+}
+
+/* A copy inside a device that breaks its alignment goes through host memory. */
+static gpuhal_status copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                                  uint64_t from_offset, uint64_t bytes)
+{
+    void *bounce = malloc((size_t)smaller(bytes, BOUNCE_BYTES));
+    if (!bounce) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_status status = GPUHAL_OK;
+    for (uint64_t done = 0; done < bytes && !status;) {
+        uint64_t piece = smaller(bytes - done, BOUNCE_BYTES);
+        status = gpuhal_bytes_read(device, bounce, from, from_offset + done, piece);
+        status = status ? status : gpuhal_bytes_write(device, to, to_offset + done, bounce, piece);
+        done += piece;
+    }
+    free(bounce);
+    return status;
+}
+
+gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                                uint64_t from_offset, uint64_t bytes)
+{
+    if (__builtin_expect(!is_aligned(device, to_offset | from_offset, bytes), 0)) {
+        return copy_bounced(device, to, to_offset, from, from_offset, bytes);
+    }
+    gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
+    return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}

@@ -1,0 +1,219 @@
+/* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two devices through
+ * host memory in batches of rows. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/bytes.h"
+#include "transfer/ranges.h"
+#include "transfer/staged.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define BATCH_BYTES (1u << 20)
+
+/* One side with its pitches filled in. */
+typedef struct side {
+    gpuhal_buffer *buffer;
+    char *host;
+    uint64_t offset, row_pitch, slice_pitch;
+} side;
+
+typedef struct box {
+    uint64_t width, rows, slices;
+} box;
+
+static gpuhal_status invalid(const char *what)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: %s", what);
+}
+
+/* Fills in pitches, and *out_span: bytes from the first to behind the last. Fails on overflow and on pitches that make rows overlap. */
+static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side *out, uint64_t *out_span)
+{
+    *out = (side){rect->buffer, rect->host, rect->offset, rect->row_pitch, rect->slice_pitch};
+    out->row_pitch = out->row_pitch ? out->row_pitch : extent->width;
+    uint64_t least_slice = 0, rows_span = 0, slices_span = 0, span = 0;
+    if (!rect->buffer && !rect->host) {
+        return invalid("a side has neither buffer nor host memory");
+    }
+    if (out->row_pitch < extent->width || __builtin_mul_overflow(out->row_pitch, extent->rows, &least_slice)) {
+        return invalid("a row pitch is less than the width, or too large");
+    }
+    out->slice_pitch = out->slice_pitch ? out->slice_pitch : least_slice;
+    if (extent->slices > 1 && out->slice_pitch < least_slice) {
+        return invalid("a slice pitch is less than the rows of a slice");
+    }
+    rows_span = least_slice - out->row_pitch;
+    if (__builtin_mul_overflow(out->slice_pitch, extent->slices - 1, &slices_span) ||
+        __builtin_add_overflow(rows_span, slices_span, &span) || __builtin_add_overflow(span, extent->width, &span)) {
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box leaves the address space");
+    }
+    *out_span = span;
+    return GPUHAL_OK;
+}
+
+static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
+{
+    return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
+}
+
+/* Whether two boxes in one buffer share a byte: both walk their rows upwards, so one pass over both suffices. */
+static bool overlap(const side *a, const side *b, const box *extent)
+{
+    uint64_t rows = extent->rows * extent->slices;
+    for (uint64_t i = 0, j = 0; i < rows && j < rows;) {
+        uint64_t one = row_offset(a, extent, i), other = row_offset(b, extent, j);
+        uint64_t distance = one > other ? one - other : other - one;
+        if (distance < extent->width) {
+            return true;
+        }
+        if (one < other) {
+            i++;
+        } else {
+            j++;
+        }
+    }
+    return false;
+}
+
+static bool is_aligned(const gpuhal_device *device, const side *s, const box *extent)
+{
+    return ((s->offset | s->row_pitch | s->slice_pitch | extent->width) & device->copy_mask) == 0;
+}
+
+static gpuhal_plugin_rect plugin_rect(const side *s)
+{
+    return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch, s->slice_pitch};
+}
+
+/* One row; at least one side is a buffer, two buffers are on one device. */
+static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (!to->buffer) {
+        return gpuhal_bytes_read(from->buffer->device, to->host + to_offset, &from->buffer->memory, from_offset, bytes);
+    }
+    if (!from->buffer) {
+        return gpuhal_bytes_write(to->buffer->device, &to->buffer->memory, to_offset, from->host + from_offset, bytes);
+    }
+    return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset, bytes);
+}
+
+static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
+{
+    /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
+    bool same_object = to->buffer && to->buffer == from->buffer;
+    bool pitches_fit = !same_object || (to->row_pitch == from->row_pitch && to->slice_pitch == from->slice_pitch);
+    bool fits = (!to->buffer || is_aligned(device, to, extent)) && (!from->buffer || is_aligned(device, from, extent));
+    if (device->ops.copy_rect && pitches_fit && fits) {
+        const gpuhal_plugin_rect to_rect = plugin_rect(to), from_rect = plugin_rect(from);
+        const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
+        gpuhal_error_forget_report();
+        gpuhal_status status = device->ops.copy_rect(device->handle, NULL, &to_rect, &from_rect, size);
+        return status ? gpuhal_device_failed(device, status, "copying a rectangle") : GPUHAL_OK;
+    }
+    gpuhal_status status = GPUHAL_OK;
+    for (uint64_t row = 0; row < extent->rows * extent->slices && !status; row++) {
+        status = copy_row(to, row_offset(to, extent, row), from, row_offset(from, extent, row), extent->width);
+    }
+    return status;
+}
+
+/* `rows` rows of one slice through packed host memory. */
+static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width, uint64_t rows, char *packed)
+{
+    const box extent = {width, rows, 1};
+    const side middle = {NULL, packed, 0, width, width * rows};
+    gpuhal_status status = copy_on_one_device(from->buffer->device, &middle, from, &extent);
+    return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
+}
+
+static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
+{
+    uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;
+    uint64_t rows_at_once = batch_rows < extent->rows ? batch_rows : extent->rows;
+    char *packed = batch_rows > 0 ? malloc((size_t)(rows_at_once * extent->width)) : NULL;
+    gpuhal_status status = batch_rows > 0 && !packed ? gpuhal_error_host_memory() : GPUHAL_OK;
+    for (uint64_t slice = 0; slice < extent->slices && !status; slice++) {
+        for (uint64_t row = 0; row < extent->rows && !status;) {
+            side to_part = *to, from_part = *from;
+            uint64_t first = slice * extent->rows + row;
+            to_part.offset = row_offset(to, extent, first);
+            from_part.offset = row_offset(from, extent, first);
+            if (batch_rows == 0) {
+                status = gpuhal_staged_copy(to->buffer->device, &to->buffer->memory, to_part.offset, from->buffer->device,
+                                            &from->buffer->memory, from_part.offset, extent->width);
+                row++;
+                continue;
+            }
+            uint64_t rows = extent->rows - row < rows_at_once ? extent->rows - row : rows_at_once;
+            status = copy_batch(&to_part, &from_part, extent->width, rows, packed);
+            row += rows;
+        }
+    }
+    free(packed);
+    return status;
+}
+
+static gpuhal_status copy_now(const side *to, const side *from, const box *extent)
+{
+    if (to->buffer && from->buffer && to->buffer->device != from->buffer->device) {
+        return copy_between_devices(to, from, extent);
+    }
+    return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
+}
+
+/* Every check that needs both sides. */
+static gpuhal_status check(gpuhal_queue *queue, const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
+{
+    gpuhal_status status = to->buffer ? gpuhal_range_check(queue, to->buffer, to->offset, to_span) : GPUHAL_OK;
+    if (!status && from->buffer) {
+        status = gpuhal_range_check(queue, from->buffer, from->offset, from_span);
+    }
+    if (status) {
+        return status;
+    }
+    uint64_t end = 0;
+    if ((!to->buffer && __builtin_add_overflow(to->offset, to_span, &end)) ||
+        (!from->buffer && __builtin_add_overflow(from->offset, from_span, &end))) {
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box leaves the address space");
+    }
+    if (to->buffer && from->buffer && to->buffer->device->gpu != from->buffer->device->gpu) {
+        return invalid("the buffers belong to two gpuhal objects");
+    }
+    if (to->buffer && to->buffer == from->buffer && overlap(to, from, extent)) {
+        return invalid("source and destination overlap in one buffer");
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, const gpuhal_rect *from_rect, const uint64_t extent[3])
+{
+    if (!to_rect || !from_rect || !extent || (!to_rect->buffer && !from_rect->buffer)) {
+        return invalid("an argument is NULL, or neither side is a buffer");
+    }
+    if (queue) {
+        return gpuhal_queue_error();
+    }
+    const box size = {extent[0], extent[1], extent[2]};
+    if (size.width == 0 || size.rows == 0 || size.slices == 0) {
+        return GPUHAL_OK;
+    }
+    side to, from;
+    uint64_t to_span = 0, from_span = 0;
+    gpuhal_status status = take_side(to_rect, &size, &to, &to_span);
+    status = status ? status : take_side(from_rect, &size, &from, &from_span);
+    status = status ? status : check(queue, &to, &from, &size, to_span, from_span);
+    if (status || (to.buffer && (status = gpuhal_buffer_enter(to.buffer)))) {
+        return status;
+    }
+    if (!from.buffer || !(status = gpuhal_buffer_enter(from.buffer))) {
+        status = copy_now(&to, &from, &size);
+        if (from.buffer) {
+            gpuhal_buffer_leave(from.buffer);
+        }
+    }
+    if (to.buffer) {
+        gpuhal_buffer_leave(to.buffer);
+    }
+    return status;
+}

@@ -1,0 +1,214 @@
+/* cpu/discovery.c: which devices there are, and what is known of them.
+ *
+ * One device, the machine; or one for each size in the setting CPU_DEVICES ("5G,6G"), each with that much memory and no more. The
+ * first start() of the process decides: an index never changes its owner.
+ */
+#include "device.h"
+#include "system.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
+static _Atomic uint32_t entry_count; /* Set last: whoever sees it sees the entries. */
+
+gpuhal_cpu_entry *gpuhal_cpu_find(uint32_t index)
+{
+    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+}
+
+/* Reads "5G" or "4096", and moves *text past it. */
+static bool parse_size(const char **text, uint64_t *out_bytes)
+{
+    uint64_t value = 0;
+    const char *at = *text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        uint64_t digit = (uint64_t)(*at - '0');
+        if (value > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    uint32_t shift = *at == 'K' ? 10 : *at == 'M' ? 20 : *at == 'G' ? 30 : 0;
+    if (at == *text || value == 0 || value > UINT64_MAX >> shift) {
+        return false;
+    }
+    *text = at + (shift > 0);
+    *out_bytes = value << shift;
+    return true;
+}
+
+/* The number of sizes in the list; 0 when it is none. */
+static uint32_t parse_sizes(const char *text, uint64_t sizes[GPUHAL_CPU_DEVICES_MAX])
+{
+    for (uint32_t count = 0; count < GPUHAL_CPU_DEVICES_MAX; text++) {
+        if (!parse_size(&text, &sizes[count++])) {
+            return 0;
+        }
+        if (*text == '\0') {
+            return count;
+        }
+        if (*text != ',') {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static gpuhal_status refuse_setting(const gpuhal_host *host, const char *value)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "GPUHAL_CPU_DEVICES is \"%.100s\"; it takes 1 to %u sizes such as 512M,6G with K, M, G or no letter", value,
+             GPUHAL_CPU_DEVICES_MAX);
+    return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+}
+
+/* The first start of the process fills the table; the lock keeps two copies of the core from doing it at once. */
+gpuhal_status gpuhal_cpu_start(const gpuhal_host *host)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t sizes[GPUHAL_CPU_DEVICES_MAX] = {0};
+    uint32_t count = 1;
+    gpuhal_cpu_memory memory;
+    const char *setting = host->setting(host, "CPU_DEVICES");
+    if (setting != NULL && (count = parse_sizes(setting, sizes)) == 0) {
+        return refuse_setting(host, setting);
+    }
+    if (setting == NULL && !gpuhal_cpu_system_memory("", &memory)) {
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory cannot be read from /proc/meminfo");
+    }
+
+    pthread_mutex_lock(&lock);
+    bool first = atomic_load(&entry_count) == 0;
+    for (uint32_t i = 0; first && i < count; i++) {
+        entries[i].limited = setting != NULL;
+        entries[i].total = setting != NULL ? sizes[i] : memory.total;
+    }
+    if (first) {
+        atomic_store(&entry_count, count);
+    }
+    pthread_mutex_unlock(&lock);
+    return GPUHAL_OK;
+}
+
+/* What a processor has no use for, and why. */
+static const struct {
+    gpuhal_key key;
+    const char *why;
+} absent[] = {
+    {GPUHAL_FACT_VENDOR_ID, "a processor has no PCI vendor id"},
+    {GPUHAL_FACT_API_VERSION, "there is no vendor API in between"},
+    {GPUHAL_FACT_PCI_ADDRESS, "a processor is not on a bus"},
+    {GPUHAL_FACT_UUID, "a processor has none"},
+    {GPUHAL_FACT_LUID, "a processor has none"},
+    {GPUHAL_FACT_DRM_RENDER_NODE, "a processor has no device node"},
+    {GPUHAL_FACT_PARTITION, "a processor is not partitioned"},
+    {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "only the memory itself limits the number of allocations"},
+    {GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, "memory is not imported"},
+    {GPUHAL_FACT_EXPORT_KINDS, "memory is not exported"},
+    {GPUHAL_FACT_IMPORT_KINDS, "memory is not imported"},
+    {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to take over"},
+    {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
+};
+
+static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    gpuhal_cpu_processor processor;
+    gpuhal_cpu_system_processor("", &processor);
+    host->text(host, sink, GPUHAL_FACT_NAME, processor.name[0] != '\0' ? processor.name : "processor");
+    if (processor.vendor[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_VENDOR, processor.vendor);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_VENDOR, GPUHAL_MISSING_FAILED, "/proc/cpuinfo does not name it");
+    }
+}
+
+static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    uint64_t node, hertz;
+    uint32_t cpus = gpuhal_cpu_system_affinity();
+    host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, cpus);
+    if (gpuhal_cpu_system_node("", &node)) {
+        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the machine has several memory nodes, or its kernel knows none");
+    }
+    if (gpuhal_cpu_system_clock("", cpus, &hertz)) {
+        host->u64(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, hertz);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the kernel does not steer the clock here (no cpufreq)");
+    }
+
+    struct utsname kernel;
+    char text[sizeof kernel.sysname + sizeof kernel.release];
+    if (uname(&kernel) == 0) {
+        snprintf(text, sizeof text, "%s %s", kernel.sysname, kernel.release);
+        host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, text);
+    }
+}
+
+gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    uint32_t count = atomic_load(&entry_count);
+    for (uint32_t index = 0; index < count; index++) {
+        uint64_t total = entries[index].total;
+        host->device(host, sink, index);
+        name_processor(host, sink);
+        tell_system(host, sink);
+        host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_CPU);
+        host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
+        host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
+        host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, total);
+        host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+        host->u64(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, total);
+        host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, GPUHAL_CPU_BINDING_ALIGNMENT);
+        host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+        host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+        host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 2);
+        host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, 1);
+        host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
+                  1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
+                      1u << GPUHAL_MEMORY_DEVICE_MAPPED);
+        for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+            host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static void tell_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
+                       bool known, uint64_t value)
+{
+    bool wanted = count == 0;
+    for (uint32_t i = 0; i < count; i++) {
+        wanted = wanted || keys[i] == key;
+    }
+    if (wanted && known) {
+        host->u64(host, sink, key, value);
+    } else if (wanted) {
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "/proc/meminfo cannot be read");
+    }
+}
+
+gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                                gpuhal_sink *sink)
+{
+    (void)flags; /* A processor that reads this is awake. */
+    gpuhal_cpu_entry *entry = gpuhal_cpu_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_cpu_memory memory = {.total = entry->total};
+    bool known = entry->limited || gpuhal_cpu_system_memory("", &memory);
+    if (entry->limited) {
+        memory.free = entry->total - atomic_load(&entry->allocated);
+    }
+    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES, known, memory.free);
+    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, known, memory.total - memory.free);
+    return GPUHAL_OK;
+}

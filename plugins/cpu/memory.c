@@ -1,0 +1,170 @@
+/* cpu/memory.c: allocating and releasing.
+ *
+ * Every page is there when allocate() returns. Linux promises more memory than it has and kills somebody when the promise is
+ * called in, so the plugin looks at what is free first and answers OUT_OF_MEMORY itself. Small allocations come from malloc,
+ * which has their pages at hand; larger ones are mappings of their own, aligned so that the system can use huge pages.
+ * `memory->bytes` alone tells release() which of the two it was.
+ */
+#include "device.h"
+#include "system.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SMALL_BYTES (UINT64_C(64) << 10)
+#define HUGE_PAGE   (UINT64_C(2) << 20)
+#define LOOK_EVERY  (UINT64_C(64) << 20) /* Bytes between two looks at /proc, which cost as much as committing half a MiB. */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static uint64_t page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
+static uint64_t round_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+static bool machine_has(uint64_t bytes)
+{
+    static _Atomic uint64_t unseen;
+    gpuhal_cpu_memory memory;
+    if (atomic_fetch_add(&unseen, bytes) + bytes < LOOK_EVERY) {
+        return true;
+    }
+    atomic_store(&unseen, 0);
+    return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
+}
+
+static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
+{
+    uint64_t before = atomic_load(&entry->allocated);
+    do {
+        if (bytes > entry->total - before) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&entry->allocated, &before, before + bytes));
+    return true;
+}
+
+static void touch(volatile char *start, uint64_t bytes, uint64_t page)
+{
+    for (uint64_t at = 0; at < bytes; at += page) {
+        start[at] = 0;
+    }
+    start[bytes - 1] = 0;
+}
+
+static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
+{
+    uint64_t page = page_bytes();
+    uint64_t length = round_up(bytes, page);
+    if (bytes >= HUGE_PAGE && alignment < HUGE_PAGE) {
+        alignment = HUGE_PAGE;
+    }
+    uint64_t slack = alignment > page ? alignment - page : 0;
+    if (slack > SIZE_MAX - length) {
+        return ENOMEM;
+    }
+    char *mapping = mmap(NULL, (size_t)(length + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) {
+        return errno;
+    }
+    uint64_t before = slack > 0 ? round_up((uintptr_t)mapping, alignment) - (uintptr_t)mapping : 0;
+    char *start = mapping + before;
+    if (before > 0) {
+        munmap(mapping, (size_t)before);
+    }
+    if (slack > before) {
+        munmap(start + length, (size_t)(slack - before));
+    }
+    /* Refused where huge pages are switched off: ordinary ones do as well. */
+    if (bytes >= HUGE_PAGE) {
+        (void)madvise(start, (size_t)length, MADV_HUGEPAGE);
+    }
+    if (madvise(start, (size_t)length, MADV_POPULATE_WRITE) != 0) {
+        int error = errno;
+        if (error != EINVAL) {
+            munmap(start, (size_t)length);
+            return error;
+        }
+        touch(start, length, page); /* Linux before 5.14 */
+    }
+    *out_start = start;
+    return 0;
+}
+
+static int take_committed(uint64_t bytes, uint64_t alignment, void **out_start)
+{
+    if (!machine_has(bytes)) {
+        return ENOMEM;
+    }
+    if (bytes >= SMALL_BYTES) {
+        return map_committed(bytes, alignment, out_start);
+    }
+    uint64_t page = page_bytes();
+    uint64_t own = bytes < page ? GPUHAL_CPU_BINDING_ALIGNMENT : page;
+    int error = posix_memalign(out_start, (size_t)(alignment > own ? alignment : own), (size_t)bytes);
+    if (error == 0) {
+        touch(*out_start, bytes, page);
+    }
+    return error;
+}
+
+static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    gpuhal_cpu_entry *entry = device->entry;
+    if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || alloc->import.kind != 0 || alloc->export_kinds != 0 ||
+        alloc->peer_count != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (alloc->bytes > entry->total) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "more than the memory of the machine or its limit");
+    }
+    if (!reserve(entry, alloc->bytes)) {
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, NULL, 0,
+                            entry->limited ? "the limit of GPUHAL_CPU_DEVICES is reached"
+                                           : "the memory of the machine is used up");
+    }
+
+    void *start = NULL;
+    int error = take_committed(alloc->bytes, alloc->alignment, &start);
+    if (error != 0) {
+        atomic_fetch_sub(&entry->allocated, alloc->bytes);
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, alloc->bytes >= SMALL_BYTES ? "mmap" : "posix_memalign", error,
+                            "the machine, or the control group of this process, has not that much memory free");
+    }
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
+    out_memory->object = start;
+    out_memory->bytes = alloc->bytes;
+    out_memory->address = (uintptr_t)start;
+    out_memory->host = start;
+    return GPUHAL_OK;
+}
+
+static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    if (memory->bytes >= SMALL_BYTES) {
+        munmap(memory->object, (size_t)round_up(memory->bytes, page_bytes()));
+    } else {
+        free(memory->object);
+    }
+    atomic_fetch_sub(&device->entry->allocated, memory->bytes);
+}
+
+void gpuhal_cpu_describe_memory(gpuhal_ops *ops)
+{
+    ops->allocate = cpu_allocate;
+    ops->release = cpu_release;
+}

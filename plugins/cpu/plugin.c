@@ -1,0 +1,67 @@
+/* cpu/plugin.c: what the core sees of the reference plugin.
+ *
+ * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, transfer.c; system.c reads /proc
+ * and /sys for them. Every call blocks: a processor copies with its own hands, and the core makes queues from that.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+static gpuhal_status cpu_describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    if (gpuhal_cpu_find(index) == NULL) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_cpu_describe_memory(out_ops);
+    gpuhal_cpu_describe_transfer(out_ops);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status cpu_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                              gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)ops;
+    *out_device = NULL;
+    gpuhal_cpu_entry *entry = gpuhal_cpu_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (adopt) {
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "a processor has no device object to take over");
+    }
+    gpuhal_plugin_device *device = malloc(sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    }
+    *device = (gpuhal_plugin_device){.host = host, .entry = entry};
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+static void cpu_close(gpuhal_plugin_device *device)
+{
+    free(device);
+}
+
+static const gpuhal_plugin cpu_plugin = {
+    .size = sizeof(gpuhal_plugin),
+    .abi = GPUHAL_ABI,
+    .flags = GPUHAL_PLUGIN_FORK_SAFE,
+    .name = "cpu",
+    .version = "0.1.0",
+    .start = gpuhal_cpu_start,
+    .enumerate = gpuhal_cpu_enumerate,
+    .describe = cpu_describe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .sample = gpuhal_cpu_sample,
+};
+
+const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
+{
+    if (host_abi != GPUHAL_ABI) {
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin speaks plugin ABI 0.1 only");
+        return NULL;
+    }
+    return &cpu_plugin;
+}

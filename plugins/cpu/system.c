@@ -1,0 +1,280 @@
+/* cpu/system.c: reading /proc and /sys.
+ *
+ * Files are read whole into a buffer on the stack; of long ones (/proc/cpuinfo) the beginning is enough. Nothing is kept between
+ * calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
+ */
+#include "system.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_BYTES 8192
+#define PATH_BYTES 1024
+#define NO_LIMIT   (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
+
+/* Reads root + path; false when it is not there, cannot be read, or the path is too long. */
+static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
+{
+    char full[PATH_BYTES];
+    int length = snprintf(full, sizeof full, "%s%s", root, path);
+    if (length < 0 || (size_t)length >= sizeof full) {
+        return false;
+    }
+    int file = open(full, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    size_t used = 0;
+    ssize_t got;
+    while (used < TEXT_BYTES - 1 && (got = read(file, text + used, TEXT_BYTES - 1 - used)) > 0) {
+        used += (size_t)got;
+    }
+    close(file);
+    text[used] = '\0';
+    return used > 0;
+}
+
+/* Finds the line that begins with @p key followed by blanks or a colon; returns its value, not ended, or NULL. */
+static const char *find_line(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, key, length) != 0 || strchr(" \t:", line[length]) == NULL || line[length] == '\0') {
+            continue;
+        }
+        return line + length + strspn(line + length, " \t:");
+    }
+    return NULL;
+}
+
+static bool copy_line(const char *text, const char *key, char *to, size_t size)
+{
+    const char *value = find_line(text, key);
+    if (!value) {
+        return false;
+    }
+    int length = (int)strcspn(value, "\n");
+    while (length > 0 && value[length - 1] == ' ') {
+        length--;
+    }
+    snprintf(to, size, "%.*s", length, value);
+    return to[0] != '\0';
+}
+
+static bool read_number(const char *text, uint64_t *out_number)
+{
+    char *end;
+    if (text == NULL || *text < '0' || *text > '9') {
+        return false;
+    }
+    *out_number = strtoull(text, &end, 10);
+    return true;
+}
+
+/* The two versions of control groups name the same things differently. */
+typedef struct group_version {
+    const char *mount, *limit, *used, *caches[2];
+} group_version;
+
+static const group_version version_1 = {
+    "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+static const group_version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+static const group_version version_2_hybrid = {
+    "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+
+static bool group_text(const char *root, const group_version *version, const char *group, const char *file, char text[TEXT_BYTES])
+{
+    char path[PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s%s/%s", version->mount, group, file);
+    return length > 0 && (size_t)length < sizeof path && read_text(root, path, text);
+}
+
+/* Narrows @p memory by one group. Cached file contents count as used there, but give way like they do in MemAvailable. */
+static void bound_by_group(const char *root, const group_version *version, const char *group, gpuhal_cpu_memory *memory)
+{
+    char text[TEXT_BYTES];
+    uint64_t limit, used, cached = 0;
+    if (!group_text(root, version, group, version->limit, text) || !read_number(text, &limit)) {
+        return; /* "max" is no limit, and no number */
+    }
+    if (limit < memory->total) {
+        memory->total = limit;
+    }
+    if (limit >= NO_LIMIT || !group_text(root, version, group, version->used, text) || !read_number(text, &used)) {
+        return;
+    }
+    bool counted = group_text(root, version, group, "memory.stat", text);
+    for (int i = 0; counted && i < 2; i++) {
+        uint64_t part;
+        if (read_number(find_line(text, version->caches[i]), &part)) {
+            cached += part;
+        }
+    }
+    used = used > cached ? used - cached : 0;
+    uint64_t room = limit > used ? limit - used : 0;
+    if (room < memory->free) {
+        memory->free = room;
+    }
+}
+
+/* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not visible:
+ * missing levels are passed over, and the mount point itself is the container's group. */
+static void bound_by_groups(const char *root, const group_version *version, const char *line, gpuhal_cpu_memory *memory)
+{
+    char group[PATH_BYTES];
+    int length = snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
+    if (length <= 1 || (size_t)length >= sizeof group || strstr(group, "/..") != NULL) {
+        group[0] = '\0';
+    }
+    for (char *cut = group + strlen(group); cut != NULL; cut = strrchr(group, '/')) {
+        *cut = '\0';
+        bound_by_group(root, version, group, memory);
+    }
+}
+
+/* Lines of /proc/self/cgroup: "0::/path" for version 2, "4:cpu,memory:/path" for version 1. */
+static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
+{
+    char text[TEXT_BYTES];
+    if (!read_text(root, "/proc/self/cgroup", text)) {
+        return;
+    }
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+        const char *controllers = strchr(line, ':');
+        const char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        if (!path) {
+            return;
+        }
+        char list[PATH_BYTES];
+        snprintf(list, sizeof list, ",%.*s,", (int)(path - controllers - 1), controllers + 1);
+        if (strcmp(list, ",,") == 0) {
+            bound_by_groups(root, &version_2, path + 1, memory);
+            bound_by_groups(root, &version_2_hybrid, path + 1, memory);
+        } else if (strstr(list, ",memory,") != NULL) {
+            bound_by_groups(root, &version_1, path + 1, memory);
+        }
+    }
+}
+
+bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
+{
+    char text[TEXT_BYTES];
+    uint64_t total, available;
+    if (!read_text(root, "/proc/meminfo", text) || !read_number(find_line(text, "MemTotal"), &total)) {
+        return false;
+    }
+    if (!read_number(find_line(text, "MemAvailable"), &available) && !read_number(find_line(text, "MemFree"), &available)) {
+        return false;
+    }
+    *out_memory = (gpuhal_cpu_memory){.total = total << 10, .free = available << 10};
+    bound_by_control_groups(root, out_memory);
+    if (out_memory->free > out_memory->total) {
+        out_memory->free = out_memory->total;
+    }
+    return true;
+}
+
+/* ARM processors tell numbers instead of names. */
+static const struct {
+    const char *implementer, *vendor;
+} arm_vendors[] = {
+    {"0x41", "Arm"},    {"0x42", "Broadcom"},  {"0x43", "Cavium"},   {"0x46", "Fujitsu"}, {"0x48", "HiSilicon"},
+    {"0x4e", "NVIDIA"}, {"0x50", "APM"},       {"0x51", "Qualcomm"}, {"0x53", "Samsung"}, {"0x56", "Marvell"},
+    {"0x61", "Apple"},  {"0x6d", "Microsoft"}, {"0xc0", "Ampere"},
+};
+static const struct {
+    const char *part, *name;
+} arm_parts[] = {
+    {"0xd03", "Cortex-A53"},  {"0xd07", "Cortex-A57"},  {"0xd08", "Cortex-A72"},  {"0xd0b", "Cortex-A76"},
+    {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
+};
+
+static void name_arm(const char *text, gpuhal_cpu_processor *processor)
+{
+    char implementer[16], part[16];
+    if (!copy_line(text, "CPU implementer", implementer, sizeof implementer)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof arm_vendors / sizeof arm_vendors[0]; i++) {
+        if (strcmp(implementer, arm_vendors[i].implementer) == 0) {
+            snprintf(processor->vendor, sizeof processor->vendor, "%s", arm_vendors[i].vendor);
+        }
+    }
+    if (processor->name[0] != '\0' || !copy_line(text, "CPU part", part, sizeof part)) {
+        return;
+    }
+    const char *vendor = processor->vendor[0] != '\0' ? processor->vendor : "ARM processor";
+    snprintf(processor->name, sizeof processor->name, "%s part %s", vendor, part);
+    for (size_t i = 0; strcmp(implementer, "0x41") == 0 && i < sizeof arm_parts / sizeof arm_parts[0]; i++) {
+        if (strcmp(part, arm_parts[i].part) == 0) {
+            snprintf(processor->name, sizeof processor->name, "%s %s", vendor, arm_parts[i].name);
+        }
+    }
+}
+
+void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor)
+{
+    static const char *const name_keys[] = {"model name", "cpu model", "uarch", "cpu"}; /* x86, MIPS, RISC-V, POWER */
+    char text[TEXT_BYTES];
+    *out_processor = (gpuhal_cpu_processor){.name = "", .vendor = ""};
+    if (!read_text(root, "/proc/cpuinfo", text)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof name_keys / sizeof name_keys[0] && out_processor->name[0] == '\0'; i++) {
+        (void)copy_line(text, name_keys[i], out_processor->name, sizeof out_processor->name);
+    }
+    if (copy_line(text, "vendor_id", out_processor->vendor, sizeof out_processor->vendor)) {
+        if (strcmp(out_processor->vendor, "AuthenticAMD") == 0) {
+            snprintf(out_processor->vendor, sizeof out_processor->vendor, "AMD");
+        }
+        if (strcmp(out_processor->vendor, "GenuineIntel") == 0) {
+            snprintf(out_processor->vendor, sizeof out_processor->vendor, "Intel");
+        }
+    }
+    name_arm(text, out_processor);
+}
+
+bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz)
+{
+    const uint32_t asked[2] = {0, cpus > 0 ? cpus - 1 : 0};
+    uint64_t highest = 0, kilohertz;
+    for (int i = 0; i < 2; i++) {
+        char path[96], text[TEXT_BYTES];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", asked[i]);
+        if (read_text(root, path, text) && read_number(text, &kilohertz) && kilohertz > highest) {
+            highest = kilohertz;
+        }
+    }
+    *out_hertz = highest * 1000;
+    return highest > 0;
+}
+
+bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node)
+{
+    char text[TEXT_BYTES];
+    return read_text(root, "/sys/devices/system/node/has_memory", text) && read_number(text, out_node) &&
+           strpbrk(text, ",-") == NULL;
+}
+
+uint32_t gpuhal_cpu_system_affinity(void)
+{
+    /* The mask must be as large as the kernel's own, which nobody tells: grow until it fits. */
+    for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (!set) {
+            break;
+        }
+        size_t size = CPU_ALLOC_SIZE(cpus);
+        int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (count > 0) {
+            return (uint32_t)count;
+        }
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}

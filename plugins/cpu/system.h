@@ -1,0 +1,31 @@
+/* cpu/system.h: what Linux tells about the processor and the memory.
+ *
+ * Every function takes the directory that stands for `/`: "" on a real machine, a recorded tree in tests. Each answers false, or
+ * leaves a text empty, when the system does not tell.
+ */
+#ifndef GPUHAL_CPU_SYSTEM_H
+#define GPUHAL_CPU_SYSTEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct gpuhal_cpu_memory {
+    uint64_t total; /* That this process may have: of the machine, or of its tightest control group. */
+    uint64_t free;  /* That it could get now without swapping. */
+} gpuhal_cpu_memory;
+
+typedef struct gpuhal_cpu_processor {
+    char name[128];
+    char vendor[64];
+} gpuhal_cpu_processor;
+
+bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory);
+void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor);
+/* The highest clock of the first and the last of @p cpus processors: small and large cores stand at opposite ends. */
+bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz);
+/* The only memory node; false when there are several or the kernel knows none. */
+bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node);
+/* Processors that this process may run on. */
+uint32_t gpuhal_cpu_system_affinity(void);
+
+#endif

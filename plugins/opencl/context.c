@@ -1,0 +1,175 @@
+/* opencl/context.c: an opening of a device: its context, its lanes, waiting, and what became of it. */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdlib.h>
+
+/* The driver's own words about errors; may come on any of its threads. @p user is the host, which lives as long as the process: a
+ * late call after close does no harm. */
+static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
+{
+    (void)binary;
+    (void)bytes;
+    const gpuhal_host *host = user;
+    host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without words");
+}
+
+static cl_command_queue create_queue(gpuhal_plugin_device *device, cl_int *out_code)
+{
+    return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
+}
+
+static gpuhal_status create_context(gpuhal_plugin_device *device)
+{
+    const gpuhal_opencl_entry *entry = device->entry;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)entry->platform, 0};
+    cl_int code = CL_SUCCESS;
+    device->context =
+        gpuhal_opencl_api.clCreateContext(properties, 1, &entry->id, context_says, (void *)(uintptr_t)device->host, &code);
+    if (!device->context) {
+        return gpuhal_opencl_report(device->host, "clCreateContext", code);
+    }
+    device->lanes[0] = create_queue(device, &code);
+    if (!device->lanes[0]) {
+        gpuhal_opencl_api.clReleaseContext(device->context);
+        return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)ops;
+    *out_device = NULL;
+    const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (adopt) {
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "the opencl plugin does not take over contexts");
+    }
+    gpuhal_plugin_device *device = calloc(1, sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->host = host;
+    device->entry = entry;
+    gpuhal_status status = create_context(device);
+    if (status != GPUHAL_OK) {
+        free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->growing, NULL);
+    device->lane_count = 1;
+    atomic_store(&device->idle, 1u);
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_close(gpuhal_plugin_device *device)
+{
+    for (uint32_t i = 0; i < device->lane_count; i++) {
+        gpuhal_opencl_api.clReleaseCommandQueue(device->lanes[i]);
+    }
+    gpuhal_opencl_api.clReleaseContext(device->context);
+    pthread_mutex_destroy(&device->growing);
+    free(device);
+}
+
+/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be used by several
+ * threads, and a call waits for its own event. */
+static gpuhal_opencl_lane grow(gpuhal_plugin_device *device)
+{
+    gpuhal_opencl_lane lane = {0};
+    pthread_mutex_lock(&device->growing);
+    if (device->lane_count < GPUHAL_OPENCL_LANES) {
+        cl_int code;
+        lane.queue = create_queue(device, &code);
+    }
+    if (lane.queue) {
+        lane.bit = 1u << device->lane_count;
+        device->lanes[device->lane_count++] = lane.queue;
+    } else {
+        lane.queue = device->lanes[device->lane_count - 1];
+    }
+    pthread_mutex_unlock(&device->growing);
+    return lane;
+}
+
+gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
+{
+    uint32_t idle = atomic_load_explicit(&device->idle, memory_order_acquire);
+    while (idle != 0) {
+        uint32_t rest = idle & (idle - 1);
+        if (atomic_compare_exchange_weak_explicit(&device->idle, &idle, rest, memory_order_acquire, memory_order_acquire)) {
+            uint32_t bit = idle & ~rest;
+            return (gpuhal_opencl_lane){.queue = device->lanes[__builtin_ctz(bit)], .bit = bit};
+        }
+    }
+    return grow(device);
+}
+
+void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane)
+{
+    if (lane.bit != 0) {
+        atomic_fetch_or_explicit(&device->idle, lane.bit, memory_order_release);
+    }
+}
+
+/* clFinish would do for the waiting, but does not say that the work failed. */
+cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
+{
+    if (code != CL_SUCCESS) {
+        return code;
+    }
+    code = gpuhal_opencl_api.clWaitForEvents(1, &event);
+    if (code != CL_SUCCESS) {
+        cl_int execution = 0;
+        cl_int asked =
+            gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof execution, &execution, NULL);
+        code = asked == CL_SUCCESS && execution < 0 ? execution : code;
+    }
+    gpuhal_opencl_api.clReleaseEvent(event);
+    return code;
+}
+
+gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code)
+{
+    if (code == CL_SUCCESS) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = gpuhal_opencl_report(device->host, call, code);
+    cl_bool available = CL_TRUE;
+    bool gone = gpuhal_opencl_ask(device->entry->id, CL_DEVICE_AVAILABLE, &available, sizeof available) && !available;
+    if (gone && status != GPUHAL_ERROR_DEVICE_LOST) {
+        status =
+            device->host->report(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code, "the driver says that the device is gone");
+    }
+    if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        atomic_store(&device->lost, true);
+    }
+    return status;
+}
+
+static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
+{
+    return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
+}
+
+static gpuhal_status opencl_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_OPENCL_DEVICE;
+    out_native->values[0] = (uintptr_t)device->entry->platform;
+    out_native->values[1] = (uintptr_t)device->entry->id;
+    out_native->values[2] = (uintptr_t)device->context;
+    out_native->values[3] = (uintptr_t)device->lanes[0];
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_describe_context(gpuhal_ops *ops)
+{
+    ops->query_health = opencl_query_health;
+    ops->native_device = opencl_native_device;
+}

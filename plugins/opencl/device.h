@@ -1,0 +1,93 @@
+/* opencl/device.h: what the files of this plugin share.
+ *
+ * An entry is one OpenCL device, remembered for the life of the process under the index that it got first. An opening has a
+ * context of its own and a few command queues ("lanes"). Every call blocks: it takes a lane that nobody uses, enqueues there,
+ * waits for its own work alone, and gives the lane back.
+ *
+ * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory: a buffer
+ * that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device to touch a mapped
+ * buffer, so it never takes part in a command: its address does, as the host side of a read or write. That is the fast path of
+ * GPU drivers, which know the address as page-locked. Both are told apart by gpuhal_memory.host.
+ */
+#ifndef GPUHAL_OPENCL_DEVICE_H
+#define GPUHAL_OPENCL_DEVICE_H
+
+#include "driver.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define GPUHAL_OPENCL_LANES 8u
+
+/* One device of the process. Constant once it can be found. */
+typedef struct gpuhal_opencl_entry {
+    cl_platform_id platform;
+    cl_device_id id;
+    uint32_t version; /* major * 100 + minor, the lower one of platform and device */
+    uint64_t allocation_max, base_alignment;
+} gpuhal_opencl_entry;
+
+/* One opening. */
+struct gpuhal_plugin_device {
+    const gpuhal_host *host;
+    const gpuhal_opencl_entry *entry;
+    cl_context context;
+    cl_command_queue lanes[GPUHAL_OPENCL_LANES]; /* the first one is there from the beginning, the others once they are needed */
+    pthread_mutex_t growing;                     /* protects lane_count and the queues above it */
+    uint32_t lane_count;
+    _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic bool lost;     /* a call said so; it stays so */
+};
+
+/* What gpuhal_memory.object points to. */
+typedef struct gpuhal_opencl_buffer {
+    cl_mem mem;
+    void *mapped; /* the lasting mapping of UPLOAD and READBACK, NULL for DEVICE */
+} gpuhal_opencl_buffer;
+
+/* A command queue for one call. */
+typedef struct gpuhal_opencl_lane {
+    cl_command_queue queue;
+    uint32_t bit; /* 0: shared with others, since all are taken */
+} gpuhal_opencl_lane;
+
+/* discovery.c */
+gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
+gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                   uint32_t flags, gpuhal_sink *sink);
+/* The entry with this index, or NULL. */
+const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index);
+
+/* facts.c */
+void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index);
+/* Asks for a value that has exactly this size; false when the driver does not know the question. */
+bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
+/* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
+bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
+
+/* identity.c */
+void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
+
+/* context.c */
+gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+void gpuhal_opencl_close(gpuhal_plugin_device *device);
+gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device);
+void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane);
+/* Waits for an event and releases it; @p code is what the call that made it answered. Returns the first error. */
+cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
+/* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */
+gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
+void gpuhal_opencl_describe_context(gpuhal_ops *ops);
+
+/* memory.c and transfer.c: fill their slots, as far as the device's version has them. */
+void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
+void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+
+static inline cl_mem gpuhal_opencl_mem(const gpuhal_memory *memory)
+{
+    return ((const gpuhal_opencl_buffer *)memory->object)->mem;
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* opencl/discovery.c: which devices there are.
+ *
+ * An index is the running number of a device, over all platforms, when it was first seen. It stays with its cl_device_id as long
+ * as the process lives: a later enumeration leaves out what is gone and appends what is new. No context is made here.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENTRIES_MAX   128u
+#define PLATFORMS_MAX 32u
+
+static gpuhal_opencl_entry entries[ENTRIES_MAX];
+static _Atomic uint32_t entry_count; /* Raised after the entry is filled in: what can be found is complete. */
+
+const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index)
+{
+    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+}
+
+/* Reads "OpenCL 1.2 …" as 102; 100 when it cannot be read, since that every device has. */
+static uint32_t parse_version(const char *text)
+{
+    unsigned major = 0, minor = 0;
+    return sscanf(text, "OpenCL %3u.%2u", &major, &minor) == 2 ? major * 100 + minor : 100;
+}
+
+static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
+{
+    char text[256] = "";
+    uint32_t version = gpuhal_opencl_ask_text(id, CL_DEVICE_VERSION, text, sizeof text) ? parse_version(text) : 100;
+    if (gpuhal_opencl_api.clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) != CL_SUCCESS) {
+        return 100;
+    }
+    uint32_t common = parse_version(text);
+    return version < common ? version : common;
+}
+
+/* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock. */
+static uint32_t remember(cl_platform_id platform, cl_device_id id)
+{
+    uint32_t count = atomic_load(&entry_count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].id == id) {
+            return i;
+        }
+    }
+    if (count == ENTRIES_MAX) {
+        return count;
+    }
+    cl_ulong allocation_max = 0;
+    cl_uint alignment_bits = 0;
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);
+    entries[count] = (gpuhal_opencl_entry){
+        .platform = platform,
+        .id = id,
+        .version = ask_version(platform, id),
+        .allocation_max = allocation_max,
+        .base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1,
+    };
+    atomic_store(&entry_count, count + 1);
+    return count;
+}
+
+/* Devices of one platform. One that fails costs the others nothing. */
+static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform)
+{
+    cl_device_id ids[ENTRIES_MAX];
+    cl_uint count = 0;
+    cl_int code = gpuhal_opencl_api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, ENTRIES_MAX, ids, &count);
+    if (code != CL_SUCCESS) {
+        char text[96];
+        snprintf(text, sizeof text, "an OpenCL platform lists no device (clGetDeviceIDs: %d)", code);
+        host->log(host, code == CL_DEVICE_NOT_FOUND ? GPUHAL_LOG_DEBUG : GPUHAL_LOG_WARNING, text);
+        return 0;
+    }
+    uint32_t told = 0;
+    for (cl_uint i = 0; i < count && i < ENTRIES_MAX; i++) {
+        cl_bool available = CL_TRUE;
+        if (gpuhal_opencl_ask(ids[i], CL_DEVICE_AVAILABLE, &available, sizeof available) && !available) {
+            continue;
+        }
+        uint32_t index = remember(platform, ids[i]);
+        if (index == ENTRIES_MAX) {
+            host->log(host, GPUHAL_LOG_WARNING, "more than 128 OpenCL devices: the rest is left out");
+            return told;
+        }
+        host->device(host, sink, index);
+        gpuhal_opencl_tell_facts(host, sink, &entries[index], index);
+        told++;
+    }
+    return told;
+}
+
+static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    cl_platform_id platforms[PLATFORMS_MAX];
+    cl_uint count = 0;
+    cl_int code = gpuhal_opencl_api.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
+    if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
+        return host->report(
+            host, GPUHAL_ERROR_NO_DRIVER, "clGetPlatformIDs", code,
+            "the OpenCL loader is installed, but no vendor's OpenCL driver is registered with it (/etc/OpenCL/vendors)");
+    }
+    if (code != CL_SUCCESS) {
+        return gpuhal_opencl_report(host, "clGetPlatformIDs", code);
+    }
+    uint32_t told = 0;
+    for (cl_uint i = 0; i < count && i < PLATFORMS_MAX; i++) {
+        told += list_platform(host, sink, platforms[i]);
+    }
+    if (told == 0) {
+        return host->report(host, GPUHAL_ERROR_NO_DEVICE, "clGetDeviceIDs", 0,
+                            "OpenCL drivers are installed, but none lists a device");
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    gpuhal_status status = list_platforms(host, sink);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
+{
+    bool found = count == 0;
+    for (uint32_t i = 0; i < count; i++) {
+        found = found || keys[i] == key;
+    }
+    return found;
+}
+
+/* Only AMD's driver tells: the first of its two numbers is all that is free, in KiB. */
+gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                   uint32_t flags, gpuhal_sink *sink)
+{
+    (void)flags; /* no driver is known to wake a device for this */
+    const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    size_t kib[2] = {0, 0};
+    cl_ulong total = 0;
+    bool known = gpuhal_opencl_ask(entry->id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, kib, sizeof kib) &&
+                 gpuhal_opencl_ask(entry->id, CL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof total) && kib[0] <= total >> 10;
+    const uint64_t values[2] = {(uint64_t)kib[0] << 10, total - ((uint64_t)kib[0] << 10)};
+    const gpuhal_key names[2] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_VALUE_MEMORY_USED_BYTES};
+    for (int i = 0; i < 2; i++) {
+        if (wants(keys, count, names[i]) && known) {
+            host->u64(host, sink, names[i], values[i]);
+        } else if (wants(keys, count, names[i])) {
+            host->missing(host, sink, names[i], GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL has no such query");
+        }
+    }
+    return GPUHAL_OK;
+}

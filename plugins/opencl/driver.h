@@ -1,0 +1,57 @@
+/* opencl/driver.h: the OpenCL functions that this plugin calls, and what their error codes mean.
+ *
+ * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no OpenCL. The
+ * table is written once, by the first start() of the process, and is constant afterwards.
+ */
+#ifndef GPUHAL_OPENCL_DRIVER_H
+#define GPUHAL_OPENCL_DRIVER_H
+
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include <gpuhal/plugin.h>
+
+/* Optional ones came with OpenCL 1.1 (rectangles) and 1.2. That a symbol is there proves nothing: the loader of another version
+ * has it too, so the version of the device is asked as well. */
+#define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                              \
+    REQUIRED(clGetPlatformIDs)                                                                                                   \
+    REQUIRED(clGetPlatformInfo)                                                                                                  \
+    REQUIRED(clGetDeviceIDs)                                                                                                     \
+    REQUIRED(clGetDeviceInfo)                                                                                                    \
+    REQUIRED(clCreateContext)                                                                                                    \
+    REQUIRED(clReleaseContext)                                                                                                   \
+    REQUIRED(clCreateCommandQueue)                                                                                               \
+    REQUIRED(clReleaseCommandQueue)                                                                                              \
+    REQUIRED(clCreateBuffer)                                                                                                     \
+    REQUIRED(clReleaseMemObject)                                                                                                 \
+    REQUIRED(clEnqueueReadBuffer)                                                                                                \
+    REQUIRED(clEnqueueWriteBuffer)                                                                                               \
+    REQUIRED(clEnqueueCopyBuffer)                                                                                                \
+    REQUIRED(clEnqueueMapBuffer)                                                                                                 \
+    REQUIRED(clEnqueueUnmapMemObject)                                                                                            \
+    REQUIRED(clWaitForEvents)                                                                                                    \
+    REQUIRED(clGetEventInfo)                                                                                                     \
+    REQUIRED(clReleaseEvent)                                                                                                     \
+    OPTIONAL(clEnqueueReadBufferRect)                                                                                            \
+    OPTIONAL(clEnqueueWriteBufferRect)                                                                                           \
+    OPTIONAL(clEnqueueCopyBufferRect)                                                                                            \
+    OPTIONAL(clEnqueueFillBuffer)                                                                                                \
+    OPTIONAL(clEnqueueMigrateMemObjects)
+
+#define GPUHAL_OPENCL_MEMBER(name) __typeof__(name) *name;
+typedef struct gpuhal_opencl_functions {
+    GPUHAL_OPENCL_FUNCTIONS(GPUHAL_OPENCL_MEMBER, GPUHAL_OPENCL_MEMBER)
+} gpuhal_opencl_functions;
+#undef GPUHAL_OPENCL_MEMBER
+
+extern gpuhal_opencl_functions gpuhal_opencl_api;
+
+gpuhal_status gpuhal_opencl_start(const gpuhal_host *host);
+
+/* What an error code means to the caller of gpuhal. */
+gpuhal_status gpuhal_opencl_status(cl_int code);
+/* Hands an error to the host, with its name, and returns its status. */
+gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl_int code);
+
+#endif

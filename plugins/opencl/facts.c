@@ -1,0 +1,204 @@
+/* opencl/facts.c: what OpenCL tells about a device.
+ *
+ * Every value is asked for, and the answer decides: extension strings lie in both directions. Whatever is not answered, or
+ * answered with something that cannot be, is missing with a reason.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes)
+{
+    size_t size = 0;
+    return gpuhal_opencl_api.clGetDeviceInfo(id, what, bytes, out_value, &size) == CL_SUCCESS && size == bytes;
+}
+
+/* The bytes of the well-formed UTF-8 sequence at @p text, 0 when there is none. */
+static size_t sequence_bytes(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first, last, second_low, second_high;
+        size_t bytes;
+    } forms[] = {
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    if (text[0] >= 0x20 && text[0] < 0x7f) {
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (text[0] < forms[i].first || text[0] > forms[i].last) {
+            continue;
+        }
+        bool good = text[1] >= forms[i].second_low && text[1] <= forms[i].second_high;
+        for (size_t k = 2; good && k < forms[i].bytes; k++) {
+            good = (text[k] & 0xc0) == 0x80;
+        }
+        return good ? forms[i].bytes : 0;
+    }
+    return 0;
+}
+
+/* Drivers pad names with blanks, and take them from firmware. */
+static void clean(char *text)
+{
+    unsigned char *at = (unsigned char *)text;
+    while (*at) {
+        size_t bytes = sequence_bytes(at);
+        if (bytes == 0) {
+            *at = '?';
+        }
+        at += bytes > 0 ? bytes : 1;
+    }
+    size_t start = strspn(text, " "), length = strlen(text);
+    while (length > start && text[length - 1] == ' ') {
+        length--;
+    }
+    memmove(text, text + start, length - start);
+    text[length - start] = '\0';
+}
+
+bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size)
+{
+    size_t length = 0;
+    out_text[0] = '\0';
+    if (gpuhal_opencl_api.clGetDeviceInfo(id, what, size - 1, out_text, &length) != CL_SUCCESS || length >= size) {
+        out_text[0] = '\0';
+        return false;
+    }
+    out_text[length] = '\0';
+    clean(out_text);
+    return out_text[0] != '\0';
+}
+
+/* Numbers of which 0 says that the driver does not know. */
+static const struct {
+    gpuhal_key key;
+    cl_device_info what;
+    size_t bytes;
+    uint64_t multiply, divide;
+} numbers[] = {
+    {GPUHAL_FACT_VENDOR_ID, CL_DEVICE_VENDOR_ID, 4, 1, 1},
+    {GPUHAL_FACT_MEMORY_TOTAL_BYTES, CL_DEVICE_GLOBAL_MEM_SIZE, 8, 1, 1},
+    {GPUHAL_FACT_ALLOCATION_MAX_BYTES, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, 1, 1},
+    {GPUHAL_FACT_BINDING_MAX_BYTES, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, 1, 1},
+    {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4, 1, 8}, /* OpenCL counts it in bits */
+    {GPUHAL_FACT_COMPUTE_UNITS, CL_DEVICE_MAX_COMPUTE_UNITS, 4, 1, 1},
+    {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, CL_DEVICE_MAX_CLOCK_FREQUENCY, 4, 1000000, 1},
+};
+
+static const struct {
+    gpuhal_key key;
+    const char *why;
+} absent[] = {
+    {GPUHAL_FACT_DRM_RENDER_NODE, "OpenCL does not tell it"},
+    {GPUHAL_FACT_PARTITION, "OpenCL does not tell it"},
+    {GPUHAL_FACT_NUMA_NODE, "OpenCL does not tell it"},
+    {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "OpenCL states no limit"},
+    {GPUHAL_FACT_PHYSICAL_QUEUES, "OpenCL does not tell it"},
+    {GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, "the plugin imports no memory"},
+    {GPUHAL_FACT_EXPORT_KINDS, "the plugin exports no memory"},
+    {GPUHAL_FACT_IMPORT_KINDS, "the plugin imports no memory"},
+    {GPUHAL_FACT_ADOPT_KINDS, "the plugin takes over no context"},
+};
+
+static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        cl_uint small = 0;
+        cl_ulong large = 0;
+        bool known = numbers[i].bytes == 4 ? gpuhal_opencl_ask(id, numbers[i].what, &small, 4)
+                                           : gpuhal_opencl_ask(id, numbers[i].what, &large, 8);
+        uint64_t value = (numbers[i].bytes == 4 ? small : large) * numbers[i].multiply / numbers[i].divide;
+        bool alignment = numbers[i].key == GPUHAL_FACT_BINDING_ALIGNMENT_BYTES;
+        if (known && value > 0 && (!alignment || (value & (value - 1)) == 0)) {
+            host->u64(host, sink, numbers[i].key, value);
+        } else {
+            host->missing(host, sink, numbers[i].key, GPUHAL_MISSING_FAILED, "the driver gives no usable value");
+        }
+    }
+}
+
+static void tell_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
+{
+    char text[256];
+    if (gpuhal_opencl_ask_text(id, what, text, sizeof text)) {
+        host->text(host, sink, key, text);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "the driver gives no text");
+    }
+}
+
+/* AMD's own query has the name on the box; its CL_DEVICE_NAME is the instruction set. */
+static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id, char *name, size_t size)
+{
+    if (!gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, name, size) &&
+        !gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, name, size)) {
+        snprintf(name, size, "OpenCL device");
+    }
+    host->text(host, sink, GPUHAL_FACT_NAME, name);
+}
+
+static void tell_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    char text[256], version[16];
+    unsigned major, minor;
+    if (gpuhal_opencl_ask_text(id, CL_DEVICE_VERSION, text, sizeof text) && sscanf(text, "OpenCL %3u.%3u", &major, &minor) == 2) {
+        snprintf(version, sizeof version, "%u.%u", major, minor);
+        host->text(host, sink, GPUHAL_FACT_API_VERSION, version);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_API_VERSION, GPUHAL_MISSING_FAILED,
+                      "the driver gives no version of the form OpenCL 3.0");
+    }
+}
+
+/* Some software drivers call themselves a GPU. */
+static bool is_software(cl_device_type type, const char *name)
+{
+    static const char *const names[] = {"llvmpipe", "softpipe", "SwiftShader", "Oclgrind"};
+    bool found = (type & CL_DEVICE_TYPE_CPU) != 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        found = found || strstr(name, names[i]) != NULL;
+    }
+    return found;
+}
+
+static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id, const char *name)
+{
+    cl_device_type bits = 0;
+    cl_bool unified = CL_FALSE;
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &bits, sizeof bits);
+    bool known = gpuhal_opencl_ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
+    gpuhal_device_type type = bits & CL_DEVICE_TYPE_CPU   ? GPUHAL_DEVICE_CPU
+                              : bits & CL_DEVICE_TYPE_GPU ? (unified ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU)
+                                                          : GPUHAL_DEVICE_ACCELERATOR;
+    host->u64(host, sink, GPUHAL_FACT_TYPE, type);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, is_software(bits, name));
+    if (known) {
+        host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, unified ? 1 : 0);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, GPUHAL_MISSING_FAILED, "the driver does not tell");
+    }
+}
+
+void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index)
+{
+    char name[256];
+    tell_name(host, sink, entry->id, name, sizeof name);
+    tell_type(host, sink, entry->id, name);
+    tell_text(host, sink, GPUHAL_FACT_VENDOR, entry->id, CL_DEVICE_VENDOR);
+    tell_text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->id, CL_DRIVER_VERSION);
+    tell_api_version(host, sink, entry->id);
+    tell_numbers(host, sink, entry->id);
+    gpuhal_opencl_tell_identity(host, sink, entry->id);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
+    host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+    host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
+              1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
+    }
+}

@@ -1,0 +1,133 @@
+/* opencl/identity.c: which piece of hardware a device is: PCI address, UUID, LUID.
+ *
+ * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know the
+ * question. Devices that are the host's processor are not asked: whatever comes back would belong to something else.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef CL_DEVICE_PCI_BUS_ID_NV
+#define CL_DEVICE_PCI_BUS_ID_NV  0x4008
+#define CL_DEVICE_PCI_SLOT_ID_NV 0x4009
+#endif
+#ifndef CL_DEVICE_PCI_DOMAIN_ID_NV
+#define CL_DEVICE_PCI_DOMAIN_ID_NV 0x400A
+#endif
+
+/* cl_khr_pci_bus_info, and the same for the other sources. */
+typedef struct pci_address {
+    cl_uint domain, bus, device, function;
+} pci_address;
+
+static bool ask_khronos(cl_device_id id, pci_address *out_address)
+{
+    return gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_INFO_KHR, out_address, sizeof *out_address);
+}
+
+/* The slot holds device and function; drivers before CUDA 10.2 do not know the domain. */
+static bool ask_nvidia(cl_device_id id, pci_address *out_address)
+{
+    cl_uint slot = 0;
+    if (!gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_ID_NV, &out_address->bus, sizeof out_address->bus) ||
+        !gpuhal_opencl_ask(id, CL_DEVICE_PCI_SLOT_ID_NV, &slot, sizeof slot)) {
+        return false;
+    }
+    if (!gpuhal_opencl_ask(id, CL_DEVICE_PCI_DOMAIN_ID_NV, &out_address->domain, sizeof out_address->domain)) {
+        out_address->domain = 0;
+    }
+    out_address->device = slot >> 3;
+    out_address->function = slot & 7;
+    return true;
+}
+
+/* The members are signed characters, and there is no domain. */
+static bool ask_amd(cl_device_id id, pci_address *out_address)
+{
+    cl_device_topology_amd topology;
+    if (!gpuhal_opencl_ask(id, CL_DEVICE_TOPOLOGY_AMD, &topology, sizeof topology) ||
+        topology.raw.type != CL_DEVICE_TOPOLOGY_TYPE_PCIE_AMD) {
+        return false;
+    }
+    *out_address = (pci_address){
+        .bus = (unsigned char)topology.pcie.bus,
+        .device = (unsigned char)topology.pcie.device,
+        .function = (unsigned char)topology.pcie.function,
+    };
+    return true;
+}
+
+static bool is_possible(const pci_address *address)
+{
+    bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 && address->function == 0; /* the root bridge */
+    return !zero && address->bus <= 0xff && address->device <= 0x1f && address->function <= 7;
+}
+
+static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    pci_address address = {0};
+    bool known = ask_khronos(id, &address) || ask_nvidia(id, &address) || ask_amd(id, &address);
+    if (!known || !is_possible(&address)) {
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+                      known ? "the driver gives an address that cannot be"
+                            : "the driver knows neither cl_khr_pci_bus_info nor its like");
+        return;
+    }
+    char text[24];
+    snprintf(text, sizeof text, "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
+    host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
+}
+
+static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    static const unsigned char none[CL_UUID_SIZE_KHR];
+    unsigned char uuid[CL_UUID_SIZE_KHR];
+    if (!gpuhal_opencl_ask(id, CL_DEVICE_UUID_KHR, uuid, sizeof uuid)) {
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver does not know cl_khr_device_uuid");
+        return;
+    }
+    if (memcmp(uuid, none, sizeof uuid) == 0) {
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_FAILED, "the driver gives an empty UUID");
+        return;
+    }
+    char text[40];
+    int used = 0;
+    for (size_t i = 0; i < sizeof uuid; i++) {
+        bool group = i == 4 || i == 6 || i == 8 || i == 10;
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%02x", group ? "-" : "", uuid[i]);
+    }
+    host->text(host, sink, GPUHAL_FACT_UUID, text);
+}
+
+static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    unsigned char luid[CL_LUID_SIZE_KHR];
+    cl_bool valid = CL_FALSE;
+    if (!gpuhal_opencl_ask(id, CL_DEVICE_LUID_VALID_KHR, &valid, sizeof valid) || !valid ||
+        !gpuhal_opencl_ask(id, CL_DEVICE_LUID_KHR, luid, sizeof luid)) {
+        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver has none: only Windows gives them");
+        return;
+    }
+    char text[2 * CL_LUID_SIZE_KHR + 1];
+    for (size_t i = 0; i < sizeof luid; i++) {
+        snprintf(text + 2 * i, 3, "%02x", luid[i]);
+    }
+    host->text(host, sink, GPUHAL_FACT_LUID, text);
+}
+
+void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    cl_device_type type = 0;
+    if (gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type) && (type & CL_DEVICE_TYPE_CPU)) {
+        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID};
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+            host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,
+                          "the device is the host's processor, not one on a bus");
+        }
+        return;
+    }
+    tell_pci_address(host, sink, id);
+    tell_uuid(host, sink, id);
+    tell_luid(host, sink, id);
+}

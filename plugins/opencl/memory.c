@@ -1,0 +1,201 @@
+/* opencl/memory.c: allocating, releasing and mapping.
+ *
+ * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which makes the driver
+ * find the space now; page-locked memory by touching its pages. What device.h says about the two kinds of memory holds here.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdlib.h>
+
+#define HOST_PAGE 4096u
+
+/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. */
+static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
+{
+    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    cl_event event = NULL;
+    cl_int code;
+    if (gpuhal_opencl_api.clEnqueueMigrateMemObjects && device->entry->version >= 102) {
+        code = gpuhal_opencl_api.clEnqueueMigrateMemObjects(lane.queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL,
+                                                            &event);
+    } else {
+        const unsigned char zero = 0;
+        code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, mem, CL_TRUE, 0, 1, &zero, 0, NULL, &event);
+    }
+    code = gpuhal_opencl_finish(code, event);
+    gpuhal_opencl_give_lane(device, lane);
+    return code;
+}
+
+static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, cl_mem *out_mem)
+{
+    cl_int code = CL_SUCCESS;
+    *out_mem = gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)bytes, NULL, &code);
+    return *out_mem ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
+}
+
+static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_opencl_buffer *buffer = out_memory->object;
+    if (alloc->alignment > device->entry->base_alignment) {
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
+    }
+    gpuhal_status status = create(device, 0, alloc->bytes, &buffer->mem);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    status = gpuhal_opencl_result(device, "clEnqueueMigrateMemObjects", commit(device, buffer->mem));
+    if (status != GPUHAL_OK) {
+        gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+        return status;
+    }
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset, uint64_t bytes,
+                          cl_int *out_code)
+{
+    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(lane.queue, mem, CL_TRUE, flags, (size_t)offset, (size_t)bytes, 0, NULL,
+                                                         NULL, out_code);
+    gpuhal_opencl_give_lane(device, lane);
+    if (!pointer && *out_code == CL_SUCCESS) {
+        *out_code = CL_MAP_FAILURE;
+    }
+    return pointer;
+}
+
+static cl_int unmap_blocking(gpuhal_plugin_device *device, cl_mem mem, void *pointer)
+{
+    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    cl_event event = NULL;
+    cl_int code = gpuhal_opencl_api.clEnqueueUnmapMemObject(lane.queue, mem, pointer, 0, NULL, &event);
+    code = gpuhal_opencl_finish(code, event);
+    gpuhal_opencl_give_lane(device, lane);
+    return code;
+}
+
+static void touch(volatile char *start, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += HOST_PAGE) {
+        start[at] = 0;
+    }
+    start[bytes - 1] = 0;
+}
+
+/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to move. */
+static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_opencl_buffer *buffer = out_memory->object;
+    uint64_t slack = alloc->alignment > 1 ? alloc->alignment - 1 : 0;
+    if (slack > device->entry->allocation_max - alloc->bytes) {
+        return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0,
+                                    "with its alignment, above allocation_max_bytes");
+    }
+    gpuhal_status status = create(device, CL_MEM_ALLOC_HOST_PTR, alloc->bytes + slack, &buffer->mem);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    cl_int code = CL_SUCCESS;
+    buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
+    if (!buffer->mapped) {
+        gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+        return gpuhal_opencl_result(device, "clEnqueueMapBuffer", code);
+    }
+    uintptr_t start = ((uintptr_t)buffer->mapped + slack) & ~(uintptr_t)slack;
+    out_memory->host = (char *)buffer->mapped + (start - (uintptr_t)buffer->mapped);
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    touch(out_memory->host, alloc->bytes);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 || alloc->peer_count != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (alloc->bytes > device->entry->allocation_max) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above CL_DEVICE_MAX_MEM_ALLOC_SIZE");
+    }
+    gpuhal_opencl_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    out_memory->object = buffer;
+    out_memory->bytes = alloc->bytes;
+    gpuhal_status status = alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_device(device, alloc, out_memory)
+                                                               : allocate_host(device, alloc, out_memory);
+    if (status != GPUHAL_OK) {
+        out_memory->object = NULL;
+        out_memory->bytes = 0;
+        free(buffer);
+    }
+    /* On software devices the two are the same memory; for the caller it is the buffer that did not fit. */
+    return status == GPUHAL_ERROR_HOST_MEMORY ? GPUHAL_ERROR_OUT_OF_MEMORY : status;
+}
+
+static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    gpuhal_opencl_buffer *buffer = memory->object;
+    if (buffer->mapped) {
+        (void)unmap_blocking(device, buffer->mem, buffer->mapped);
+    }
+    gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+    free(buffer);
+}
+
+static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                uint32_t access, void **out_pointer)
+{
+    *out_pointer = NULL;
+    if (memory->host) {
+        *out_pointer = (char *)memory->host + offset;
+        return GPUHAL_OK;
+    }
+    cl_map_flags flags = access & GPUHAL_ACCESS_READ ? CL_MAP_READ : 0;
+    if (access & GPUHAL_ACCESS_WRITE) {
+        bool discard = access & GPUHAL_ACCESS_DISCARD && !(access & GPUHAL_ACCESS_READ) && device->entry->version >= 102;
+        flags |= discard ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_WRITE;
+    }
+    cl_int code = CL_SUCCESS;
+    *out_pointer = map_blocking(device, gpuhal_opencl_mem(memory), flags, offset, bytes, &code);
+    return *out_pointer ? GPUHAL_OK : gpuhal_opencl_result(device, "clEnqueueMapBuffer", code);
+}
+
+static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer)
+{
+    if (memory->host) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_opencl_result(device, "clEnqueueUnmapMemObject", unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
+}
+
+/* The buffer behind page-locked memory stays mapped, so nobody may use it: there is nothing to hand out. */
+static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+{
+    if (memory->host) {
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "host memory of OpenCL stays mapped; use its address");
+    }
+    out_native->type = GPUHAL_NATIVE_OPENCL_BUFFER;
+    out_native->values[0] = (uintptr_t)gpuhal_opencl_mem(memory);
+    out_native->values[1] = 0;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_describe_memory(gpuhal_ops *ops)
+{
+    ops->allocate = opencl_allocate;
+    ops->release = opencl_release;
+    ops->map = opencl_map;
+    ops->unmap = opencl_unmap;
+    ops->native_memory = opencl_native_memory;
+}

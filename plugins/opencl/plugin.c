@@ -1,0 +1,41 @@
+/* opencl/plugin.c: what the core sees of the OpenCL plugin.
+ *
+ * Read in this order: driver.h (functions and errors), device.h (entries, openings, lanes, and what memory is made of),
+ * discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c, transfer.c.
+ */
+#include "device.h"
+
+static gpuhal_status opencl_describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_opencl_describe_context(out_ops);
+    gpuhal_opencl_describe_memory(out_ops);
+    gpuhal_opencl_describe_transfer(entry, out_ops);
+    return GPUHAL_OK;
+}
+
+static const gpuhal_plugin opencl_plugin = {
+    .size = sizeof(gpuhal_plugin),
+    .abi = GPUHAL_ABI,
+    .name = "opencl",
+    .version = "0.1.0",
+    .start = gpuhal_opencl_start,
+    .enumerate = gpuhal_opencl_enumerate,
+    .describe = opencl_describe,
+    .open = gpuhal_opencl_open,
+    .close = gpuhal_opencl_close,
+    .sample = gpuhal_opencl_sample,
+};
+
+const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
+{
+    if (host_abi != GPUHAL_ABI) {
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+                           "the opencl plugin speaks plugin ABI 0.1 only");
+        return NULL;
+    }
+    return &opencl_plugin;
+}

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""What others do with an installed gpuhal, each a CTest test: install_test.py TEST --option value…
+
+The first test installs the build tree into an empty prefix below --work; the others use that prefix as a stranger would, with the
+compiler, CMake and pkg-config, and run what they have built without any GPUHAL_ variable but those that they set.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+
+
+class Failed(Exception):
+    pass
+
+
+def run(*command, cwd=None, env=None):
+    """Runs a command; its output on success, all that it said when it fails."""
+    result = subprocess.run([str(part) for part in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, check=False)
+    if result.returncode != 0:
+        raise Failed(f"{shlex.join(map(str, command))} ended with {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+def expect(condition, sentence, output=""):
+    if not condition:
+        raise Failed(f"{sentence}\n{output}")
+
+
+def clean_environment(**added):
+    """The caller's environment without any variable of ours."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}, **added}
+
+
+def fresh(path):
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def check_consumer(program, expected_files, mapped, env=None):
+    """Runs consumer.c: cpu and opencl must have come from the expected files, and only files matching `mapped` may be loaded."""
+    output = run(program, env=env or clean_environment())
+    for name, states in (("cpu", "ok"), ("opencl", "ok|no_driver|no_device")):
+        expect(re.search(rf"^plugin {name} ({states}) {re.escape(expected_files.format(name=name))}$", output, re.M),
+               f"{program} did not get {name} from {expected_files.format(name=name)}", output)
+    expect("device cpu:0 right\n" in output, f"{program} moved no bytes on cpu:0", output)
+    for path in re.findall(r"^mapped (.*)$", output, re.M):
+        expect(re.fullmatch(mapped, path), f"{program} has loaded {path}", output)
+    return output
+
+
+def a_build_tree_installs_into_an_empty_prefix(o):
+    prefix = fresh(o.prefix.parent) / o.prefix.name
+    run(o.cmake, "--install", o.build, "--prefix", prefix)
+    for header in (o.source / "hal/include/gpuhal").glob("*.h"):
+        expect((prefix / "include/gpuhal" / header.name).is_file(), f"{header.name} was not installed")
+    for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "gpuhal/gpuhal-helper",
+                 "gpuhal/gpuhal-cpu.so", "gpuhal/cpu.gpuhal", "gpuhal/gpuhal-opencl.so", "gpuhal/opencl.gpuhal"):
+        expect((o.libdir / name).is_file(), f"{name} was not installed")
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench"):
+        run(prefix / "bin" / name, "--help")
+    listing = run(prefix / "bin/gpuhal-probe", "--explain", env=clean_environment())
+    expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)
+
+
+def a_cmake_project_uses_the_package(o):
+    build = fresh(o.work / "consumer-cmake")
+    run(o.cmake, "-S", o.source / "tests/install/consumer-cmake", "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={o.prefix}",
+        f"-DCMAKE_C_COMPILER={o.cc}")
+    run(o.cmake, "--build", build)
+    check_consumer(build / "with-gpuhal", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
+    # A statically linked program has no library of ours to find the plugins beside.
+    output = check_consumer(build / "with-gpuhal-static", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/gpuhal/gpuhal-.*",
+                            clean_environment(GPUHAL_PLUGIN_PATH=f"{o.libdir}/gpuhal"))
+    expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)
+
+
+def flags_of_pkg_config(o):
+    env = clean_environment(PKG_CONFIG_PATH=str(o.libdir / "pkgconfig"))
+    return shlex.split(run("pkg-config", "--cflags", "--libs", "gpuhal", env=env)) + [f"-Wl,-rpath,{o.libdir}"]
+
+
+def a_compiler_and_pkg_config_are_enough(o):
+    program = fresh(o.work / "consumer-pkg-config") / "consumer"
+    run(o.cc, *WARNINGS, o.source / "tests/install/consumer.c", *flags_of_pkg_config(o), "-o", program)
+    check_consumer(program, f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
+
+
+def the_example_in_the_readme_compiles_and_runs(o):
+    blocks = re.findall(r"```c\n(.*?)```", (o.source / "README.md").read_text(encoding="utf-8"), re.S)
+    expect(len(blocks) == 1, f"README.md has {len(blocks)} C examples, this test knows what to do with one")
+    folder = fresh(o.work / "readme")
+    (folder / "example.c").write_text(blocks[0], encoding="utf-8")
+    run(o.cc, *WARNINGS, folder / "example.c", *flags_of_pkg_config(o), "-o", folder / "example")
+    output = run(folder / "example", env=clean_environment())
+    expect("hello, device" in output, "the example does not bring its bytes back", output)
+
+
+def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
+    folder = fresh(o.work / "vendor")
+    (folder / "include/gpuhal").mkdir(parents=True)
+    for header in ("types.h", "plugin.h"):
+        shutil.copy(o.prefix / "include/gpuhal" / header, folder / "include/gpuhal")
+    for name in ("plugin.c", "example.gpuhal"):
+        shutil.copy(o.source / "examples/vendor-plugin" / name, folder)
+    run(o.cc, *WARNINGS, "-shared", "-fPIC", "-Iinclude", "plugin.c", "-o", "gpuhal-example.so", cwd=folder)
+    run(o.prefix / "bin/gpuhal-check", folder / "gpuhal-example.so", env=clean_environment())
+    listing = run(o.prefix / "bin/gpuhal-probe", "--all", "--verify", env=clean_environment(GPUHAL_PLUGIN_PATH=str(folder)))
+    expect("example:0" in listing, "gpuhal-probe does not list the vendor's device", listing)
+
+
+def built_in_plugins_need_no_file_of_ours(o):
+    build, folder = fresh(o.work / "builtin"), fresh(o.work / "alone")
+    run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", "-DGPUHAL_BUILTIN=cpu;opencl", "-DGPUHAL_TESTS=OFF", "-DGPUHAL_TOOLS=OFF",
+        f"-DCMAKE_C_COMPILER={o.cc}", "-DCMAKE_BUILD_TYPE=Debug")
+    run(o.cmake, "--build", build, "--target", "gpuhal-static")
+    run(o.cc, *WARNINGS, "-I", o.source / "hal/include", o.source / "tests/install/consumer.c", build / "lib/libgpuhal.a", "-lpthread",
+        "-ldl", "-o", folder / "consumer")
+    shutil.rmtree(build)
+    check_consumer(folder / "consumer", "built in", "nothing")
+
+
+TESTS = (a_build_tree_installs_into_an_empty_prefix, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
+         the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
+         built_in_plugins_need_no_file_of_ours)
+
+
+def main():
+    tests = {test.__name__: test for test in TESTS}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("test", choices=tests)
+    for name in ("source", "build", "work"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--cc", required=True)
+    parser.add_argument("--cmake", required=True)
+    parser.add_argument("--libdir", required=True, help="CMAKE_INSTALL_LIBDIR")
+    options = parser.parse_args()
+    options.prefix = options.work / "installed/prefix"
+    options.libdir = options.prefix / options.libdir
+    try:
+        tests[options.test](options)
+    except Failed as failure:
+        print(failure)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

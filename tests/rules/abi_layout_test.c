@@ -1,0 +1,168 @@
+/* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.1 on LP64 systems.
+ *
+ * The numbers are the promise: a plugin binary built against another layout reads rubbish. While the ABI is 0.x a change here goes
+ * with a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are only added. The file compiles,
+ * or the layout has changed.
+ */
+#include <gpuhal/plugin.h>
+
+#include <stdio.h>
+
+#if UINTPTR_MAX == UINT64_MAX
+
+_Static_assert(GPUHAL_ABI == 0x00000001, "these are the layouts of ABI 0.1");
+
+#define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member " has moved")
+#define SIZE(type, bytes)        _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
+
+AT(gpuhal_handle, size, 0);
+AT(gpuhal_handle, kind, 4);
+AT(gpuhal_handle, as, 8);
+SIZE(gpuhal_handle, 72);
+
+AT(gpuhal_native, size, 0);
+AT(gpuhal_native, type, 4);
+AT(gpuhal_native, typed, 8);
+AT(gpuhal_native, values, 16);
+SIZE(gpuhal_native, 48);
+
+AT(gpuhal_symbol, name, 0);
+AT(gpuhal_symbol, slot, 8);
+AT(gpuhal_symbol, required, 16);
+SIZE(gpuhal_symbol, 24);
+
+AT(gpuhal_host, size, 0);
+AT(gpuhal_host, abi, 4);
+AT(gpuhal_host, log, 8);
+AT(gpuhal_host, report, 16);
+AT(gpuhal_host, device, 24);
+AT(gpuhal_host, u64, 32);
+AT(gpuhal_host, text, 40);
+AT(gpuhal_host, missing, 48);
+AT(gpuhal_host, setting, 56);
+AT(gpuhal_host, library, 64);
+SIZE(gpuhal_host, 72);
+
+AT(gpuhal_memory, size, 0);
+AT(gpuhal_memory, flags, 4);
+AT(gpuhal_memory, object, 8);
+AT(gpuhal_memory, bytes, 16);
+AT(gpuhal_memory, address, 24);
+AT(gpuhal_memory, host, 32);
+SIZE(gpuhal_memory, 40);
+
+AT(gpuhal_alloc, size, 0);
+AT(gpuhal_alloc, kind, 4);
+AT(gpuhal_alloc, bytes, 8);
+AT(gpuhal_alloc, alignment, 16);
+AT(gpuhal_alloc, export_kinds, 24);
+AT(gpuhal_alloc, peer_count, 28);
+AT(gpuhal_alloc, peers, 32);
+AT(gpuhal_alloc, import, 40);
+AT(gpuhal_alloc, import_offset, 112);
+SIZE(gpuhal_alloc, 120);
+
+AT(gpuhal_plugin_rect, memory, 0);
+AT(gpuhal_plugin_rect, host, 8);
+AT(gpuhal_plugin_rect, offset, 16);
+AT(gpuhal_plugin_rect, row_pitch, 24);
+AT(gpuhal_plugin_rect, slice_pitch, 32);
+SIZE(gpuhal_plugin_rect, 40);
+
+AT(gpuhal_argument, kind, 0);
+AT(gpuhal_argument, bytes, 4);
+AT(gpuhal_argument, value, 8);
+AT(gpuhal_argument, memory, 16);
+AT(gpuhal_argument, offset, 24);
+AT(gpuhal_argument, length, 32);
+SIZE(gpuhal_argument, 40);
+
+AT(gpuhal_launch, size, 0);
+AT(gpuhal_launch, groups, 4);
+AT(gpuhal_launch, group_size, 16);
+AT(gpuhal_launch, local_bytes, 28);
+AT(gpuhal_launch, argument_count, 32);
+AT(gpuhal_launch, arguments, 40);
+SIZE(gpuhal_launch, 48);
+
+AT(gpuhal_ops, size, 0);
+AT(gpuhal_ops, reserved, 4);
+AT(gpuhal_ops, allocate, 8);
+AT(gpuhal_ops, release, 16);
+AT(gpuhal_ops, copy, 24);
+AT(gpuhal_ops, write, 32);
+AT(gpuhal_ops, read, 40);
+AT(gpuhal_ops, fill, 48);
+AT(gpuhal_ops, copy_rect, 56);
+AT(gpuhal_ops, clean, 64);
+AT(gpuhal_ops, query_health, 72);
+AT(gpuhal_ops, register_host, 80);
+AT(gpuhal_ops, unregister_host, 88);
+AT(gpuhal_ops, map, 96);
+AT(gpuhal_ops, unmap, 104);
+AT(gpuhal_ops, export_memory, 112);
+AT(gpuhal_ops, queue_create, 120);
+AT(gpuhal_ops, queue_destroy, 128);
+AT(gpuhal_ops, flush, 136);
+AT(gpuhal_ops, event_create, 144);
+AT(gpuhal_ops, event_destroy, 152);
+AT(gpuhal_ops, event_record, 160);
+AT(gpuhal_ops, event_query, 168);
+AT(gpuhal_ops, event_block, 176);
+AT(gpuhal_ops, event_notify, 184);
+AT(gpuhal_ops, queue_wait, 192);
+AT(gpuhal_ops, elapsed, 200);
+AT(gpuhal_ops, peer_enable, 208);
+AT(gpuhal_ops, peer_disable, 216);
+AT(gpuhal_ops, peer_copy, 224);
+AT(gpuhal_ops, range_granularity, 232);
+AT(gpuhal_ops, range_reserve, 240);
+AT(gpuhal_ops, range_commit, 248);
+AT(gpuhal_ops, range_decommit, 256);
+AT(gpuhal_ops, range_release, 264);
+AT(gpuhal_ops, program_load, 272);
+AT(gpuhal_ops, program_unload, 280);
+AT(gpuhal_ops, kernel, 288);
+AT(gpuhal_ops, launch, 296);
+AT(gpuhal_ops, native_device, 304);
+AT(gpuhal_ops, native_memory, 312);
+AT(gpuhal_ops, native_queue, 320);
+AT(gpuhal_ops, native_event, 328);
+AT(gpuhal_ops, wrap_memory, 336);
+AT(gpuhal_ops, native_lock, 344);
+SIZE(gpuhal_ops, 352);
+
+AT(gpuhal_plugin, size, 0);
+AT(gpuhal_plugin, abi, 4);
+AT(gpuhal_plugin, flags, 8);
+AT(gpuhal_plugin, reserved, 12);
+AT(gpuhal_plugin, name, 16);
+AT(gpuhal_plugin, version, 24);
+AT(gpuhal_plugin, start, 32);
+AT(gpuhal_plugin, enumerate, 40);
+AT(gpuhal_plugin, describe, 48);
+AT(gpuhal_plugin, open, 56);
+AT(gpuhal_plugin, close, 64);
+AT(gpuhal_plugin, sample, 72);
+AT(gpuhal_plugin, link, 80);
+AT(gpuhal_plugin, stop, 88);
+SIZE(gpuhal_plugin, 96);
+
+/* A plugin may be shorter than gpuhal_plugin, but not shorter than this; the same for the slots. */
+_Static_assert(GPUHAL_PLUGIN_MINIMUM == 72, "the mandatory part of gpuhal_plugin has changed");
+_Static_assert(GPUHAL_OPS_MINIMUM == 32, "the mandatory part of gpuhal_ops has changed");
+_Static_assert(sizeof(gpuhal_ops) <= GPUHAL_OPS_SPACE, "gpuhal_ops has outgrown the area that describe() and open() are given");
+_Static_assert(GPUHAL_OPS_SPACE == 1024, "plugins rely on this much room");
+
+#endif
+
+int main(void)
+{
+#if UINTPTR_MAX == UINT64_MAX
+    puts("the layouts are those of ABI 0.1");
+    return 0;
+#else
+    puts("skipped: the layouts are pinned for LP64 systems only");
+    return 77;
+#endif
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The rules of the house that can be read off what was built. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
+
+Like the rules on sources, each is first tried on small examples, compiled on the spot: a rule that lets the bad one pass is broken.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import c_text
+
+# libpthread, libdl and librt were files of their own before glibc 2.34; musl has one file for all.
+LIBC = re.compile(r"(libc|libpthread|libdl|librt)\.so\.\d+|ld-linux.*\.so\.\d+|libc\.musl-.*|ld-musl-.*")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def defined_names(path, *options):
+    """Names with external linkage that a file defines; for archives those of each member."""
+    lines = run("nm", "--extern-only", "--defined-only", "--format=posix", *options, str(path)).splitlines()
+    return [line.split()[0].split("@")[0] for line in lines if len(line.split()) > 1 and line.split()[1] != "A"]
+
+
+def names_begin_with(prefixes, *files):
+    """PREFIX[,PREFIX…] FILE…: every external name begins with one of the prefixes."""
+    for path in files:
+        for name in defined_names(path):
+            if not name.startswith(tuple(prefixes.split(","))):
+                yield f"{Path(path).name}: {name} does not begin with {prefixes}"
+
+
+def exports_are_the_public_functions(headers, library):
+    """HEADER_DIRECTORY LIBRARY: what the library exports is what the headers mark GPUHAL_API, neither more nor less."""
+    declared = {name for path in sorted(Path(headers).glob("*.h")) if path.name != "plugin.h"
+                for _, _, name, _ in c_text.public_functions(c_text.read(path))}
+    exported = set(defined_names(library, "--dynamic"))
+    for name in sorted(exported - declared):
+        yield f"{Path(library).name} exports {name}, which no public header declares"
+    for name in sorted(declared - exported):
+        yield f"{Path(library).name} does not export {name}"
+
+
+def plugins_export_the_query_function_only(*plugins):
+    """PLUGIN…"""
+    for path in plugins:
+        exported = defined_names(path, "--dynamic")
+        if exported != ["gpuhal_plugin_query"]:
+            yield f"{Path(path).name} exports {', '.join(exported) or 'nothing'} instead of gpuhal_plugin_query alone"
+
+
+def libraries_need_libc_only(*libraries):
+    """LIBRARY…: no library but libc is needed, and no search path is built in."""
+    for path in libraries:
+        dynamic = run("readelf", "--dynamic", "--wide", path)
+        for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+            if not LIBC.fullmatch(name):
+                yield f"{Path(path).name} needs {name}"
+        for tag, value in re.findall(r"\((RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+            yield f"{Path(path).name} has the {tag} {value}"
+
+
+def libraries_are_bound_at_once_and_never_unloaded(*libraries):
+    """LIBRARY…: -z now, -z nodelete."""
+    for path in libraries:
+        flags = " ".join(re.findall(r"\(FLAGS_1\)(.*)", run("readelf", "--dynamic", "--wide", path)))
+        for flag in ("NOW", "NODELETE"):
+            if flag not in flags.split():
+                yield f"{Path(path).name} was linked without -z {flag.lower()}"
+
+
+def libraries_run_no_code_when_loaded(*libraries):
+    """LIBRARY…: no constructor and no destructor but those that the compiler puts into every shared object."""
+    for path in libraries:
+        sizes = re.findall(r"\((INIT_ARRAYSZ|FINI_ARRAYSZ)\)\s+(\d+)", run("readelf", "--dynamic", "--wide", path))
+        for kind, size in sizes:
+            if int(size) > 8:
+                yield f"{Path(path).name} has {int(size) // 8 - 1} {'constructors' if kind[0] == 'I' else 'destructors'} of its own"
+
+
+GOOD = "__attribute__((visibility(\"default\"))) int gpuhal_plugin_query(void) { return 0; }\n"
+LINKED = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,nodelete"]
+HEADER = "GPUHAL_API int gpuhal_plugin_query(void);\n"
+
+# rule: (compiled with, source that breaks it, source that keeps it, arguments; {file} is what was compiled)
+EXAMPLES = {
+    names_begin_with: (["-c"], GOOD + "int helper(void) { return 1; }\n", GOOD + "static int helper(void) { return gpuhal_plugin_query(); }\n"
+                       "int gpuhal_x(void) { return helper(); }\n", ["gpuhal_plugin_query,gpuhal_x", "{file}"]),
+    exports_are_the_public_functions: (LINKED, GOOD.replace("query", "other"), GOOD, ["{headers}", "{file}"]),
+    plugins_export_the_query_function_only: (LINKED, GOOD + GOOD.replace("query", "other"), GOOD, ["{file}"]),
+    libraries_need_libc_only: (LINKED + ["-Wl,--no-as-needed"], ["-lm"], [], ["{file}"]),
+    libraries_are_bound_at_once_and_never_unloaded: (LINKED, ["-Wl,-z,lazy"], [], ["{file}"]),
+    libraries_run_no_code_when_loaded: (LINKED, GOOD + "__attribute__((constructor)) static void early(void) { __asm__(\"\"); }\n", GOOD, ["{file}"]),
+}
+
+
+def try_on_examples(rule, compiler):
+    """Sentences about examples that the rule judges wrongly. An example is a source, or further options with the good source."""
+    options, bad, good, arguments = EXAMPLES[rule]
+    for example, expected in ((bad, True), (good, False)):
+        with tempfile.TemporaryDirectory() as directory:
+            source, built = Path(directory) / "a.c", Path(directory) / "a.so"
+            (Path(directory) / "a.h").write_text(HEADER, encoding="utf-8")
+            source.write_text(example if isinstance(example, str) else GOOD, encoding="utf-8")
+            run(compiler, *options, str(source), "-o", str(built), *(example if isinstance(example, list) else []))
+            complaints = list(rule(*(a.format(file=built, headers=directory) for a in arguments)))
+        if bool(complaints) != expected:
+            yield f"the rule itself is broken: {'silent about' if expected else 'complains about'} {example!r}: {complaints}"
+
+
+def main():
+    rules = {rule.__name__: rule for rule in EXAMPLES}
+    if len(sys.argv) < 4 or sys.argv[1] not in rules:
+        print(f"usage: binary_rules.py RULE COMPILER ARGUMENT…; rules: {', '.join(rules)}", file=sys.stderr)
+        return 2
+    rule = rules[sys.argv[1]]
+    complaints = list(try_on_examples(rule, sys.argv[2])) + list(rule(*sys.argv[3:]))
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""The rules of the house that can be read off the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
+
+A rule is a generator of sentences, one for each place where it is broken. Before it looks at the tree it is tried on small
+examples: it must complain about the bad ones and be silent about the good ones, so that a rule that fell asleep is found out.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import c_text
+
+# Each layer may include itself and what stands further down; telemetry and transfer are neighbours.
+LAYERS = {"os": 0, "core": 1, "registry": 2, "loader": 3, "device": 4, "memory": 5, "transfer": 6, "telemetry": 6, "schedule": 7}
+OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
+BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets system popen alloca abort exit _exit quick_exit assert "
+          "dlclose dlopen dlsym getenv secure_getenv setenv putenv printf vprintf fprintf vfprintf dprintf puts putchar fputs fputc "
+          "perror signal sigaction fork atexit").split()
+# Where a banned call is at its place, and why.
+PERMITTED = {
+    "hal/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
+    "hal/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
+    "hal/os/linux/helper_process.c": {"_exit", "sigaction"},             # called by the helper program alone, in its own process
+    "hal/core/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
+}
+LINES_AT_MOST = 800
+# Put together here, so that this file does not break its own rule.
+UNFINISHED = re.compile(r"\b(?:%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
+
+
+def place(root, path, line):
+    return f"{path.relative_to(root)}:{line}"
+
+
+def layers_include_only_themselves_and_lower_ones(root):
+    hal = root / "hal"
+    for path in c_text.sources(root, "hal"):
+        layer = path.relative_to(hal).parts[0]
+        if layer == "include" or path == hal / "gpuhal.c":
+            continue
+        if layer not in LAYERS:
+            yield f"{path.relative_to(root)}: lies in no layer"
+            continue
+        for line, kind, name in c_text.includes(c_text.read(path)):
+            if kind == "<":
+                if (hal / name).is_file():
+                    yield f"{place(root, path, line)}: includes {name} of ours in angle brackets"
+                continue
+            target = next((p for p in (path.parent / name, hal / name) if p.is_file()), None)
+            if target is None:
+                yield f"{place(root, path, line)}: includes {name}, which is no file of hal/"
+                continue
+            other = target.resolve().relative_to(hal.resolve()).parts[0]
+            if other not in LAYERS:
+                yield f"{place(root, path, line)}: includes {name}, which lies in no layer"
+            elif other != layer and LAYERS[other] >= LAYERS[layer]:
+                yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
+
+
+def stays_at_home(root, path, home, public):
+    """The includes of one file: nothing of ours but the public headers named (None: all) and files below `home`."""
+    for line, kind, name in c_text.includes(c_text.read(path)):
+        if kind == "<":
+            if name.startswith("gpuhal/") and public is not None and name not in public:
+                yield f"{place(root, path, line)}: includes <{name}>"
+            elif name.startswith("gpuhal/") and not (root / "hal/include" / name).is_file():
+                yield f"{place(root, path, line)}: <{name}> is no public header"
+            elif (root / "hal" / name).is_file():
+                yield f"{place(root, path, line)}: includes <{name}> of the library's inside"
+            continue
+        target = path.parent / name
+        if not target.is_file():
+            target = home / name
+        if not target.is_file():
+            yield f'{place(root, path, line)}: "{name}" is not in {home.relative_to(root)}'
+        elif home.resolve() not in target.resolve().parents:
+            yield f'{place(root, path, line)}: "{name}" lies outside {home.relative_to(root)}'
+
+
+def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
+    for path in c_text.sources(root, "plugins"):
+        home = root / "plugins" / path.relative_to(root / "plugins").parts[0]
+        yield from stays_at_home(root, path, home, OF_VENDORS)
+
+
+def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
+    for folder in ("tools", "examples"):
+        for path in c_text.sources(root, folder):
+            below = path.relative_to(root / folder).parts
+            home = root / folder / below[0] if len(below) > 1 else root / folder
+            yield from stays_at_home(root, path, home, None)
+
+
+def the_library_and_the_plugins_make_no_banned_call(root):
+    call = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
+    for path in c_text.sources(root, "hal", "plugins"):
+        where = path.relative_to(root).as_posix()
+        # The helper is a program: it may end itself, and its handlers are its own.
+        permitted = {"_exit", "exit", "sigaction", "signal"} if where.startswith("hal/loader/helper/") else PERMITTED.get(where, set())
+        text = c_text.code_only(c_text.read(path))
+        for match in call.finditer(text):
+            if match.group(1) not in permitted:
+                yield f"{place(root, path, c_text.line_of(text, match.start()))}: calls {match.group(1)}()"
+
+
+def public_functions_state_owner_threads_blocks_and_errors(root):
+    for path in c_text.sources(root, "hal/include"):
+        if path.name == "plugin.h":
+            continue  # vendors implement those; its opening comment holds for all slots
+        for line, kind, name, comment in c_text.public_functions(c_text.read(path)):
+            wanted = ["Owner:", "Threads:", "Blocks:"] + ([] if kind == "void" else ["@return"])
+            absent = [word for word in wanted if word not in comment]
+            if absent:
+                yield f"{place(root, path, line)}: the comment of {name} lacks {', '.join(absent)}"
+
+
+def source_files_open_with_what_they_are_about(root):
+    for path in c_text.sources(root, "hal", "plugins", "tools", "examples", "tests"):
+        if not re.match(r"/\*\*? \w", c_text.read(path)):
+            yield f"{path.relative_to(root)}: does not open with a comment"
+
+
+def source_files_stay_short(root):
+    for path in c_text.sources(root, "hal", "plugins", "tools", "examples", "tests"):
+        count = c_text.read(path).count("\n")
+        if count > LINES_AT_MOST:
+            yield f"{path.relative_to(root)}: {count} lines; {LINES_AT_MOST} are the limit"
+
+
+def text_files(root):
+    for directory, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f not in ("build", ".git", "__pycache__"))
+        for name in sorted(names):
+            path = Path(directory) / name
+            try:
+                yield path, path.read_text(encoding="utf-8")
+            except (UnicodeDecodeError, OSError):
+                continue  # binary, or gone
+
+
+def nothing_is_left_marked_as_unfinished(root):
+    for path, text in text_files(root):
+        # TAP has a directive of that name, so in C only comments and code count, not what programs print.
+        for match in UNFINISHED.finditer(c_text.without_strings(text) if path.suffix in (".c", ".h") else text):
+            yield f"{place(root, path, c_text.line_of(text, match.start()))}: {match.group()}"
+
+
+def environment_of_sources(root):
+    """Names of environment variables in the sources, with one place each."""
+    found, identifiers = {}, set()
+    for path in c_text.sources(root, "hal/include"):
+        identifiers |= set(re.findall(r"\bGPUHAL_[A-Z0-9_]+\b", c_text.code_only(c_text.read(path))))
+    for path in c_text.sources(root, "hal", "plugins", "tools", "examples"):
+        text = c_text.read(path)
+        where = lambda position: place(root, path, c_text.line_of(text, position))
+        for line, string in c_text.strings(text):
+            for name in re.findall(r"\bGPUHAL_[A-Z0-9_]*[A-Z0-9]\b", string):
+                found.setdefault(name, f"{path.relative_to(root)}:{line}")
+        code = c_text.without_comments(text)
+        for match in re.finditer(r'\bsetting\(\s*\w+\s*,\s*"([A-Z0-9_]+)"', code):
+            found.setdefault("GPUHAL_" + match.group(1), where(match.start()))
+        for match in re.finditer(r'\blibrary\(\s*\w+\s*,\s*"([A-Z0-9_]+)"', code):
+            found.setdefault(f"GPUHAL_{match.group(1)}_LIBRARY", where(match.start()))
+    return {name: at for name, at in found.items() if name not in identifiers}
+
+
+def environment_variables_and_their_table_agree(root):
+    table = root / "docs/environment.md"
+    rows = [line.split("|")[1] for line in table.read_text(encoding="utf-8").splitlines() if line.startswith("|")] if table.is_file() else []
+    documented = set(re.findall(r"`(GPUHAL_[A-Z0-9_]+)", " ".join(rows)))
+    used = environment_of_sources(root)
+    for name in sorted(set(used) - documented):
+        yield f"{used[name]}: {name} has no row in docs/environment.md"
+    for name in sorted(documented - set(used)):
+        yield f"docs/environment.md: {name} is used nowhere"
+
+
+def documents_name_only_files_that_exist(root):
+    for path, text in text_files(root):
+        if path.suffix != ".md":
+            continue
+        for match in re.finditer(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+            if not (path.parent / match.group(1)).exists():
+                yield f"{place(root, path, c_text.line_of(text, match.start()))}: links to {match.group(1)}, which does not exist"
+        for match in re.finditer(r"`((?:hal|plugins|tools|tests|docs|examples)/[\w./-]+)`", text):
+            if not (root / match.group(1)).exists():
+                yield f"{place(root, path, c_text.line_of(text, match.start()))}: names {match.group(1)}, which does not exist"
+
+
+PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 1\n", "hal/include/gpuhal/types.h": "/** t */\n",
+          "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/log.h": "/* l */\n", "hal/loader/loader.h": "/* l */\n"}
+CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nobody. Threads: any. Blocks: no. */\n"
+DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
+
+# rule: (trees that break it, trees that keep it); PUBLIC is in all of them.
+EXAMPLES = {
+    layers_include_only_themselves_and_lower_ones: (
+        [{"hal/core/a.c": '#include "loader/loader.h"\n'}, {"hal/core/a.c": '#include "../loader/loader.h"\n'},
+         {"hal/transfer/a.c": '#include "telemetry/b.h"\n', "hal/telemetry/b.h": ""}, {"hal/utilities/a.c": ""},
+         {"hal/os/a.c": "#include <core/log.h>\n"}, {"hal/core/a.c": '#include "nowhere.h"\n'}],
+        [{"hal/loader/a.c": '#include "core/log.h"\n#include "loader.h"\n/* #include "device/d.h" */\n#include <stdio.h>\n'},
+         {"hal/gpuhal.c": '#include "loader/loader.h"\n'}]),
+    plugins_see_the_vendor_headers_and_their_own_folder_only: (
+        [{"plugins/x/a.c": "#include <gpuhal/buffer.h>\n"}, {"plugins/x/a.c": '#include "../y/b.h"\n', "plugins/y/b.h": ""},
+         {"plugins/x/a.c": '#include "core/log.h"\n'}, {"plugins/x/a.c": "#include <core/log.h>\n"}],
+        [{"plugins/x/a.c": '#include "b.h"\n#include <gpuhal/plugin.h>\n#include <CL/cl.h>\n', "plugins/x/b.h": ""}]),
+    tools_and_examples_see_the_public_headers_and_their_own_folder_only: (
+        [{"tools/x/a.c": '#include "core/log.h"\n'}, {"tools/x/a.c": "#include <core/log.h>\n"},
+         {"examples/a.c": '#include "../hal/core/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"}],
+        [{"tools/x/a.c": '#include "b.h"\n#include <gpuhal/buffer.h>\n', "tools/x/b.h": ""}, {"examples/a.c": "#include <stdio.h>\n"}]),
+    the_library_and_the_plugins_make_no_banned_call: (
+        [{"hal/core/a.c": "void f(void) { abort(); }\n"}, {"plugins/x/a.c": "void f(void) { dlclose (0); }\n"},
+         {"hal/core/a.c": "void f(void) { if (getenv(\"A\")) { } }\n"}, {"hal/device/a.c": "void f(void) { fprintf(stderr, 0); }\n"}],
+        [{"hal/core/a.c": '/* abort() */ const char *s = "exit()"; void f(void) { snprintf(0, 0, 0); g.exit(1); h->abort(); my_exit(); }\n'},
+         {"hal/os/linux/environment.c": "void f(void) { secure_getenv(0); }\n"}]),
+    public_functions_state_owner_threads_blocks_and_errors: (
+        [{"hal/include/gpuhal/a.h": DECLARATION}, {"hal/include/gpuhal/a.h": CONTRACT.replace("Threads: any. ", "") + DECLARATION},
+         {"hal/include/gpuhal/a.h": CONTRACT.replace("@return", "") + DECLARATION},
+         {"hal/include/gpuhal/a.h": CONTRACT + DECLARATION + DECLARATION}],
+        [{"hal/include/gpuhal/a.h": CONTRACT + DECLARATION},
+         {"hal/include/gpuhal/a.h": CONTRACT.replace("@return", "") + "GPUHAL_API void gpuhal_do(void);\n"}]),
+    source_files_open_with_what_they_are_about: (
+        [{"hal/core/a.c": "#include <stdio.h>\n"}, {"tests/unit/a.c": "/*\n*/\n"}], [{"hal/core/a.c": "/* core/a.c: a. */\n"}]),
+    source_files_stay_short: (
+        [{"hal/core/a.c": "/* a */\n" * (LINES_AT_MOST + 1)}], [{"hal/core/a.c": "/* a */\n" * LINES_AT_MOST}]),
+    nothing_is_left_marked_as_unfinished: (
+        [{"README.md": "TO" + "DO: write\n"}, {"hal/core/a.c": "/* FIX" + "ME */\n"}], [{"hal/core/a.c": '/* AUTODOC mastodon */ const char *s = "# TO' + 'DO";\n'}]),
+    environment_variables_and_their_table_agree: (
+        [{"hal/core/a.c": 'const char *n = "GPUHAL_NEW";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+         {"hal/core/a.c": "", "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+         {"plugins/x/a.c": 'void f(void) { host->setting(host, "LIMIT"); }\n', "docs/environment.md": ""},
+         {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "not a table: `GPUHAL_OPENCL_LIBRARY`\n"}],
+        [{"hal/core/a.c": 'const char *n = "GPUHAL_OLD, GPUHAL_PLUGIN_MACRO, GPUHAL_%s_LIBRARY";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+         {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "| `GPUHAL_OPENCL_LIBRARY` | x |\n"}]),
+    documents_name_only_files_that_exist: (
+        [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}],
+        [{"docs/a.md": "see [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),
+}
+
+
+def try_on_examples(rule):
+    """Sentences about examples that the rule judges wrongly."""
+    for expected, trees in zip((True, False), EXAMPLES[rule]):
+        for tree in trees:
+            with tempfile.TemporaryDirectory() as directory:
+                root = Path(directory)
+                for name, text in {**PUBLIC, **tree}.items():
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).write_text(text, encoding="utf-8")
+                complaints = list(rule(root))
+            if bool(complaints) != expected:
+                yield f"the rule itself is broken: {'silent about' if expected else 'complains about'} {tree}: {complaints}"
+
+
+def main():
+    rules = {rule.__name__: rule for rule in EXAMPLES}
+    if len(sys.argv) != 3 or sys.argv[1] not in rules:
+        print(f"usage: source_rules.py RULE SOURCE_DIRECTORY; rules: {', '.join(rules)}", file=sys.stderr)
+        return 2
+    rule = rules[sys.argv[1]]
+    complaints = list(try_on_examples(rule)) + list(rule(Path(sys.argv[2])))
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,405 @@
+/* tests/support/lab.c: see lab.h. */
+#include "support/lab.h"
+
+#include "test.h"
+
+#include <time.h>
+
+gpuhal_lab_state gpuhal_lab;
+
+struct gpuhal_plugin_device {
+    gpuhal_lab_device *lab;
+    const gpuhal_host *host;
+};
+
+typedef struct block {
+    unsigned char *bytes;
+    uint64_t count;
+    gpuhal_memory_kind kind;
+} block;
+
+static gpuhal_lab_device *lab_of(uint32_t index)
+{
+    return &gpuhal_lab.devices[index];
+}
+
+static gpuhal_status start(const gpuhal_host *host)
+{
+    (void)host;
+    return GPUHAL_OK;
+}
+
+static void optional_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
+{
+    if (value) {
+        host->text(host, sink, key, value);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "not set for this test");
+    }
+}
+
+static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index, const gpuhal_lab_device *lab)
+{
+    uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
+    if (!lab->no_staging_kinds) {
+        kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    }
+    host->device(host, sink, index);
+    host->text(host, sink, GPUHAL_FACT_NAME, lab->name ? lab->name : "lab");
+    host->u64(host, sink, GPUHAL_FACT_TYPE, lab->type ? lab->type : GPUHAL_DEVICE_GPU);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, lab->software);
+    host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, 0x1ab);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 100 + index);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, lab->total_bytes ? lab->total_bytes : 1u << 30);
+    optional_text(host, sink, GPUHAL_FACT_UUID, lab->uuid);
+    optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, lab->pci);
+    if (lab->allocation_max) {
+        host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, lab->allocation_max);
+    }
+    if (lab->copy_alignment) {
+        host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, lab->copy_alignment);
+    }
+    if (lab->fill_alignment) {
+        host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, lab->fill_alignment);
+    }
+}
+
+static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    for (uint32_t i = 0; i < gpuhal_lab.count; i++) {
+        list_device(host, sink, i, lab_of(i));
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status enumerate_cpu(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    static const gpuhal_lab_device plain = {.name = "processor", .type = GPUHAL_DEVICE_CPU};
+    list_device(host, sink, 0, &plain);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                            gpuhal_sink *sink)
+{
+    (void)flags;
+    for (uint32_t i = 0; i < count; i++) {
+        if (keys[i] == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
+            uint64_t total = lab_of(index)->total_bytes ? lab_of(index)->total_bytes : 1u << 30;
+            host->u64(host, sink, keys[i], total - (uint64_t)lab_of(index)->allocated_bytes);
+        } else {
+            host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED, "the lab has no such value");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static void raise_most(_Atomic int64_t *most, int64_t now)
+{
+    int64_t before = atomic_load(most);
+    while (now > before && !atomic_compare_exchange_weak(most, &before, now)) {
+    }
+}
+
+static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_lab_device *lab = device->lab;
+    uint64_t total = lab->total_bytes ? lab->total_bytes : 1u << 30;
+    bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE;
+    if (alloc->import.kind || alloc->export_kinds || alloc->kind > GPUHAL_MEMORY_READBACK || (staging && lab->no_staging_kinds)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (lab->fail_allocate) {
+        return device->host->report(device->host, lab->fail_allocate, "labAllocate", 7, "told to fail");
+    }
+    if (!staging && (alloc->bytes > total || (uint64_t)lab->allocated_bytes > total - alloc->bytes)) {
+        return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "labAllocate", 2, "the lab is full");
+    }
+    block *memory = calloc(1, sizeof *memory);
+    unsigned char *bytes = malloc((size_t)alloc->bytes);
+    if (!memory || !bytes) {
+        free(memory);
+        free(bytes);
+        return GPUHAL_ERROR_OUT_OF_MEMORY;
+    }
+    memset(bytes, 0x5a, (size_t)alloc->bytes);
+    *memory = (block){bytes, alloc->bytes, alloc->kind};
+    out_memory->object = memory;
+    out_memory->bytes = alloc->bytes;
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
+    out_memory->host = staging || !lab->hidden ? bytes : NULL;
+    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)bytes;
+    lab->allocations++;
+    if (staging) {
+        raise_most(&lab->staging_bytes_most, atomic_fetch_add(&lab->staging_bytes, (int64_t)alloc->bytes) + (int64_t)alloc->bytes);
+    } else {
+        lab->allocated_bytes += (int64_t)alloc->bytes;
+    }
+    return GPUHAL_OK;
+}
+
+static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    block *b = memory->object;
+    device->lab->allocations--;
+    if (b->kind == GPUHAL_MEMORY_DEVICE) {
+        device->lab->allocated_bytes -= (int64_t)b->count;
+    } else {
+        device->lab->staging_bytes -= (int64_t)b->count;
+    }
+    free(b->bytes);
+    free(b);
+}
+
+/* The address of a range that keeps the rules; NULL otherwise. */
+static unsigned char *range(const gpuhal_lab_device *lab, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    const block *b = memory->object;
+    uint64_t mask = lab->copy_alignment ? lab->copy_alignment - 1 : 0;
+    bool good = bytes > 0 && offset <= b->count && bytes <= b->count - offset && ((offset | bytes) & mask) == 0;
+    return good ? b->bytes + offset : NULL;
+}
+
+static gpuhal_status broken_rule(const gpuhal_plugin_device *device, const char *call)
+{
+    return device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, 99, "the core broke a rule of plugin.h");
+}
+
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
+                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    unsigned char *target = range(device->lab, to, to_offset, bytes);
+    const unsigned char *source = range(device->lab, from, from_offset, bytes);
+    device->lab->copies++;
+    if (device->lab->fail_copy) {
+        return device->host->report(device->host, device->lab->fail_copy, "labCopy", 5, "told to fail");
+    }
+    if (queue || !target || !source || (target < source + bytes && source < target + bytes)) {
+        return broken_rule(device, "copy");
+    }
+    memcpy(target, source, (size_t)bytes);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
+                                 const void *from, uint64_t bytes)
+{
+    unsigned char *target = range(device->lab, to, offset, bytes);
+    device->lab->writes++;
+    if (device->lab->fail_write) {
+        return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "told to fail");
+    }
+    if (queue || !target) {
+        return broken_rule(device, "write");
+    }
+    memcpy(target, from, (size_t)bytes);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                                uint64_t offset, uint64_t bytes)
+{
+    const unsigned char *source = range(device->lab, from, offset, bytes);
+    device->lab->reads++;
+    if (device->lab->fail_read) {
+        return device->host->report(device->host, device->lab->fail_read, "labRead", 4, "told to fail");
+    }
+    if (queue || !source) {
+        return broken_rule(device, "read");
+    }
+    memcpy(to, source, (size_t)bytes);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
+                          uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+{
+    const block *b = memory->object;
+    uint64_t mask = device->lab->fill_alignment ? device->lab->fill_alignment - 1 : 0;
+    device->lab->fills++;
+    if (queue || bytes == 0 || bytes % pattern_bytes || offset + bytes > b->count || ((offset | bytes) & mask)) {
+        return broken_rule(device, "fill");
+    }
+    for (uint64_t i = 0; i < bytes; i++) {
+        b->bytes[offset + i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
+                               const gpuhal_plugin_rect *from, const uint64_t extent[3])
+{
+    device->lab->rects++;
+    if (queue || (!to->memory && !from->memory) ||
+        (to->memory == from->memory && (to->row_pitch != from->row_pitch || to->slice_pitch != from->slice_pitch))) {
+        return broken_rule(device, "copy_rect");
+    }
+    for (uint64_t z = 0; z < extent[2]; z++) {
+        for (uint64_t y = 0; y < extent[1]; y++) {
+            uint64_t at = to->offset + z * to->slice_pitch + y * to->row_pitch;
+            uint64_t of = from->offset + z * from->slice_pitch + y * from->row_pitch;
+            unsigned char *target = to->memory ? range(device->lab, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
+            unsigned char *source = from->memory ? range(device->lab, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
+            if (!target || !source) {
+                return broken_rule(device, "copy_rect");
+            }
+            memcpy(target, source, (size_t)extent[0]);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
+{
+    (void)invalidate;
+    const block *b = memory->object;
+    return offset + bytes > b->count ? broken_rule(device, "clean") : GPUHAL_OK;
+}
+
+static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t access,
+                         void **out_pointer)
+{
+    (void)access;
+    const block *b = memory->object;
+    device->lab->maps++;
+    if (bytes == 0 || offset + bytes > b->count) {
+        return broken_rule(device, "map");
+    }
+    *out_pointer = b->bytes + offset;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status unmap(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer)
+{
+    (void)memory;
+    (void)pointer;
+    device->lab->maps--;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status describe_as(const gpuhal_lab_device *lab, gpuhal_ops *out_ops)
+{
+    out_ops->allocate = allocate;
+    out_ops->release = release;
+    out_ops->copy = copy;
+    out_ops->write = lab->no_read_write ? NULL : write_bytes;
+    out_ops->read = lab->no_read_write ? NULL : read_bytes;
+    out_ops->fill = lab->no_fill ? NULL : fill;
+    out_ops->copy_rect = lab->no_rect ? NULL : copy_rect;
+    out_ops->clean = lab->not_coherent ? clean : NULL;
+    out_ops->map = lab->mappable ? map : NULL;
+    out_ops->unmap = lab->mappable ? unmap : NULL;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    return index < gpuhal_lab.count ? describe_as(lab_of(index), out_ops) : GPUHAL_ERROR_NOT_FOUND;
+}
+
+static gpuhal_lab_device lab_cpu;
+
+static gpuhal_status describe_cpu(uint32_t index, gpuhal_ops *out_ops)
+{
+    return index == 0 ? describe_as(&lab_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
+}
+
+static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, const gpuhal_native *adopt, gpuhal_plugin_device **out_device)
+{
+    if (adopt) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (lab->fail_open) {
+        return host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
+    }
+    const struct timespec pause = {.tv_nsec = (long)gpuhal_lab.slow_open_ms * 1000000};
+    nanosleep(&pause, NULL);
+    gpuhal_plugin_device *device = malloc(sizeof *device);
+    if (!device) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    *device = (gpuhal_plugin_device){lab, host};
+    lab->openings++;
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+                                 gpuhal_ops *ops)
+{
+    (void)ops;
+    return open_lab(host, lab_of(index), adopt, out_device);
+}
+
+static gpuhal_status open_cpu(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+                              gpuhal_ops *ops)
+{
+    (void)ops;
+    (void)index;
+    return open_lab(host, &lab_cpu, adopt, out_device);
+}
+
+static void close_device(gpuhal_plugin_device *device)
+{
+    device->lab->openings--;
+    free(device);
+}
+
+const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host)
+{
+    static const gpuhal_plugin plugin = {.size = sizeof plugin,
+                                         .abi = GPUHAL_ABI,
+                                         .name = "lab",
+                                         .version = "1",
+                                         .start = start,
+                                         .enumerate = enumerate,
+                                         .describe = describe,
+                                         .open = open_device,
+                                         .close = close_device,
+                                         .sample = sample};
+    (void)host;
+    return host_abi == GPUHAL_ABI ? &plugin : NULL;
+}
+
+const gpuhal_plugin *gpuhal_lab_cpu_query(uint32_t host_abi, const gpuhal_host *host)
+{
+    static const gpuhal_plugin plugin = {.size = sizeof plugin,
+                                         .abi = GPUHAL_ABI,
+                                         .flags = GPUHAL_PLUGIN_FORK_SAFE,
+                                         .name = "cpu",
+                                         .version = "1",
+                                         .start = start,
+                                         .enumerate = enumerate_cpu,
+                                         .describe = describe_cpu,
+                                         .open = open_cpu,
+                                         .close = close_device};
+    (void)host;
+    return host_abi == GPUHAL_ABI ? &plugin : NULL;
+}
+
+gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu)
+{
+    static gpuhal_builtin_fn *const both[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    static gpuhal_builtin_fn *const alone[] = {gpuhal_lab_query, NULL};
+    gpuhal_config mine = config ? *config : (gpuhal_config){0};
+    mine.size = sizeof mine;
+    mine.isolation = GPUHAL_ISOLATION_NEVER;
+    mine.ignore_environment = 1;
+    mine.builtins = with_cpu ? both : alone;
+    gpuhal *gpu = NULL;
+    if (gpuhal_open(&mine, &gpu)) {
+        fail_msg("gpuhal_open: %s", gpuhal_last_error()->sentence);
+    }
+    return gpu;
+}
+
+gpuhal_buffer *gpuhal_lab_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes)
+{
+    gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes};
+    gpuhal_buffer *buffer = NULL;
+    if (gpuhal_buffer_create(gpuhal_device_at(gpu, index), &desc, &buffer)) {
+        fail_msg("gpuhal_buffer_create: %s", gpuhal_last_error()->sentence);
+    }
+    return buffer;
+}

@@ -1,0 +1,52 @@
+/* tests/support/lab.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests as a built-in.
+ *
+ * Set gpuhal_lab before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the strictest driver:
+ * an unaligned range, a range outside the memory or an overlap is an error of the core and fails the call with GPUHAL_ERROR_DRIVER. */
+#ifndef GPUHAL_TEST_LAB_H
+#define GPUHAL_TEST_LAB_H
+
+#include <gpuhal/gpuhal.h>
+#include <gpuhal/plugin.h>
+
+#include <stdatomic.h>
+
+enum { GPUHAL_LAB_DEVICES = 8 };
+
+typedef struct gpuhal_lab_device {
+    const char *name, *uuid, *pci; /* NULL: "lab", missing */
+    gpuhal_device_type type;       /* 0: gpu */
+    uint32_t software;
+    uint32_t hidden;               /* device memory has no host address */
+    uint32_t not_coherent;         /* host addresses need clean() */
+    uint32_t no_read_write, no_fill, no_rect;
+    uint32_t mappable;             /* offers map and unmap */
+    uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
+    uint64_t copy_alignment, fill_alignment;
+    uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
+    uint64_t allocation_max;       /* 0: none stated */
+    /* Faults, may be set at any time. */
+    _Atomic gpuhal_status fail_open, fail_allocate, fail_copy, fail_read, fail_write;
+    /* Counters. */
+    _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps;
+    _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
+} gpuhal_lab_device;
+
+typedef struct gpuhal_lab_state {
+    uint32_t count;
+    uint32_t slow_open_ms;
+    gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
+} gpuhal_lab_state;
+
+extern gpuhal_lab_state gpuhal_lab;
+
+/* The query functions: "lab", and "cpu" (one plain device of type cpu), both over gpuhal_lab. */
+const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host);
+const gpuhal_plugin *gpuhal_lab_cpu_query(uint32_t host_abi, const gpuhal_host *host);
+
+/* Opens a gpuhal object with the lab plugin alone (and the lab's cpu where `with_cpu`), in this process, no environment. `config` may be
+ * NULL; its members for plugins are replaced. Fails the test when that fails. */
+gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu);
+/* A buffer of `bytes` on device number `index`; fails the test when there is none. */
+gpuhal_buffer *gpuhal_lab_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);
+
+#endif

@@ -1,0 +1,200 @@
+/* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1). */
+#include "system.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 5 * 1024 * 1024 + 3 };
+
+static unsigned char *pattern(uint32_t seed)
+{
+    unsigned char *bytes = malloc(BYTES);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < BYTES; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        bytes[i] = (unsigned char)(seed >> 24);
+    }
+    return bytes;
+}
+
+TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    uint64_t software = 0;
+    for (const char *const *id = (const char *const[]){"opencl:0", "opencl:1", NULL}; *id; id++) {
+        gpuhal_device *device = select_or_fail(gpu, *id);
+        assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software));
+        assert_int_equal(software, 1);
+    }
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        assert_null(strstr(line, "libOpenCL"));
+        assert_null(strstr(line, "libpocl"));
+    }
+    fclose(maps);
+    gpuhal_close(gpu);
+}
+
+TEST(verify_passes_on_both_devices)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "opencl:0")));
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "opencl:1")));
+    gpuhal_close(gpu);
+}
+
+TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_direction)
+{
+    static const char *const ids[] = {"opencl:0", "opencl:1", "cpu:0"};
+    gpuhal *gpu = open_or_fail(NULL);
+    unsigned char *sent = pattern(7), *got = pattern(8);
+    for (int pair = 0; pair < 9; pair++) {
+        gpuhal_buffer *from = buffer_or_fail(select_or_fail(gpu, ids[pair / 3]), GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, ids[pair % 3]), GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_path path = 0;
+        assert_ok(gpuhal_copy_path(to, from, &path));
+        assert_int_equal(path, pair / 3 == pair % 3 ? GPUHAL_PATH_NATIVE : pair / 3 == 2 || pair % 3 == 2 ? GPUHAL_PATH_HOST : GPUHAL_PATH_STAGED);
+        assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
+        assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0, 1));
+        assert_ok(gpuhal_copy(NULL, to, 3, from, 1, BYTES - 3));
+        memset(got, 0xff, BYTES);
+        assert_ok(gpuhal_read(NULL, got, to, 0, BYTES));
+        assert_memory_equal(got, "\0\0\0", 3);
+        assert_memory_equal(got + 3, sent + 1, BYTES - 3);
+        gpuhal_buffer_release(from);
+        gpuhal_buffer_release(to);
+    }
+    free(sent);
+    free(got);
+    gpuhal_close(gpu);
+}
+
+TEST(every_kind_of_memory_copies_to_every_other)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    unsigned char *sent = pattern(3), *got = pattern(4);
+    uint64_t kinds = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_KINDS, &kinds));
+    for (uint32_t pair = 0; pair < 16; pair++) {
+        if (!(kinds >> pair / 4 & 1) || !(kinds >> pair % 4 & 1)) {
+            continue;
+        }
+        gpuhal_buffer *from = buffer_or_fail(device, pair / 4, BYTES), *to = buffer_or_fail(device, pair % 4, BYTES);
+        assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
+        assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0x77, 1));
+        assert_ok(gpuhal_copy(NULL, to, 5, from, 2, BYTES - 5));
+        assert_ok(gpuhal_read(NULL, got, to, 0, BYTES));
+        assert_memory_equal(got, "wwwww", 5);
+        assert_memory_equal(got + 5, sent + 2, BYTES - 5);
+        gpuhal_buffer_release(from);
+        gpuhal_buffer_release(to);
+    }
+    free(sent);
+    free(got);
+    gpuhal_close(gpu);
+}
+
+TEST(a_mapping_shows_what_was_written_and_keeps_what_the_host_wrote)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "opencl:0"), GPUHAL_MEMORY_DEVICE, 4096);
+    void *view = NULL;
+    char got[6] = {0};
+    assert_ok(gpuhal_write(NULL, buffer, 100, "hello", 6));
+    assert_ok(gpuhal_buffer_map(buffer, 100, 6, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &view));
+    assert_string_equal(view, "hello");
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 100, 6), GPUHAL_ERROR_BUSY);
+    memcpy(view, "world", 6);
+    assert_ok(gpuhal_buffer_unmap(buffer, view));
+    assert_ok(gpuhal_read(NULL, got, buffer, 100, 6));
+    assert_string_equal(got, "world");
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(native_objects_of_device_and_buffer_are_handed_out)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_native native;
+    assert_ok(gpuhal_device_native(device, &native));
+    assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_DEVICE);
+    assert_true(native.values[0] && native.values[1] && native.values[2] && native.values[3]);
+    assert_ok(gpuhal_buffer_native(buffer, &native));
+    assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_BUFFER);
+    assert_true(native.values[0] != 0);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(above_the_largest_allocation_opencl_is_too_large_and_goes_on)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    uint64_t most = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_ALLOCATION_MAX_BYTES, &most));
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = most + 1};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_TOO_LARGE);
+    assert_int_equal(gpuhal_last_error()->bytes_asked, most + 1);
+    gpuhal_buffer_release(buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 1 << 20));
+    gpuhal_close(gpu);
+}
+
+static void *copy_for_a_while(void *user)
+{
+    gpuhal *gpu = user;
+    unsigned char *sent = pattern((uint32_t)(uintptr_t)&gpu), *got = pattern(2);
+    gpuhal_buffer *one = buffer_or_fail(select_or_fail(gpu, "opencl:0"), GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *two = buffer_or_fail(select_or_fail(gpu, "opencl:1"), GPUHAL_MEMORY_DEVICE, BYTES);
+    for (int i = 0; i < 4; i++) {
+        assert_ok(gpuhal_write(NULL, one, 0, sent, BYTES));
+        assert_ok(gpuhal_copy(NULL, two, 0, one, 0, BYTES));
+        assert_ok(gpuhal_read(NULL, got, two, 0, BYTES));
+        assert_memory_equal(got, sent, BYTES);
+    }
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(two);
+    free(sent);
+    free(got);
+    return NULL;
+}
+
+TEST(eight_threads_copy_at_once)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, copy_for_a_while, gpu), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    gpuhal_close(gpu);
+}
+
+TEST(a_child_of_a_fork_is_refused_where_the_driver_would_hang)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "opencl:1"), GPUHAL_MEMORY_DEVICE, 64);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        alarm(10);
+        bool refused = gpuhal_read(NULL, &byte, buffer, 0, 1) == GPUHAL_ERROR_FORKED;
+        bool cpu_works = gpuhal_device_verify(select_or_fail(gpu, "cpu")) == GPUHAL_OK;
+        _exit(refused && cpu_works ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"

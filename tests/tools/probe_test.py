@@ -1,0 +1,478 @@
+#!/usr/bin/env python3
+"""gpuhal-probe as its users see it. One test a run: probe_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means skipped."""
+
+import copy
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unicodedata
+
+DEADLINE = 50  # seconds for one run; the tests have a little more
+SETTINGS = ("GPUHAL_", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Probe:
+    def __init__(self, program, odd, schema):
+        self.program, self.odd, self.schema_path = program, odd, schema
+
+    def environment(self, plugins, settings):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(SETTINGS)}
+        kept |= {"LC_ALL": "C.UTF-8", "TERM": "xterm", "POCL_DEVICES": "pthread basic"}
+        if plugins:
+            kept["GPUHAL_PLUGIN_PATH"] = ":".join(os.path.join(self.odd, name) for name in plugins)
+        return kept | settings
+
+    def run(self, *options, plugins=(), **settings):
+        done = subprocess.run([self.program, *options], env=self.environment(plugins, settings), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=DEADLINE)
+        return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+    def json(self, *options, **settings):
+        result = self.run("--json", *options, **settings)
+        try:
+            return json.loads(result.out), result
+        except json.JSONDecodeError as error:
+            raise AssertionError(f"no JSON: {error}\n{result}") from None
+
+    def on_terminal(self, *options, columns=80, plugins=(), **settings):
+        """Output and messages go to one terminal, as at a desk."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen([self.program, *options], env=self.environment(plugins, settings), stdin=slave, stdout=slave,
+                                 stderr=slave)
+        os.close(slave)
+        text, end = b"", time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    block = os.read(master, 65536)
+                except OSError:  # Linux: the other side has closed
+                    break
+                if not block:
+                    break
+                text += block
+        os.close(master)
+        return Result(child.wait(timeout=5), text.decode("utf-8"), "")
+
+
+def screen_lines(text):
+    """The lines that a terminal shows in the end: colours gone, wiped progress gone."""
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        shown = ""
+        for piece in line.split("\r"):
+            shown = piece[3:] if piece.startswith("\033[K") else piece or shown
+        lines.append(re.sub(r"\033\[[0-9;]*m", "", shown))
+    return lines
+
+
+def columns_of(text):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def check(condition, *shown):
+    if not condition:
+        raise AssertionError("\n".join(str(one) for one in shown))
+
+
+def by_id(document):
+    return {device["id"]: device for device in document["devices"]}
+
+
+def states(document):
+    return {plugin["name"]: plugin["state"] for plugin in document["plugins"]}
+
+
+def validator(schema_path):
+    try:
+        import jsonschema
+    except ImportError:
+        print("skipped: python3-jsonschema is not installed")
+        sys.exit(77)
+    with open(schema_path, encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def complaints(probe, document):
+    return [f"{list(error.absolute_path)}: {error.message}" for error in validator(probe.schema_path).iter_errors(document)]
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+def cpu_and_opencl_devices_are_listed_and_verified(probe):
+    document, result = probe.json("--verify")
+    check(states(document).get("opencl") == "ok", "OpenCL with PoCL is needed here", result)
+    devices = by_id(document)
+    check({"cpu:0", "opencl:0", "opencl:1"} <= set(devices), result)
+    for device in devices.values():
+        check(device["verified"] is True and device["verify_error"] is None, device)
+    check(result.code == 0, result)
+    check(not complaints(probe, document), complaints(probe, document))
+
+
+def the_document_follows_the_schema_with_every_option(probe):
+    for options in ([], ["--verify", "--explain", "--timings", "--env", "--all"], ["--device", "cpu"], ["--backends", "cpu"]):
+        document, result = probe.json(*options)
+        check(not complaints(probe, document), options, complaints(probe, document), result)
+
+
+def the_document_follows_the_schema_when_plugins_misbehave(probe):
+    plugins = ("crashing", "refused", "locked", "dying", "wrong", "longname")
+    document, result = probe.json("--verify", plugins=plugins)
+    check(not complaints(probe, document), complaints(probe, document), result)
+    check(set(plugins) <= set(states(document)), states(document))
+
+
+def a_changed_document_does_not_pass_the_schema(probe):
+    document, _ = probe.json("--verify", "--env")
+    check(not complaints(probe, document), complaints(probe, document))
+
+    def places(value, path=()):
+        if isinstance(value, dict):
+            for key in value:
+                yield path, key
+                yield from places(value[key], path + (key,))
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from places(item, path + (index,))
+
+    def changed(path, change):
+        other = copy.deepcopy(document)
+        at = other
+        for step in path:
+            at = at[step]
+        change(at)
+        return other
+
+    passed = []
+    for path, key in places(document):
+        if path[-1:] == ("missing",):
+            needed = key in document["devices"][path[1]]  # reasons of single facts are checked by another test
+            if not needed:
+                continue
+        for what, change in (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
+                             ("renamed", lambda at: at.update({key + " x": at.pop(key)}))):
+            if path[-1:] == ("missing",) and what == "renamed":
+                continue
+            if not complaints(probe, changed(path, change)):
+                passed.append((path, key, what))
+    for path, key, value in (((), "schema", "gpuhal.probe/2"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
+                             (("devices", 0), "uuid", "GPU-1"), (("devices", 0), "verified", False), (("plugins", 0), "state", "fine"),
+                             (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"])):
+        if not complaints(probe, changed(path, lambda at: at.update({key: value}))):
+            passed.append((path, key, value))
+    check(not passed, "the schema lets these through:", *passed)
+
+
+def everything_unknown_is_null_with_a_reason(probe):
+    document, result = probe.json(plugins=("wrong",))
+    for device in document["devices"]:
+        nulls = {k for k, v in device.items() if v is None and k != "verify_error"}
+        nulls |= {k for k, v in device["facts"].items() if v is None}
+        check(nulls == set(device["missing"]), device["id"], nulls ^ set(device["missing"]))
+    odd = by_id(document)["wrong:0"]
+    check(odd["missing"]["numa_node"] == "no permission: sysfs is not mounted", odd["missing"])
+    check(odd["uuid"] is None and odd["missing"]["uuid"].startswith("not supported"), odd["missing"])
+    check(odd["memory_total_bytes"] == 24 << 30 and odd["vendor"] == "Odd" and odd["facts"]["memory_kinds"] == 7, odd)
+
+
+def keys_come_in_the_order_of_the_schema(probe):
+    document, _ = probe.json("--env")
+    schema = validator(probe.schema_path).schema
+
+    def order(part):
+        return list(part["properties"])
+    check(list(document) == order(schema), list(document))
+    definitions = schema["$defs"]
+    for plugin in document["plugins"]:
+        check(list(plugin) == order(definitions["plugin"]), list(plugin))
+    for device in document["devices"]:
+        check(list(device) == order(definitions["device"]), list(device))
+        check(list(device["facts"]) == order(definitions["facts"]), list(device["facts"]))
+
+
+def free_memory_of_the_processor_is_known_without_opening(probe):
+    document, result = probe.json("--device", "cpu:0")
+    device = by_id(document)["cpu:0"]
+    check(isinstance(device["memory_free_bytes"], int) and 0 < device["memory_free_bytes"] <= device["memory_total_bytes"], device)
+
+
+def what_a_driver_prints_does_not_get_between_the_data(probe):
+    for isolation in ("always", "never"):
+        document, result = probe.json("--verify", plugins=("chatty",), GPUHAL_ISOLATION=isolation)
+        check(by_id(document)["chatty:0"]["verified"] is True, result)
+        check("hello from standard output" in result.err, result)
+
+
+def bytes_that_are_no_text_do_not_spoil_the_document(probe):
+    document, result = probe.json("--env", "--backends", "cpu", GPUHAL_OPENCL_LIBRARY=b"/no/\xff\x1b[31m")
+    check(not complaints(probe, document), complaints(probe, document))
+    value = next(v["value"] for v in document["environment"] if v["name"] == "GPUHAL_OPENCL_LIBRARY")
+    check(value == "/no/\ufffd\x1b[31m", repr(value))
+
+
+# ---------------------------------------------------------------------------------------------- exit codes
+
+def a_missing_driver_is_a_complete_listing(probe):
+    document, result = probe.json(GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
+    check(states(document)["opencl"] == "no_driver", result)
+    check(result.code == 0 and result.err == "", result)
+
+
+def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):
+    for options in (["--nonsense"], ["stray"], ["--json", "stray"], ["--device"], ["--device", ""], ["--json=yes"], ["-x"],
+                    ["--device", "cpu", "--device", "cpu"], ["--timeout", "soon"], ["--timeout", "-1"], ["--timeout", "nan"],
+                    ["--device", "size=3"], ["--backends", "cpu,-opencl"]):
+        result = probe.run(*options)
+        check(result.code == 2 and result.out == "" and result.err.startswith("gpuhal-probe: "), options, result)
+    check("gpuhal-probe --help" in probe.run("--nonsense").err)
+    check("stray" in probe.run("stray").err)
+    check("--nonsense" in probe.run("--nonsense").err)
+
+
+def a_bad_variable_answers_2_and_is_named(probe):
+    result = probe.run(GPUHAL_ISOLATION="maybe")
+    check(result.code == 2 and result.out == "" and "GPUHAL_ISOLATION" in result.err and "maybe" in result.err, result)
+
+
+def an_unknown_selector_answers_5_and_is_named(probe):
+    for selector in ("nosuch:9", "opencl:99", "name=no such thing*", "pci=0000:ff:1f.7", "cpu,nosuch"):
+        result = probe.run("--json", "--device", selector)
+        check(result.code == 5 and result.out == "", result)
+        check(selector.split(",")[-1] in result.err and "--device" in result.err, result)
+    result = probe.run(GPUHAL_DEVICES="nosuch:9")
+    check(result.code == 5 and "GPUHAL_DEVICES" in result.err and "nosuch:9" in result.err, result)
+
+
+def an_unknown_backend_answers_5_and_is_named(probe):
+    result = probe.run("--backends", "warp")
+    check(result.code == 5 and result.out == "" and "warp" in result.err and "--backends" in result.err, result)
+    result = probe.run(GPUHAL_BACKENDS="warp")
+    check(result.code == 5 and "warp" in result.err and "GPUHAL_BACKENDS" in result.err, result)
+
+
+def a_crashing_plugin_answers_4_and_is_explained(probe):
+    result = probe.run(plugins=("crashing",))
+    check(result.code == 4 and "cpu:0" in result.out, result)
+    check("1 plugin is broken; gpuhal-probe --explain tells why" in result.err, result)
+    result = probe.run("--explain", plugins=("crashing",))
+    check(result.code == 4, result)
+    block = result.out[result.out.index("crashing: not used, broken"):].split("\n", 2)
+    check(re.search(r"reason .*(signal 11|SIGSEGV|Segmentation)", block[1]), result)
+    check("cpu: used, 1 device" in result.out, result)
+
+
+def a_hanging_plugin_answers_4_after_the_timeout(probe):
+    begin = time.monotonic()
+    document, result = probe.json("--timeout", "2", plugins=("hanging",))
+    check(states(document)["hanging"] == "timed_out" and states(document)["cpu"] == "ok", result)
+    check(result.code == 4 and "timed out" in result.err, result)
+    check(time.monotonic() - begin < 20, time.monotonic() - begin)
+
+
+def a_device_that_moves_bytes_wrong_answers_4(probe):
+    document, result = probe.json("--verify", plugins=("wrong",))
+    device = by_id(document)["wrong:0"]
+    check(result.code == 4 and device["verified"] is False and device["verify_error"], result)
+    check("wrong:0 is not verified: " in result.err, result)
+    check(by_id(document)["cpu:0"]["verified"] is True, result)
+    human = probe.run("--verify", plugins=("wrong",))
+    check(human.code == 4, human)
+    marks = {line.split()[0 if line[0] == " " else 1]: line.split()[-1] for line in human.out.splitlines()}
+    check(marks["wrong:0"] == "✗" and marks["cpu:0"] == "✓", human)
+
+
+def a_driver_that_crashes_when_it_is_verified_costs_its_device_only(probe):
+    document, result = probe.json("--verify", plugins=("dying",))
+    check(by_id(document)["dying:0"]["verify_error"].startswith("the driver crashed: signal 11"), result)
+    check(by_id(document)["cpu:0"]["verified"] is True and result.code == 4, result)
+
+
+def a_driver_that_hangs_when_it_is_verified_costs_its_device_only(probe):
+    document, result = probe.json("--verify", "--timeout", "4", plugins=("stuck",))
+    check("did not finish within 4 s" in by_id(document)["stuck:0"]["verify_error"], result)
+    check(by_id(document)["cpu:0"]["verified"] is True and result.code == 4, result)
+
+
+def a_selected_device_without_permission_answers_6(probe):
+    result = probe.run("--device", "refused:0", plugins=("refused",))
+    check(result.code == 6 and result.out == "", result)
+    check("/dev/odd0 may not be opened" in result.err, result)
+    result = probe.run("--device", "locked:0", "--verify", plugins=("locked",))
+    check(result.code == 6 and "/dev/odd0 may not be opened" in result.err, result)
+
+
+def a_refused_plugin_that_nobody_selected_is_complete_with_a_hint(probe):
+    result = probe.run(plugins=("refused",))
+    check(result.code == 0 and "1 plugin lacks permission; gpuhal-probe --explain tells why" in result.err, result)
+    check(probe.run("--device", "cpu", plugins=("refused",)).code == 0)
+
+
+def output_that_cannot_be_written_answers_1(probe):
+    with open("/dev/full", "wb") as full:
+        for options in ([], ["--json"], ["--help"]):
+            done = subprocess.run([probe.program, *options], env=probe.environment((), {}), stdout=full, stderr=subprocess.PIPE,
+                                  timeout=DEADLINE)
+            check(done.returncode == 1 and b"standard output cannot be written: No space left" in done.stderr, options, done)
+
+
+def a_closed_pipe_answers_1(probe):
+    for options in ([], ["--json"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([probe.program, *options], env=probe.environment((), {}), stdout=writer, stderr=subprocess.PIPE,
+                              timeout=DEADLINE, restore_signals=True)
+        os.close(writer)
+        check(done.returncode == 1 and b"Broken pipe" in done.stderr, options, done)
+
+
+def a_closed_standard_output_answers_1(probe):
+    done = subprocess.run(["/bin/sh", "-c", 'exec "$0" --json >&-', probe.program], env=probe.environment((), {}),
+                          stderr=subprocess.PIPE, timeout=DEADLINE)
+    check(done.returncode == 1 and b"Bad file descriptor" in done.stderr, done)
+
+
+# ---------------------------------------------------------------------------------------------- options
+
+def options_win_over_the_environment(probe):
+    document, _ = probe.json("--backends", "cpu", GPUHAL_BACKENDS="opencl")
+    check(states(document)["opencl"] == "excluded", states(document))
+    document, _ = probe.json("--device", "cpu:0", GPUHAL_DEVICES="opencl:0")
+    check(set(by_id(document)) == {"cpu:0"}, by_id(document))
+
+
+def a_selector_narrows_the_listing_and_makes_the_choice(probe):
+    document, result = probe.json("--device", "opencl:1")
+    check(list(by_id(document)) == ["opencl:1"] and document["chosen"]["id"] == "opencl:1", result)
+    check("opencl:1" in document["chosen"]["reason"], result)
+    result = probe.run("--device", "opencl")
+    check([line[2:10] for line in result.out.splitlines()] == ["opencl:0", "opencl:1"], result)
+
+
+def faces_of_one_device_are_hidden_until_asked_for(probe):
+    plugins = ("face_a", "face_b")
+    ids = lambda result: [line[2:].split()[0] for line in result.out.splitlines()]
+    shown, every = ids(probe.run(plugins=plugins)), ids(probe.run("--all", plugins=plugins))
+    check([one for one in every if one.startswith("face")] == ["face_a:0", "face_b:0"], every)
+    check([one for one in shown if one.startswith("face")] == ["face_a:0"], shown)
+    check("1 more face of these devices" in probe.on_terminal(plugins=plugins).out)
+    document, _ = probe.json(plugins=plugins)
+    a, b = by_id(document)["face_a:0"], by_id(document)["face_b:0"]
+    check(a["physical_device"] == b["physical_device"] and a["preferred"] and not b["preferred"], a, b)
+
+
+def variables_alone_are_told_without_looking_at_plugins(probe):
+    begin = time.monotonic()
+    result = probe.run("--env", plugins=("hanging",), GPUHAL_BACKENDS="nonsense")
+    check(result.code == 0 and time.monotonic() - begin < 5, result)
+    check("GPUHAL_BACKENDS = nonsense" in result.out and "GPUHAL_DEVICES is not set" in result.out, result)
+    result = probe.run("--env", "--timings", "--backends", "cpu", GPUHAL_BACKENDS="opencl")
+    check("GPUHAL_BACKENDS = opencl (overruled by --backends)" in result.out and "cpu:0" in result.out, result)
+
+
+def timings_name_every_plugin_that_was_met(probe):
+    result = probe.run("--timings")
+    check(re.search(r"^cpu +\d+\.\d ms  ok$", result.out, re.M), result)
+    check(re.search(r"^opencl +\d+\.\d ms  ok$", result.out, re.M), result)
+
+
+def the_explanation_tells_why_each_plugin_is_used_or_not(probe):
+    result = probe.run("--explain", plugins=("refused",), GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
+    check("refused: not used, no permission" in result.out and "/dev/odd0 may not be opened" in result.out, result)
+    check("opencl: not used, no driver" in result.out and "/nowhere/libOpenCL.so.1" in result.out, result)
+    check("cpu: used, 1 device" in result.out and "chosen: cpu:0" in result.out, result)
+    check(probe.run("--explain", "--backends", "cpu").out.count("not used, excluded") >= 1)
+
+
+def help_and_version_answer_0_on_standard_output(probe):
+    result = probe.run("--help")
+    check(result.code == 0 and result.err == "", result)
+    for option in "--json --explain --verify --timings --env --all --device --backends --timeout --help --version".split():
+        check(option in result.out, option)
+    check(all(len(line) <= 80 for line in result.out.splitlines()), result)
+    result = probe.run("--version")
+    check(re.fullmatch(r"gpuhal-probe \d+\.\d+\.\d+ \(library \d+\.\d+\.\d+, plugin ABI \d+\.\d+\)\n", result.out), result)
+
+
+# ---------------------------------------------------------------------------------------------- the screen
+
+def a_pipe_gets_one_plain_line_per_device(probe):
+    document, _ = probe.json()
+    result = probe.run()
+    check(len(result.out.splitlines()) == len(document["devices"]), result)
+    check("\033" not in result.out + result.err and "\r" not in result.out + result.err, result)
+    chosen = [line for line in result.out.splitlines() if line.startswith("* ")]
+    check(len(chosen) == 1 and chosen[0].split()[1] == document["chosen"]["id"], result)
+    check(all(len(line) == len(line.rstrip()) for line in result.out.splitlines()), result)
+
+
+def no_line_is_wider_than_the_terminal(probe):
+    for columns in (40, 60, 80, 200):
+        result = probe.on_terminal("--verify", columns=columns, plugins=("longname", "face_a", "face_b"))
+        lines = screen_lines(result.out)
+        check(any("longname:0" in line for line in lines), result)
+        for line in lines:
+            check(columns_of(line) <= columns, f"{columns_of(line)} columns: {line}", result.out)
+    narrow = next(line for line in screen_lines(probe.on_terminal(plugins=("longname",)).out) if "longname:0" in line)
+    check("…" in narrow and "24.0 GiB" in narrow, narrow)
+
+
+def without_a_terminal_lines_fit_80_columns_or_those_of_the_variable(probe):
+    for columns, settings in ((80, {}), (100, {"COLUMNS": "100"})):
+        widths = [columns_of(line) for line in probe.run(plugins=("longname",), **settings).out.splitlines()]
+        check(max(widths) <= columns and max(widths) >= columns - 2, widths)
+
+
+def colours_are_for_terminals_that_want_them(probe):
+    check("\033[1m" in probe.on_terminal().out)
+    for settings in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
+        out = probe.on_terminal("--explain", **settings).out
+        check(not re.search(r"\033\[[0-9;]*m", out), settings, out)
+    check("\033" not in probe.on_terminal("--verify", TERM="dumb").out)
+
+
+def a_terminal_sees_progress_and_it_is_gone_afterwards(probe):
+    result = probe.on_terminal("--verify")
+    check("verifying cpu:0" in result.out, result)
+    check(not any("verifying" in line for line in screen_lines(result.out)), screen_lines(result.out))
+
+
+def a_terminal_sees_the_reason_for_the_choice(probe):
+    document, _ = probe.json()
+    lines = screen_lines(probe.on_terminal().out)
+    check(lines[0].split()[:2] == ["DEVICE", "NAME"], lines)
+    check(document["chosen"]["reason"][:40] in " ".join(" ".join(lines).split()), lines)
+
+
+def a_locale_without_unicode_gets_ascii(probe):
+    for result in (probe.run("--verify", "--explain", plugins=("wrong", "longname"), LC_ALL="C"),
+                   probe.on_terminal("--verify", plugins=("wrong", "longname"), LC_ALL="C")):
+        check(result.out.isascii(), result)
+        check("FAILED" in result.out and " ok" in result.out, result)
+
+
+def a_setting_cannot_write_escape_codes_to_the_terminal(probe):
+    result = probe.on_terminal("--env", NO_COLOR="1", GPUHAL_OPENCL_LIBRARY="/x\033]0;title\a")
+    check("/x?]0;title?" in result.out and "\033" not in result.out, result)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Probe(*sys.argv[2:5]))

@@ -1,0 +1,248 @@
+/* Buffers: their memory, their limits, their life, mapping, and finding one by an address. */
+#include "support/lab.h"
+#include "test.h"
+
+#include <pthread.h>
+
+static gpuhal_status create(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes};
+    return gpuhal_buffer_create(device, &desc, out_buffer);
+}
+
+TEST(out_of_memory_tells_asked_free_and_total_and_the_next_smaller_allocation_works)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .total_bytes = 10000}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *first = gpuhal_lab_buffer(gpu, 0, 6000), *second = first;
+    assert_int_equal(create(gpuhal_device_at(gpu, 0), 5000, &second), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_null(second);
+    const gpuhal_error *error = gpuhal_last_error();
+    assert_int_equal(error->bytes_asked, 5000);
+    assert_int_equal(error->bytes_free, 4000);
+    assert_int_equal(error->bytes_total, 10000);
+    assert_string_equal(error->device, "lab:0");
+    assert_string_equal(error->vendor_call, "labAllocate");
+    assert_int_equal(error->vendor_code, 2);
+    assert_int_equal(create(gpuhal_device_at(gpu, 0), 4000, &second), GPUHAL_OK);
+    gpuhal_buffer_release(first);
+    gpuhal_buffer_release(second);
+    gpuhal_close(gpu);
+}
+
+TEST(the_memory_limit_of_a_device_holds_and_is_given_back_on_release)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.memory_limit_bytes = 1000}, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 700), *other = NULL;
+    assert_int_equal(create(device, 301, &other), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_error()->bytes_asked, 301);
+    assert_int_equal(gpuhal_last_error()->bytes_free, 300);
+    assert_int_equal(gpuhal_last_error()->bytes_total, 1000);
+    assert_int_equal(create(device, 300, &other), GPUHAL_OK);
+    gpuhal_buffer_release(other);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(create(device, 1000, &buffer), GPUHAL_OK);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(gpuhal_device_limit_memory(gpuhal_device_at(gpu, 1), 0), GPUHAL_OK);
+    assert_int_equal(create(gpuhal_device_at(gpu, 1), 100000, &buffer), GPUHAL_OK);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(create(device, UINT64_MAX, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    gpuhal_close(gpu);
+}
+
+TEST(above_the_largest_allocation_the_answer_is_too_large)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.allocation_max = 4096, .copy_alignment = 4}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(create(gpuhal_device_at(gpu, 0), 4097, &buffer), GPUHAL_ERROR_TOO_LARGE);
+    assert_int_equal(gpuhal_last_error()->bytes_asked, 4097);
+    assert_int_equal(gpuhal_last_error()->bytes_total, 4096);
+    assert_int_equal(create(gpuhal_device_at(gpu, 0), UINT64_MAX, &buffer), GPUHAL_ERROR_TOO_LARGE);
+    assert_int_equal(create(gpuhal_device_at(gpu, 0), 4095, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_bytes(buffer), 4095);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(bad_descriptions_are_invalid_and_missing_kinds_not_supported)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.no_staging_kinds = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_buffer *buffer = NULL;
+    const gpuhal_buffer_desc good = {.size = sizeof good, .bytes = 8}, no_size = {.bytes = 8}, empty = {.size = sizeof empty},
+                             odd = {.size = sizeof odd, .bytes = 8, .alignment = 3}, kind = {.size = sizeof kind, .kind = 9, .bytes = 8},
+                             upload = {.size = sizeof upload, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 8};
+    assert_int_equal(gpuhal_buffer_create(NULL, &good, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &good, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &no_size, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &empty, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &odd, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &kind, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_create(device, &upload, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_null(buffer);
+    gpuhal_buffer_release(NULL);
+    assert_null(gpuhal_buffer_retain(NULL));
+    assert_int_equal(gpuhal_buffer_bytes(NULL), 0);
+    assert_null(gpuhal_buffer_host(NULL));
+    assert_null(gpuhal_buffer_device(NULL));
+    gpuhal_close(gpu);
+}
+
+TEST(a_structure_of_an_older_program_is_read_as_far_as_it_goes)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer_desc desc = {.size = offsetof(gpuhal_buffer_desc, alignment), .bytes = 8, .alignment = 3};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_OK);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(a_buffer_outlives_the_close_of_its_gpuhal_object)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 16);
+    unsigned char got = 0;
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_write(NULL, buffer, 3, "x", 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_read(NULL, &got, buffer, 3, 1), GPUHAL_OK);
+    assert_int_equal(got, 'x');
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+}
+
+TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
+{
+    enum { COUNT = 200 };
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffers[COUNT], *found = NULL;
+    uint64_t offset = 9;
+    for (int i = 0; i < COUNT; i++) {
+        buffers[i] = gpuhal_lab_buffer(gpu, 0, 1 + (uint64_t)i * 7 % 5000);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t begin = gpuhal_buffer_address(buffers[i]), last = gpuhal_buffer_bytes(buffers[i]) - 1;
+        assert_int_equal(gpuhal_buffer_find(gpu, begin + last, &found, &offset), GPUHAL_OK);
+        assert_ptr_equal(found, buffers[i]);
+        assert_int_equal(offset, last);
+        gpuhal_buffer_release(found);
+        assert_int_equal(gpuhal_buffer_find(gpu, begin, &found, &offset), GPUHAL_OK);
+        assert_ptr_equal(found, buffers[i]);
+        assert_int_equal(offset, 0);
+        gpuhal_buffer_release(found);
+    }
+    uint64_t gone = gpuhal_buffer_address(buffers[0]);
+    for (int i = 0; i < COUNT; i++) {
+        gpuhal_buffer_release(buffers[i]);
+    }
+    assert_int_equal(gpuhal_buffer_find(gpu, gone, &found, &offset), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(found);
+    assert_int_equal(gpuhal_buffer_find(NULL, gone, &found, &offset), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+/* Both ways of mapping must behave alike. */
+static void check_mapping(uint32_t index)
+{
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, index, 100), *other = gpuhal_lab_buffer(gpu, index, 100);
+    void *pointer = NULL, *second = NULL;
+    unsigned char got[4] = {0};
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, "abcdefgh", 8), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_map(buffer, 2, 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &pointer), GPUHAL_OK);
+    assert_memory_equal(pointer, "cdef", 4);
+    assert_int_equal(gpuhal_buffer_map(buffer, 0, 1, GPUHAL_ACCESS_READ, &second), GPUHAL_ERROR_BUSY);
+    assert_null(second);
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_copy(NULL, other, 0, buffer, 0, 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_copy(NULL, buffer, 0, other, 0, 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 1, 0, 1), GPUHAL_ERROR_BUSY);
+    memcpy(pointer, "WXYZ", 4);
+    assert_int_equal(gpuhal_buffer_unmap(buffer, (char *)pointer + 1), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_unmap(buffer, pointer), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_unmap(buffer, pointer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 2, 4), GPUHAL_OK);
+    assert_memory_equal(got, "WXYZ", 4);
+    assert_int_equal(gpuhal_copy(NULL, other, 0, buffer, 0, 100), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_map(buffer, 97, 4, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_OUT_OF_RANGE);
+    assert_int_equal(gpuhal_buffer_map(buffer, UINT64_MAX, 4, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_OUT_OF_RANGE);
+    assert_int_equal(gpuhal_buffer_map(buffer, 0, 0, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_map(buffer, 0, 4, 0, &pointer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_map(buffer, 0, 4, 64, &pointer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_map(NULL, 0, 4, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_buffer_release(buffer);
+    gpuhal_buffer_release(other);
+    gpuhal_close(gpu);
+}
+
+TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    check_mapping(0);
+    check_mapping(1);
+    check_mapping(2);
+    assert_int_equal(gpuhal_lab.devices[1].maps, 0);
+}
+
+TEST(a_device_without_any_way_to_map_says_so)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 100);
+    void *pointer = buffer;
+    assert_int_equal(gpuhal_buffer_map(buffer, 0, 1, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_null(pointer);
+    gpuhal_native native;
+    assert_int_equal(gpuhal_buffer_native(buffer, &native), GPUHAL_ERROR_NOT_SUPPORTED);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+typedef struct race {
+    gpuhal *gpu;
+    _Atomic uint64_t address;
+    _Atomic int stop;
+} race;
+
+static void *find_again_and_again(void *user)
+{
+    race *r = user;
+    while (!r->stop) {
+        gpuhal_buffer *found = NULL;
+        uint64_t offset = 0;
+        if (gpuhal_buffer_find(r->gpu, r->address, &found, &offset) == GPUHAL_OK) {
+            assert_true(gpuhal_buffer_bytes(found) == 64);
+            gpuhal_buffer_release(found);
+        }
+    }
+    return NULL;
+}
+
+TEST(finding_races_with_releasing_and_never_sees_a_freed_buffer)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    race r = {.gpu = gpuhal_lab_open(NULL, 0)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, find_again_and_again, &r), 0);
+    for (int i = 0; i < 3000; i++) {
+        gpuhal_buffer *buffer = gpuhal_lab_buffer(r.gpu, 0, 64);
+        r.address = gpuhal_buffer_address(buffer) + 5;
+        gpuhal_buffer_release(buffer);
+    }
+    r.stop = 1;
+    pthread_join(thread, NULL);
+    gpuhal_close(r.gpu);
+    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+}
+
+#include "test_main.h"

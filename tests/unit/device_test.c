@@ -1,0 +1,290 @@
+/* Devices: facts, selectors, hiding, opening once, sampling, identity, and forks. */
+#include "support/lab.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *chosen(gpuhal *gpu, const char *selector, uint32_t flags)
+{
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    if (gpuhal_select(gpu, selector, flags, &device, &reason)) {
+        assert_null(device);
+        return "none";
+    }
+    assert_non_null(reason);
+    assert_true(strlen(reason) > 0);
+    return gpuhal_device_id(device);
+}
+
+static void set_up_zoo(void)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 5,
+                                    .devices = {
+                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
+                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
+                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
+                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
+                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
+                                    }};
+}
+
+TEST(selectors_choose_what_they_name)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    assert_string_equal(chosen(gpu, NULL, 0), "lab:2");
+    assert_string_equal(chosen(gpu, "auto", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "gpu", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "cpu", 0), "cpu:0");
+    assert_string_equal(chosen(gpu, "lab", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "lab:0", 0), "lab:0");
+    assert_string_equal(chosen(gpu, "lab:4", 0), "lab:4");
+    assert_string_equal(chosen(gpu, "pci=0000:C2:00.0", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "uuid=01234567-89AB-cdef-0123-456789abcdef", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "name=*gpu 900?", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "name=*9001", 0), "lab:3");
+    gpuhal_close(gpu);
+}
+
+TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is_allowed)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    const char *const nothing[] = {"lab:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing", "uuid=0"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+        assert_int_equal(gpuhal_select(gpu, nothing[i], 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, nothing[i]));
+        assert_string_equal(chosen(gpu, nothing[i], GPUHAL_SELECT_ALLOW_CPU), "cpu:0");
+    }
+    const char *const rubbish[] = {"lab:", "lab:x", "lab:-1", "lab:1:2", "LAB", "pci=", "speed=9", "lab:99999999999", ":1", "a b", "="};
+    for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
+        assert_int_equal(gpuhal_select(gpu, rubbish[i], GPUHAL_SELECT_ALLOW_CPU, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, rubbish[i]));
+    }
+    assert_int_equal(gpuhal_select(NULL, "auto", 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_select(gpu, "auto", 8, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+TEST(software_devices_never_outrank_the_cpu_and_the_reason_says_so)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "soft", .software = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "cpu:0");
+    assert_non_null(strstr(reason, "lab:0"));
+    assert_string_equal(chosen(gpu, "gpu", 0), "none");
+    assert_string_equal(chosen(gpu, "lab", 0), "lab:0");
+    uint32_t physical = 9, preferred = 9, cpu_physical = 9, cpu_preferred = 9;
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 0), &physical, &preferred), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 1), &cpu_physical, &cpu_preferred), GPUHAL_OK);
+    assert_int_equal(physical, cpu_physical);
+    assert_int_equal(preferred, 0);
+    assert_int_equal(cpu_preferred, 1);
+    gpuhal_close(gpu);
+}
+
+TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.devices = "lab:3, cpu"}, 1);
+    assert_int_equal(gpuhal_device_count(gpu), 2);
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), "lab:3");
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 1)), "cpu:0");
+    assert_string_equal(chosen(gpu, "auto", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "lab:2", 0), "none");
+    gpuhal_close(gpu);
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .isolation = GPUHAL_ISOLATION_NEVER, .devices = "lab:77"};
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
+    config.builtins = builtins;
+    gpu = (gpuhal *)&config;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(gpu);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:77"));
+}
+
+TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    uint64_t number = 7;
+    const char *text = "x", *why = NULL;
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &number), GPUHAL_OK);
+    assert_int_equal(number, 1u << 30);
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, &number), GPUHAL_OK);
+    assert_int_equal(number, 1u << 30);
+    assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_NAME, &text), GPUHAL_OK);
+    assert_string_equal(text, "Small iGPU");
+    assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_UUID, &text), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_null(text);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_UUID, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_string_equal(why, "not set for this test");
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_NAME, &why), 0);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_NUMA_NODE, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_FACT_NUMA_NODE, &number), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(number, 0);
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_FACT_NAME, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_TYPE, &text), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_u64(NULL, GPUHAL_FACT_TYPE, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_NAME, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_capabilities(device), GPUHAL_CAPABILITY_WRITE | GPUHAL_CAPABILITY_FILL | GPUHAL_CAPABILITY_COPY_RECT);
+    gpuhal_close(gpu);
+}
+
+TEST(the_vendors_ordinal_finds_the_device)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_device_by_native(gpu, "lab", 103, &device), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "lab:3");
+    assert_int_equal(gpuhal_device_by_native(gpu, "lab", 3, &device), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(device);
+    assert_int_equal(gpuhal_device_by_native(gpu, "cuda", 103, &device), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_device_by_native(gpu, NULL, 103, &device), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+TEST(sampling_reads_an_unopened_device_and_says_why_a_value_is_missing)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.total_bytes = 1000}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_value values[2] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
+    uint64_t time = 0;
+    assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, values, 2, &time), GPUHAL_OK);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(values[0].missing, 0);
+    assert_int_equal(values[0].u64, 1000);
+    assert_int_equal(values[1].missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_string_equal(values[1].why, "the lab has no such value");
+    assert_true(time > 0);
+    assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 1), 0, values, 1, NULL), GPUHAL_OK);
+    assert_int_equal(values[0].missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, NULL, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+static void *open_device(void *device)
+{
+    return (void *)(intptr_t)gpuhal_device_open(device);
+}
+
+TEST(threads_that_open_a_device_at_once_open_it_once)
+{
+    enum { THREADS = 8 };
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .slow_open_ms = 30};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, open_device, gpuhal_device_at(gpu, 0)), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *status = NULL;
+        pthread_join(threads[i], &status);
+        assert_null(status);
+    }
+    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+}
+
+TEST(a_failed_opening_tells_the_vendors_words_and_may_be_tried_again)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_BUSY}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_BUSY);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
+    assert_string_equal(gpuhal_last_error()->vendor_text, "told to fail");
+    assert_string_equal(gpuhal_last_error()->device, "lab:0");
+    gpuhal_lab.devices[0].fail_open = GPUHAL_OK;
+    assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_open(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+TEST(two_gpuhal_objects_share_a_backend_and_nothing_else)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *one = gpuhal_lab_open(NULL, 0), *two = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *a = gpuhal_lab_buffer(one, 0, 16), *b = gpuhal_lab_buffer(two, 0, 16);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 2);
+    assert_int_equal(gpuhal_copy(NULL, a, 0, b, 0, 16), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_buffer_release(a);
+    gpuhal_close(one);
+    assert_int_equal(gpuhal_write(NULL, b, 0, "still here", 10), GPUHAL_OK);
+    gpuhal_buffer_release(b);
+    gpuhal_close(two);
+    gpuhal_close(NULL);
+}
+
+/* What a child of a fork sees: 0 when all is as promised, else the number of the line that was not. */
+static int in_the_child(gpuhal *gpu, gpuhal_buffer *lab, gpuhal_buffer *cpu)
+{
+    unsigned char byte = 0;
+    int64_t reads = gpuhal_lab.devices[0].reads;
+    if (gpuhal_read(NULL, &byte, lab, 0, 1) != GPUHAL_ERROR_FORKED || gpuhal_lab.devices[0].reads != reads) {
+        return __LINE__ % 250;
+    }
+    if (!strstr(gpuhal_last_error()->sentence, "fork before opening, or exec")) {
+        return __LINE__ % 250;
+    }
+    if (gpuhal_device_open(gpuhal_device_at(gpu, 0)) != GPUHAL_ERROR_FORKED) {
+        return __LINE__ % 250;
+    }
+    if (gpuhal_read(NULL, &byte, cpu, 0, 1) || byte != 'c' || gpuhal_write(NULL, cpu, 1, "d", 1)) {
+        return __LINE__ % 250;
+    }
+    gpuhal_buffer_release(lab);
+    gpuhal_buffer_release(cpu);
+    gpuhal_close(gpu);
+    return 0;
+}
+
+TEST(in_the_child_of_a_fork_started_backends_refuse_and_the_cpu_works)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_buffer *lab = gpuhal_lab_buffer(gpu, 0, 16), *cpu = gpuhal_lab_buffer(gpu, 2, 16);
+    assert_int_equal(gpuhal_write(NULL, cpu, 0, "c", 1), GPUHAL_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(in_the_child(gpu, lab, cpu));
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(gpuhal_write(NULL, lab, 0, "x", 1), GPUHAL_OK);
+    gpuhal_buffer_release(lab);
+    gpuhal_buffer_release(cpu);
+    gpuhal_close(gpu);
+}
+
+TEST(null_objects_are_answered_and_never_touched)
+{
+    gpuhal_device *device = NULL;
+    uint32_t a = 0, b = 0;
+    gpuhal_native native;
+    assert_int_equal(gpuhal_open(NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_count(NULL), 0);
+    assert_null(gpuhal_device_at(NULL, 0));
+    assert_string_equal(gpuhal_device_id(NULL), "");
+    assert_string_equal(gpuhal_device_backend(NULL), "");
+    assert_int_equal(gpuhal_device_by_native(NULL, "cpu", 0, &device), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_physical(NULL, &a, &b), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_limit_memory(NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_native(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_plugin_count(NULL), 0);
+    assert_int_equal(gpuhal_plugin_report_get(NULL, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_null(gpuhal_remark_at(NULL, 0));
+}
+
+#include "test_main.h"

@@ -1,0 +1,185 @@
+/* baseline_opencl.c: OpenCL through the same library file that the plugin opened, so that handles mean the same on both sides. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include "baseline_opencl.h"
+#include "measure.h"
+
+#include <CL/cl.h>
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_bench_opencl {
+    cl_context context;
+    cl_command_queue queue;
+    /* clCreateCommandQueue is the one that every version has. */
+    cl_command_queue(CL_API_CALL *create_queue)(cl_context, cl_device_id, cl_command_queue_properties, cl_int *);
+    cl_int(CL_API_CALL *release_queue)(cl_command_queue);
+    cl_int(CL_API_CALL *write)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *read)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *copy)(cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *finish)(cl_command_queue);
+    cl_int(CL_API_CALL *wait)(cl_uint, const cl_event *);
+    cl_int(CL_API_CALL *release_event)(cl_event);
+    cl_mem(CL_API_CALL *create_buffer)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
+    cl_int(CL_API_CALL *migrate)(cl_command_queue, cl_uint, const cl_mem *, cl_mem_migration_flags, cl_uint, const cl_event *,
+                                 cl_event *);
+    cl_int(CL_API_CALL *release_buffer)(cl_mem);
+};
+
+static bool failed(const char *call, cl_int code)
+{
+    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+}
+
+bool gpuhal_bench_opencl_is(gpuhal_device *device)
+{
+    return strcmp(gpuhal_device_backend(device), "opencl") == 0;
+}
+
+/* The library that the plugin opened, by its report; libOpenCL.so.1 where the report does not know. */
+static void *open_library(const gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, "opencl") == 0 && *report.driver != '\0') {
+            return dlopen(report.driver, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    return dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+static bool find_functions(gpuhal_bench_opencl *cl, void *library)
+{
+    const struct {
+        const char *name;
+        void *slot;
+    } functions[] = {
+        {"clCreateCommandQueue", &cl->create_queue},
+        {"clReleaseCommandQueue", &cl->release_queue},
+        {"clEnqueueWriteBuffer", &cl->write},
+        {"clEnqueueReadBuffer", &cl->read},
+        {"clEnqueueCopyBuffer", &cl->copy},
+        {"clFinish", &cl->finish},
+        {"clWaitForEvents", &cl->wait},
+        {"clReleaseEvent", &cl->release_event},
+        {"clCreateBuffer", &cl->create_buffer},
+        {"clEnqueueMigrateMemObjects", &cl->migrate},
+        {"clReleaseMemObject", &cl->release_buffer},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (function == NULL) {
+            return gpuhal_bench_failed("the OpenCL library has no %s", functions[i].name);
+        }
+        memcpy(functions[i].slot, &function, sizeof function);
+    }
+    return true;
+}
+
+gpuhal_bench_opencl *gpuhal_bench_opencl_create(gpuhal *gpu, gpuhal_device *device)
+{
+    gpuhal_native native = {.size = sizeof native};
+    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
+        gpuhal_bench_failed_call("gpuhal_device_native");
+        return NULL;
+    }
+    if (native.type != GPUHAL_NATIVE_OPENCL_DEVICE) {
+        gpuhal_bench_failed("the device is none of OpenCL");
+        return NULL;
+    }
+    void *library = open_library(gpu);
+    if (library == NULL) {
+        gpuhal_bench_failed("%s", dlerror());
+        return NULL;
+    }
+    gpuhal_bench_opencl *cl = calloc(1, sizeof *cl);
+    if (cl == NULL || !find_functions(cl, library)) {
+        free(cl);
+        return NULL;
+    }
+    cl->context = (cl_context)(uintptr_t)native.values[2];
+    cl_int code;
+    cl->queue = cl->create_queue(cl->context, (cl_device_id)(uintptr_t)native.values[1], 0, &code);
+    if (cl->queue == NULL) {
+        failed("clCreateCommandQueue", code);
+        free(cl);
+        return NULL;
+    }
+    return cl;
+}
+
+void gpuhal_bench_opencl_destroy(gpuhal_bench_opencl *cl)
+{
+    if (cl != NULL) {
+        cl->release_queue(cl->queue);
+        free(cl);
+    }
+}
+
+static cl_mem memory_of(const gpuhal_native *native)
+{
+    return (cl_mem)(uintptr_t)native->values[0];
+}
+
+bool gpuhal_bench_opencl_write(gpuhal_bench_opencl *cl, const gpuhal_native *to, const void *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const cl_int code = cl->write(cl->queue, memory_of(to), CL_TRUE, to->values[1], bytes, from, 0, NULL, NULL);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueWriteBuffer", code);
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_opencl_read(gpuhal_bench_opencl *cl, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const cl_int code = cl->read(cl->queue, memory_of(from), CL_TRUE, from->values[1], bytes, to, 0, NULL, NULL);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueReadBuffer", code);
+        }
+    }
+    return true;
+}
+
+/* Waits for the event: clFinish is quicker on some drivers, but does not tell whether the copy failed, so no program that wants to
+ * know can use it. */
+bool gpuhal_bench_opencl_copy(gpuhal_bench_opencl *cl, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
+                              uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        cl_event event;
+        cl_int code = cl->copy(cl->queue, memory_of(from), memory_of(to), from->values[1], to->values[1], bytes, 0, NULL, &event);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueCopyBuffer", code);
+        }
+        code = cl->wait(1, &event);
+        cl->release_event(event);
+        if (code != CL_SUCCESS) {
+            return failed("clWaitForEvents", code);
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_opencl_allocate(gpuhal_bench_opencl *cl, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        cl_int code;
+        cl_mem memory = cl->create_buffer(cl->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+        if (memory == NULL) {
+            return failed("clCreateBuffer", code);
+        }
+        code = cl->migrate(cl->queue, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, NULL);
+        if (code == CL_SUCCESS) {
+            code = cl->finish(cl->queue);
+        }
+        cl->release_buffer(memory);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueMigrateMemObjects", code);
+        }
+    }
+    return true;
+}

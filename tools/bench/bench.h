@@ -1,0 +1,56 @@
+/* bench.h: what all groups of rows share: the opened library, the devices to measure, and small help with buffers. */
+#ifndef GPUHAL_BENCH_BENCH_H
+#define GPUHAL_BENCH_BENCH_H
+
+#include "measure.h"
+#include "options.h"
+#include "output.h"
+
+#include <gpuhal/gpuhal.h>
+
+typedef struct gpuhal_bench {
+    const gpuhal_bench_options *options;
+    gpuhal *gpu;
+    gpuhal_device *only;        /* NULL: every device. */
+    gpuhal_bench_output *output;
+    gpuhal_bench_times times;   /* Of the row at work. */
+} gpuhal_bench;
+
+/* The groups of rows. Each reports its own failures and goes on with the next row. */
+void gpuhal_bench_rows_call(gpuhal_bench *bench);
+void gpuhal_bench_rows_copy(gpuhal_bench *bench);
+void gpuhal_bench_rows_staged(gpuhal_bench *bench);
+void gpuhal_bench_rows_allocate(gpuhal_bench *bench);
+void gpuhal_bench_rows_open(gpuhal_bench *bench);
+
+/* The library with the CPU plugin alone, met in this process, whatever the user's environment says; only where plugins are found
+ * is theirs to say. */
+bool gpuhal_bench_open_cpu_alone(gpuhal **out_gpu);
+
+/* Whether the device is to be measured. */
+bool gpuhal_bench_wants(const gpuhal_bench *bench, const gpuhal_device *device);
+bool gpuhal_bench_is_cpu(const gpuhal_device *device);
+bool gpuhal_bench_is_software(const gpuhal_device *device);
+
+/* Rounds for rows that last long, and for rows of short samples, which can have many more of them. */
+gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench);
+gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench);
+
+/* A buffer in memory of the device itself. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer);
+
+/* Reports that a row failed; it is no failure of the run when @no_buffer is true and the device has not that much memory. */
+void gpuhal_bench_not_measured(gpuhal_bench *bench, const char *device, const char *test, bool no_buffer);
+
+/* Host memory at a page, written before it is handed out. NULL with gpuhal_bench_failure(); free() it. */
+void *gpuhal_bench_host_memory(uint64_t bytes);
+
+/* A pattern without repetition, so that bytes that came to the wrong place are seen. */
+void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed);
+bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed);
+
+/* Writes the pattern to @from, copies it to @to and reads it back; @host has @bytes. It proves that the calls to be measured move
+ * the bytes, and leaves no page of either side unwritten. */
+bool gpuhal_bench_prove(gpuhal_buffer *to, gpuhal_buffer *from, void *host, uint64_t bytes);
+
+#endif

@@ -1,0 +1,193 @@
+/* child.c: both sides of measuring in a fresh process.
+ *
+ * A process that has opened the library once keeps what it started, and memory that was resident stays so: numbers about opening
+ * and about growth are true in a process that does nothing else. */
+#include "child.h"
+#include "bench.h"
+#include "memory_use.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { WORDS_MAX = 8 };
+
+static bool read_number(FILE *from, double *out_number)
+{
+    char text[64];
+    char *rest;
+    if (fgets(text, sizeof text, from) == NULL) {
+        return false;
+    }
+    *out_number = strtod(text, &rest);
+    return rest != text && *rest == '\n';
+}
+
+static bool spawn(const char *const *words, int output, pid_t *out_pid)
+{
+    char *arguments[WORDS_MAX + 3] = {(char *)"gpuhal-bench", (char *)"--child"};
+    posix_spawn_file_actions_t actions;
+    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++) {
+        arguments[i + 2] = (char *)(uintptr_t)words[i];
+    }
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        return false;
+    }
+    const bool good = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0 &&
+                      posix_spawn(out_pid, "/proc/self/exe", &actions, NULL, arguments, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    return good;
+}
+
+bool gpuhal_bench_child_run(const char *const *words, double *out_number)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return gpuhal_bench_failed("no pipe to a child process");
+    }
+    pid_t pid;
+    const bool started = spawn(words, ends[1], &pid);
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    bool good = started && from != NULL && read_number(from, out_number);
+    if (from != NULL) {
+        fclose(from);
+    } else {
+        close(ends[0]);
+    }
+    int status = 0;
+    if (started) {
+        waitpid(pid, &status, 0);
+    }
+    good = good && status == 0;
+    return good || gpuhal_bench_failed("the child process for \"%s\" failed", words[0]);
+}
+
+static bool enumerate(double *out_ns)
+{
+    gpuhal *gpu;
+    const uint64_t start = gpuhal_bench_now_ns();
+    if (!gpuhal_bench_open_cpu_alone(&gpu)) {
+        return false;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    const uint32_t count = gpuhal_device_count(gpu);
+    gpuhal_close(gpu);
+    return count > 0 || gpuhal_bench_failed("the CPU plugin was not found");
+}
+
+/* The program links the library, so its pages are there in the empty program too; they are none of an empty program's. */
+static bool empty(double *out_kib)
+{
+    double library;
+    if (!gpuhal_bench_mapped_kib("/libgpuhal.so", &library) || !gpuhal_bench_mapped_kib("", out_kib)) {
+        return gpuhal_bench_failed("/proc/self cannot be read");
+    }
+    *out_kib -= library;
+    return true;
+}
+
+static bool opened(double *out_kib)
+{
+    gpuhal *gpu;
+    if (!gpuhal_bench_open_cpu_alone(&gpu)) {
+        return false;
+    }
+    gpuhal_device *device;
+    if (gpuhal_select(gpu, "cpu:0", 0, &device, NULL) != GPUHAL_OK || gpuhal_device_open(device) != GPUHAL_OK) {
+        gpuhal_bench_failed_call("opening cpu:0");
+        gpuhal_close(gpu);
+        return false;
+    }
+    const bool good = gpuhal_bench_mapped_kib("", out_kib) || gpuhal_bench_failed("/proc/self cannot be read");
+    gpuhal_close(gpu);
+    return good;
+}
+
+static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t bytes, double *out_kib)
+{
+    double before;
+    double peak;
+    if (!gpuhal_bench_reset_peak() || !gpuhal_bench_status_kib("VmRSS", &before)) {
+        return gpuhal_bench_failed("the peak of the resident memory cannot be read here");
+    }
+    if (gpuhal_copy(NULL, to, 0, from, 0, bytes) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_copy");
+    }
+    if (!gpuhal_bench_status_kib("VmHWM", &peak)) {
+        return gpuhal_bench_failed("the peak of the resident memory cannot be read here");
+    }
+    *out_kib = peak > before ? peak - before : 0;
+    return true;
+}
+
+/* Fills the whole buffer by small pieces, so that every page of it is there before the copy; then reads a little, so that what
+ * the driver starts for the first transfer is there too. */
+static bool touch(gpuhal_buffer *buffer)
+{
+    static unsigned char piece[64 << 10];
+    gpuhal_bench_pattern(piece, sizeof piece, 7);
+    for (uint64_t at = 0; at < gpuhal_buffer_bytes(buffer); at += sizeof piece) {
+        const uint64_t left = gpuhal_buffer_bytes(buffer) - at;
+        if (gpuhal_write(NULL, buffer, at, piece, left < sizeof piece ? left : sizeof piece) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_write");
+        }
+    }
+    return gpuhal_read(NULL, piece, buffer, 0, 1) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_read");
+}
+
+static bool staging(const char *const *words, double *out_kib)
+{
+    const uint64_t bytes = strtoull(words[2], NULL, 10);
+    gpuhal *gpu;
+    if (gpuhal_open(NULL, &gpu) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_open");
+    }
+    gpuhal_device *from_device;
+    gpuhal_device *to_device;
+    gpuhal_buffer *from = NULL;
+    gpuhal_buffer *to = NULL;
+    bool good = (gpuhal_select(gpu, words[0], 0, &from_device, NULL) == GPUHAL_OK &&
+                 gpuhal_select(gpu, words[1], 0, &to_device, NULL) == GPUHAL_OK) ||
+                gpuhal_bench_failed_call("gpuhal_select");
+    good = good && gpuhal_bench_buffer(from_device, bytes, &from) && gpuhal_bench_buffer(to_device, bytes, &to) && touch(from) &&
+           touch(to) && growth_of_copy(to, from, bytes, out_kib);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    return good;
+}
+
+int gpuhal_bench_child_main(const char *const *words)
+{
+    size_t count = 0;
+    while (words[count] != NULL) {
+        count++;
+    }
+    double number = 0;
+    bool good;
+    if (strcmp(words[0], "enumerate") == 0) {
+        good = enumerate(&number);
+    } else if (strcmp(words[0], "empty") == 0) {
+        good = empty(&number);
+    } else if (strcmp(words[0], "opened") == 0) {
+        good = opened(&number);
+    } else if (strcmp(words[0], "staging") == 0 && count == 4) {
+        good = staging(words + 1, &number);
+    } else {
+        good = gpuhal_bench_failed("--child does not know %s", words[0]);
+    }
+    if (!good) {
+        fprintf(stderr, "gpuhal-bench: %s\n", gpuhal_bench_failure());
+        return GPUHAL_BENCH_EXIT_FAILED;
+    }
+    printf("%.0f\n", number);
+    return GPUHAL_BENCH_EXIT_OK;
+}

@@ -1,0 +1,15 @@
+/* child.h: what must be measured in a fresh process: the program starts itself with --child WORD… and reads one number back. */
+#ifndef GPUHAL_BENCH_CHILD_H
+#define GPUHAL_BENCH_CHILD_H
+
+#include <stdbool.h>
+
+/* Runs the child with @words, ended by NULL: "enumerate" (nanoseconds of gpuhal_open() with the CPU plugin alone, in-process),
+ * "empty" and "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by
+ * which the resident memory grows at most during a copy). False with gpuhal_bench_failure(). */
+bool gpuhal_bench_child_run(const char *const *words, double *out_number);
+
+/* The child's side: does what the words say, prints the number, and returns the exit code. */
+int gpuhal_bench_child_main(const char *const *words);
+
+#endif

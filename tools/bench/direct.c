@@ -1,0 +1,79 @@
+/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes set, release
+ * before close) are done here. */
+#include "direct.h"
+#include "measure.h"
+
+#include <string.h>
+
+static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
+        if (gpuhal_plugin_report_get(gpu, i, out_report) == GPUHAL_OK && out_report->state == GPUHAL_PLUGIN_OK &&
+            strcmp(out_report->name, backend) == 0) {
+            return *out_report->file == '/' || gpuhal_bench_failed("%s is %s: there is no file", backend, out_report->file);
+        }
+    }
+    return gpuhal_bench_failed("no report tells the file of %s", backend);
+}
+
+static bool allocate(gpuhal_bench_direct *direct, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = bytes};
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    const gpuhal_status status = direct->as.ops.allocate(direct->device, &alloc, out_memory);
+    return status == GPUHAL_OK || gpuhal_bench_failed("the plugin's allocate: %s", gpuhal_status_name(status));
+}
+
+bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t bytes, gpuhal_bench_direct *out_direct)
+{
+    gpuhal_plugin_report report;
+    gpuhal_bench_direct *direct = out_direct;
+    memset(direct, 0, sizeof *direct);
+    direct->as.ops.size = sizeof direct->as.ops;
+    if (!find_file(gpu, gpuhal_device_backend(device), &report)) {
+        return false;
+    }
+    if (gpuhal_direct_load(report.file, &direct->plugin, NULL) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_direct_load");
+    }
+    const uint32_t index = gpuhal_device_index(device);
+    gpuhal_status status = direct->plugin->describe(index, &direct->as.ops);
+    if (status == GPUHAL_OK) {
+        status = direct->plugin->open(gpuhal_direct_host(), index, NULL, &direct->device, &direct->as.ops);
+    }
+    if (status != GPUHAL_OK) {
+        return gpuhal_bench_failed("the plugin's open: %s", gpuhal_status_name(status));
+    }
+    if (!allocate(direct, bytes, &direct->to)) {
+        goto close;
+    }
+    if (!allocate(direct, bytes, &direct->from)) {
+        goto release;
+    }
+    return true;
+
+release:
+    direct->as.ops.release(direct->device, &direct->to);
+close:
+    direct->plugin->close(direct->device);
+    return false;
+}
+
+void gpuhal_bench_direct_close(gpuhal_bench_direct *direct)
+{
+    direct->as.ops.release(direct->device, &direct->from);
+    direct->as.ops.release(direct->device, &direct->to);
+    direct->plugin->close(direct->device);
+}
+
+bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const gpuhal_status status = direct->as.ops.copy(direct->device, NULL, &direct->to, 0, &direct->from, 0, bytes);
+        if (status != GPUHAL_OK) {
+            return gpuhal_bench_failed("the plugin's copy: %s", gpuhal_status_name(status));
+        }
+    }
+    return true;
+}

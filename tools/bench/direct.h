@@ -1,0 +1,30 @@
+/* direct.h: the plugin's own functions without the library in between, on memory of their own. */
+#ifndef GPUHAL_BENCH_DIRECT_H
+#define GPUHAL_BENCH_DIRECT_H
+
+#include <gpuhal/direct.h>
+#include <gpuhal/gpuhal.h>
+
+#include <stdbool.h>
+
+/* A device opened through plugin.h, and two allocations on it. */
+typedef struct gpuhal_bench_direct {
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_device *device;
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    } as;
+    gpuhal_memory to;
+    gpuhal_memory from;
+} gpuhal_bench_direct;
+
+/* Opens what @device is in its plugin, once more, with two allocations of @bytes. @device has been opened by the library: that
+ * has started the plugin, and it is the same file, so the functions are the very same. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t bytes, gpuhal_bench_direct *out_direct);
+void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
+
+/* Makes @count blocking copies of @bytes. */
+bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count);
+
+#endif

@@ -1,0 +1,19 @@
+/* json.h: results as JSON, schema "gpuhal.bench/1". Every key is always there; what does not apply is null. */
+#ifndef GPUHAL_BENCH_JSON_H
+#define GPUHAL_BENCH_JSON_H
+
+#include "output.h"
+
+#include <jansson.h>
+
+/* The verdict on a row: 1 good, 0 failed, -1 none, because it has no budget. */
+int gpuhal_bench_verdict(const gpuhal_bench_row *row);
+
+/* The whole document without results, and one result. NULL when memory is short. */
+json_t *gpuhal_bench_json_document(const gpuhal_bench_options *options, const char *cpu_name);
+json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row);
+
+/* The result of what could not be measured. */
+json_t *gpuhal_bench_json_error(const char *device, const char *test, const char *why);
+
+#endif

@@ -1,0 +1,121 @@
+/* measure.c: rounds of samples, and what is computed from them round by round.
+ *
+ * Ratios and differences are taken within a round and only then summarised: what disturbs a round disturbs both of its samples,
+ * or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
+#include "measure.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const uint64_t largest_batch = UINT64_C(1) << 24;
+
+static char failure[512] = "nothing failed";
+
+bool gpuhal_bench_failed(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(failure, sizeof failure, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool gpuhal_bench_failed_call(const char *call)
+{
+    const gpuhal_error *error = gpuhal_last_error();
+    return gpuhal_bench_failed("%s: %s: %s", call, gpuhal_status_name(error->status), error->sentence);
+}
+
+const char *gpuhal_bench_failure(void)
+{
+    return failure;
+}
+
+uint64_t gpuhal_bench_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_ns)
+{
+    const uint64_t start = gpuhal_bench_now_ns();
+    const bool good = side->run(side->user, count);
+    *out_ns = gpuhal_bench_now_ns() - start;
+    return good;
+}
+
+/* How often the side must be run for a sample of the wanted length. Also warms it up. */
+static bool calibrate(const gpuhal_bench_side *side, uint64_t sample_ns, uint64_t *out_count)
+{
+    uint64_t ns;
+    *out_count = 1;
+    if (!timed(side, 1, &ns)) {
+        return false;
+    }
+    for (;;) {
+        if (!timed(side, *out_count, &ns)) {
+            return false;
+        }
+        if (ns >= sample_ns || *out_count >= largest_batch) {
+            return true;
+        }
+        /* A first estimate from a cold call is far off, so the count grows by steps. */
+        *out_count *= ns > sample_ns / 2 ? 2 : 4;
+    }
+}
+
+bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
+                          gpuhal_bench_times *out_times)
+{
+    uint64_t batch = 1;
+    for (size_t side = 0; side < side_count; side++) {
+        uint64_t count;
+        if (!calibrate(&sides[side], plan->sample_ns, &count)) {
+            return false;
+        }
+        batch = count > batch ? count : batch;
+    }
+    out_times->rounds = plan->rounds;
+    for (size_t round = 0; round < plan->rounds; round++) {
+        for (size_t step = 0; step < side_count; step++) {
+            const size_t side = round % 2 == 0 ? step : side_count - 1 - step;
+            uint64_t ns;
+            if (!timed(&sides[side], batch, &ns)) {
+                return false;
+            }
+            out_times->ns[side][round] = (double)ns / (double)batch;
+        }
+    }
+    return true;
+}
+
+gpuhal_bench_interval gpuhal_bench_time(const gpuhal_bench_times *times, size_t side)
+{
+    double values[GPUHAL_BENCH_SAMPLES_MAX];
+    memcpy(values, times->ns[side], times->rounds * sizeof *values);
+    return gpuhal_bench_median(values, times->rounds);
+}
+
+gpuhal_bench_interval gpuhal_bench_ratio(const gpuhal_bench_times *times, size_t numerator, size_t denominator)
+{
+    double values[GPUHAL_BENCH_SAMPLES_MAX];
+    for (size_t round = 0; round < times->rounds; round++) {
+        values[round] = times->ns[numerator][round] / times->ns[denominator][round];
+    }
+    return gpuhal_bench_median(values, times->rounds);
+}
+
+gpuhal_bench_interval gpuhal_bench_difference(const gpuhal_bench_times *times, size_t side, size_t less)
+{
+    double values[GPUHAL_BENCH_SAMPLES_MAX];
+    for (size_t round = 0; round < times->rounds; round++) {
+        values[round] = times->ns[side][round] - times->ns[less][round];
+    }
+    return gpuhal_bench_median(values, times->rounds);
+}

@@ -1,0 +1,49 @@
+/* measure.h: timing two or three ways of doing the same thing beside each other, in alternating rounds. */
+#ifndef GPUHAL_BENCH_MEASURE_H
+#define GPUHAL_BENCH_MEASURE_H
+
+#include "statistics.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One way of doing the thing: does it @count times and tells whether all went well. */
+typedef struct gpuhal_bench_side {
+    bool (*run)(void *user, uint64_t count);
+    void *user;
+} gpuhal_bench_side;
+
+enum { GPUHAL_BENCH_SIDES_MAX = 3 };
+
+/* How long to measure. */
+typedef struct gpuhal_bench_plan {
+    size_t rounds;      /* 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
+    uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it. */
+} gpuhal_bench_plan;
+
+/* Nanoseconds for one operation: of each side, in each round. */
+typedef struct gpuhal_bench_times {
+    size_t rounds;
+    double ns[GPUHAL_BENCH_SIDES_MAX][GPUHAL_BENCH_SAMPLES_MAX];
+} gpuhal_bench_times;
+
+/* The clock of all measurements: monotonic, and not slewed. */
+uint64_t gpuhal_bench_now_ns(void);
+
+/* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and what one side leaves in the
+ * caches for the next, fall on all sides alike. False when an operation failed; gpuhal_bench_failure() tells why. */
+bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
+                          gpuhal_bench_times *out_times);
+
+/* Over the rounds: the time of one side, of one side divided by another's, and of one side less another's. */
+gpuhal_bench_interval gpuhal_bench_time(const gpuhal_bench_times *times, size_t side);
+gpuhal_bench_interval gpuhal_bench_ratio(const gpuhal_bench_times *times, size_t numerator, size_t denominator);
+gpuhal_bench_interval gpuhal_bench_difference(const gpuhal_bench_times *times, size_t side, size_t less);
+
+/* The sentence about the last operation that failed. failed() sets it and returns false; failed_call() takes the words from
+ * gpuhal_last_error(). */
+bool gpuhal_bench_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool gpuhal_bench_failed_call(const char *call);
+const char *gpuhal_bench_failure(void);
+
+#endif

@@ -1,0 +1,226 @@
+/* options.c: the command line. Every mistake in it is named, and ends the program before anything is measured. */
+#include "options.h"
+#include "statistics.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A verdict needs so many pairs; fewer are for smoke tests. */
+enum { FEWEST_PAIRS = 15, USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
+
+static const uint64_t largest_size = UINT64_C(1) << 30;
+
+static const struct {
+    const char *name;
+    uint32_t bit;
+} groups[] = {
+    {"call", GPUHAL_BENCH_CALL},         {"copy", GPUHAL_BENCH_COPY}, {"staged", GPUHAL_BENCH_STAGED},
+    {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},
+};
+
+static const char help[] =
+    "usage: gpuhal-bench [option]...\n"
+    "Measures libgpuhal beside the vendor's own calls and memcpy, in one run.\n"
+    "\n"
+    "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
+    "  --only GROUP,...   call, copy, staged, allocate, open; default: all\n"
+    "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB\n"
+    "  --pairs N          pairs of samples for a row, 15 to 999; default 31\n"
+    "  --quick            few pairs and small sizes: shows that all runs, no verdict\n"
+    "  --json             print JSON (schema gpuhal.bench/1) instead of a table\n"
+    "  --callgrind-loop N ours|direct\n"
+    "                     make N blocking copies of 64 bytes on cpu:0, by the library\n"
+    "                     or by the plugin's own function, and print nothing: for\n"
+    "                     counting instructions (tools/bench/instructions.sh)\n"
+    "  --help, --version\n"
+    "\n"
+    "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
+    "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
+    "exit codes: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
+    "            3 no device, 5 the device was not found\n";
+
+static bool usage(int *out_exit, const char *what, const char *word)
+{
+    fprintf(stderr, "gpuhal-bench: %s: %s (--help tells more)\n", what, word);
+    *out_exit = GPUHAL_BENCH_EXIT_USAGE;
+    return false;
+}
+
+static bool read_number(const char *word, uint64_t low, uint64_t high, uint64_t *out_number, const char **out_rest)
+{
+    if (*word < '0' || *word > '9') {
+        return false;
+    }
+    char *rest;
+    errno = 0;
+    *out_number = strtoull(word, &rest, 10);
+    *out_rest = rest;
+    return errno == 0 && *out_number >= low && *out_number <= high;
+}
+
+static bool read_size(const char *word, uint64_t *out_bytes)
+{
+    static const struct {
+        const char *suffix;
+        unsigned shift;
+    } units[] = {{"", 0}, {"B", 0}, {"K", 10}, {"KiB", 10}, {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30}};
+    const char *rest;
+    if (!read_number(word, 1, largest_size, out_bytes, &rest)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(rest, units[i].suffix) == 0 && *out_bytes <= largest_size >> units[i].shift) {
+            *out_bytes <<= units[i].shift;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Hands each word of a comma list to @take; false at the first that is refused, which is left in @list. */
+static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word), gpuhal_bench_options *options,
+                      const char **out_word)
+{
+    *out_word = list;
+    for (char *word = list; word != NULL;) {
+        char *comma = strchr(word, ',');
+        if (comma != NULL) {
+            *comma++ = '\0';
+        }
+        *out_word = word;
+        if (!take(options, word)) {
+            return false;
+        }
+        word = comma;
+    }
+    return true;
+}
+
+static bool take_size(gpuhal_bench_options *options, const char *word)
+{
+    return options->size_count < GPUHAL_BENCH_SIZES_MAX && read_size(word, &options->sizes[options->size_count]) &&
+           ++options->size_count;
+}
+
+static bool take_group(gpuhal_bench_options *options, const char *word)
+{
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (strcmp(word, groups[i].name) == 0) {
+            options->groups |= groups[i].bit;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_defaults(gpuhal_bench_options *options)
+{
+    options->sizes_given = options->size_count > 0;
+    for (uint64_t bytes = 256; !options->sizes_given && bytes <= UINT64_C(64) << 20; bytes *= 4) {
+        if (!options->quick || bytes == 256 || bytes == 64 << 10 || bytes == 1 << 20) {
+            options->sizes[options->size_count++] = bytes;
+        }
+    }
+    if (options->pairs == 0) {
+        options->pairs = options->quick ? QUICK_PAIRS : USUAL_PAIRS;
+    }
+    if (options->groups == 0) {
+        options->groups = GPUHAL_BENCH_ALL;
+    }
+}
+
+enum { OPTION_DEVICE = 256, OPTION_ONLY, OPTION_SIZES, OPTION_PAIRS, OPTION_QUICK, OPTION_JSON, OPTION_CALLGRIND, OPTION_HELP,
+       OPTION_VERSION };
+
+static const struct option long_options[] = {
+    {"device", required_argument, NULL, OPTION_DEVICE},
+    {"only", required_argument, NULL, OPTION_ONLY},
+    {"sizes", required_argument, NULL, OPTION_SIZES},
+    {"pairs", required_argument, NULL, OPTION_PAIRS},
+    {"quick", no_argument, NULL, OPTION_QUICK},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"callgrind-loop", required_argument, NULL, OPTION_CALLGRIND},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static bool read_callgrind(int argc, char **argv, gpuhal_bench_options *options, int *out_exit)
+{
+    const char *rest;
+    if (!read_number(optarg, 1, 1u << 30, &options->callgrind_count, &rest) || *rest != '\0') {
+        return usage(out_exit, "--callgrind-loop wants a number of calls", optarg);
+    }
+    const char *kind = optind < argc ? argv[optind++] : "";
+    if (strcmp(kind, "ours") != 0 && strcmp(kind, "direct") != 0) {
+        return usage(out_exit, "--callgrind-loop wants ours or direct behind the number", kind);
+    }
+    options->callgrind_kind = kind;
+    return true;
+}
+
+static bool read_option(int option, int argc, char **argv, gpuhal_bench_options *options, int *out_exit)
+{
+    const char *word;
+    uint64_t number;
+    switch (option) {
+    case OPTION_DEVICE:
+        options->device = optarg;
+        return true;
+    case OPTION_ONLY:
+        return each_word(optarg, take_group, options, &word) || usage(out_exit, "--only does not know the group", word);
+    case OPTION_SIZES:
+        return each_word(optarg, take_size, options, &word) || usage(out_exit, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
+    case OPTION_PAIRS:
+        if (!read_number(optarg, FEWEST_PAIRS, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
+            return usage(out_exit, "--pairs wants 15 to 999", optarg);
+        }
+        options->pairs = number;
+        return true;
+    case OPTION_QUICK:
+        options->quick = true;
+        return true;
+    case OPTION_JSON:
+        options->json = true;
+        return true;
+    case OPTION_CALLGRIND:
+        return read_callgrind(argc, argv, options, out_exit);
+    case OPTION_HELP:
+        fputs(help, stdout);
+        *out_exit = GPUHAL_BENCH_EXIT_OK;
+        return false;
+    case OPTION_VERSION:
+        printf("gpuhal-bench %s\n", gpuhal_version());
+        *out_exit = GPUHAL_BENCH_EXIT_OK;
+        return false;
+    default: /* getopt_long() has said what is wrong. */
+        *out_exit = GPUHAL_BENCH_EXIT_USAGE;
+        return false;
+    }
+}
+
+bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit)
+{
+    *out_options = (gpuhal_bench_options){0};
+    /* The program starts itself again for what must be measured in a fresh process. Not for users, so not in the help. */
+    if (argc > 2 && strcmp(argv[1], "--child") == 0) {
+        out_options->child = (const char *const *)&argv[2];
+        return true;
+    }
+    int option;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (!read_option(option, argc, argv, out_options, out_exit)) {
+            return false;
+        }
+    }
+    if (optind < argc) {
+        return usage(out_exit, "unexpected argument", argv[optind]);
+    }
+    set_defaults(out_options);
+    return true;
+}

@@ -1,0 +1,52 @@
+/* output.h: rows, and how they are shown: a table as they come, or JSON at the end. */
+#ifndef GPUHAL_BENCH_OUTPUT_H
+#define GPUHAL_BENCH_OUTPUT_H
+
+#include "options.h"
+#include "statistics.h"
+
+#include <gpuhal/gpuhal.h>
+
+/* What the result of a row is, and so what its budget limits. */
+typedef enum gpuhal_bench_kind {
+    GPUHAL_BENCH_RATIO,       /* Time of the baseline over ours; the budget is the least. */
+    GPUHAL_BENCH_SLOWER_HALF, /* Time of the slower half of a staged copy over the whole; the budget is the least. */
+    GPUHAL_BENCH_AMOUNT       /* Ours, or ours less the baseline, in the row's unit; the budget is the most. */
+} gpuhal_bench_kind;
+
+/* One result. Numbers that do not apply are NAN. For ratios ours and baseline are nanoseconds for @bytes, otherwise in @unit. */
+typedef struct gpuhal_bench_row {
+    gpuhal_bench_kind kind;
+    const char *device;
+    const char *peer;  /* NULL: none. */
+    const char *test;
+    const char *path;  /* The way between two devices; NULL: one device. */
+    const char *unit;  /* "ns" or "KiB" for amounts. */
+    uint64_t bytes;    /* Of a copy; 0: none. */
+    double ours;
+    double baseline;
+    gpuhal_bench_interval result;
+    double budget;
+    bool software;     /* On a software device the figure describes the host's processor. */
+} gpuhal_bench_row;
+
+typedef struct gpuhal_bench_output gpuhal_bench_output;
+
+/* Starts the output. NULL when memory is short. */
+gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name);
+void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
+
+/* Tells on a terminal what is being measured now. */
+void gpuhal_bench_progress(gpuhal_bench_output *output, const char *device, const char *test, uint64_t bytes);
+
+/* Shows a result and remembers whether it failed. */
+void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
+
+/* Something could not be measured: a message, no row. A failure makes the run fail, a remark does not. */
+void gpuhal_bench_remark(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
+void gpuhal_bench_failed_row(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
+
+/* Prints what is left to print; true when no row and no call failed. */
+bool gpuhal_bench_output_finish(gpuhal_bench_output *output);
+
+#endif

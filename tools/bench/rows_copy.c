@@ -1,0 +1,203 @@
+/* rows_copy.c: writing, reading and copying on one device over sizes.
+ *
+ * OpenCL devices are measured beside the vendor's own calls on the same cl_mem and the same host pages, devices whose memory the
+ * host sees beside memcpy on the same addresses, and others alone. One warm buffer pair of the largest size would hide what small
+ * sizes cost, so each size has buffers of its own. */
+#include "baseline_opencl.h"
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double opencl_budget = 0.98; /* from 1 MiB */
+static const double memcpy_budget = 0.95; /* from 16 MiB */
+
+typedef struct transfer {
+    gpuhal_buffer *to;
+    gpuhal_buffer *from;
+    void *host;
+    uint64_t bytes;
+    gpuhal_bench_opencl *cl; /* NULL: none of OpenCL. */
+    gpuhal_native native_to;
+    gpuhal_native native_from;
+    void *host_to;           /* NULL: the host does not see the buffers. */
+    void *host_from;
+} transfer;
+
+static bool ours_write(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_write(NULL, t->to, 0, t->host, t->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_write");
+        }
+    }
+    return true;
+}
+
+static bool ours_read(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_read(NULL, t->host, t->to, 0, t->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_read");
+        }
+    }
+    return true;
+}
+
+static bool ours_copy(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_copy(NULL, t->to, 0, t->from, 0, t->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_copy");
+        }
+    }
+    return true;
+}
+
+static bool opencl_write(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return gpuhal_bench_opencl_write(t->cl, &t->native_to, t->host, t->bytes, count);
+}
+
+static bool opencl_read(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return gpuhal_bench_opencl_read(t->cl, t->host, &t->native_to, t->bytes, count);
+}
+
+static bool opencl_copy(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return gpuhal_bench_opencl_copy(t->cl, &t->native_to, &t->native_from, t->bytes, count);
+}
+
+static bool memory_copy(void *to, const void *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(to, from, bytes);
+        /* Without it the compiler may see that copying once is the same as copying often. */
+        __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+    }
+    return true;
+}
+
+static bool memory_write(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return memory_copy(t->host_to, t->host, t->bytes, count);
+}
+
+static bool memory_read(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return memory_copy(t->host, t->host_to, t->bytes, count);
+}
+
+static bool memory_within(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return memory_copy(t->host_to, t->host_from, t->bytes, count);
+}
+
+static const struct {
+    const char *test;
+    bool (*ours)(void *user, uint64_t count);
+    bool (*opencl)(void *user, uint64_t count);
+    bool (*memory)(void *user, uint64_t count);
+} directions[] = {
+    {"write", ours_write, opencl_write, memory_write},
+    {"read", ours_read, opencl_read, memory_read},
+    {"copy", ours_copy, opencl_copy, memory_within},
+};
+
+static double budget_of(const transfer *t)
+{
+    if (t->cl != NULL) {
+        return t->bytes >= UINT64_C(1) << 20 ? opencl_budget : NAN;
+    }
+    return t->host_to != NULL && t->bytes >= UINT64_C(16) << 20 ? memcpy_budget : NAN;
+}
+
+static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, size_t direction)
+{
+    const char *test = directions[direction].test;
+    const gpuhal_bench_side sides[] = {
+        {directions[direction].ours, t},
+        {t->cl != NULL ? directions[direction].opencl : directions[direction].memory, t},
+    };
+    const bool compared = t->cl != NULL || t->host_to != NULL;
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench);
+    gpuhal_bench_progress(bench->output, gpuhal_device_id(device), test, t->bytes);
+    if (!gpuhal_bench_measure(sides, compared ? 2 : 1, &plan, &bench->times)) {
+        gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), test, gpuhal_bench_failure());
+        return;
+    }
+    const gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_RATIO,
+        .device = gpuhal_device_id(device),
+        .test = test,
+        .bytes = t->bytes,
+        .ours = gpuhal_bench_time(&bench->times, 0).median,
+        .baseline = compared ? gpuhal_bench_time(&bench->times, 1).median : NAN,
+        .result = compared ? gpuhal_bench_ratio(&bench->times, 1, 0) : (gpuhal_bench_interval){NAN, NAN, NAN},
+        .budget = budget_of(t),
+        .software = gpuhal_bench_is_software(device),
+    };
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+static bool prepare(gpuhal_device *device, transfer *t)
+{
+    if (!gpuhal_bench_buffer(device, t->bytes, &t->to) || !gpuhal_bench_buffer(device, t->bytes, &t->from) ||
+        (t->host = gpuhal_bench_host_memory(t->bytes)) == NULL) {
+        return false;
+    }
+    t->host_to = gpuhal_buffer_host(t->to);
+    t->host_from = gpuhal_buffer_host(t->from);
+    t->native_to = (gpuhal_native){.size = sizeof t->native_to};
+    t->native_from = (gpuhal_native){.size = sizeof t->native_from};
+    if (t->cl != NULL && (gpuhal_buffer_native(t->to, &t->native_to) != GPUHAL_OK ||
+                          gpuhal_buffer_native(t->from, &t->native_from) != GPUHAL_OK)) {
+        return gpuhal_bench_failed_call("gpuhal_buffer_native");
+    }
+    return gpuhal_bench_prove(t->to, t->from, t->host, t->bytes);
+}
+
+static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_opencl *cl, uint64_t bytes)
+{
+    transfer t = {.bytes = bytes, .cl = cl};
+    if (prepare(device, &t)) {
+        for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+            measure(bench, device, &t, i);
+        }
+    } else {
+        gpuhal_bench_not_measured(bench, gpuhal_device_id(device), "copy", t.from == NULL);
+    }
+    free(t.host);
+    gpuhal_buffer_release(t.to);
+    gpuhal_buffer_release(t.from);
+}
+
+void gpuhal_bench_rows_copy(gpuhal_bench *bench)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
+        if (!gpuhal_bench_wants(bench, device)) {
+            continue;
+        }
+        gpuhal_bench_opencl *cl = NULL;
+        if (gpuhal_bench_opencl_is(device) && (cl = gpuhal_bench_opencl_create(bench->gpu, device)) == NULL) {
+            gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "copy", gpuhal_bench_failure());
+            continue;
+        }
+        for (size_t s = 0; s < bench->options->size_count; s++) {
+            one_size(bench, device, cl, bench->options->sizes[s]);
+        }
+        gpuhal_bench_opencl_destroy(cl);
+    }
+}

@@ -1,0 +1,138 @@
+#!/bin/sh
+# From a fresh Debian or Ubuntu to a running gpuhal, in one command. Run it again whenever you like: it installs only what is
+# missing, and builds only what has changed.
+#
+# Plain POSIX sh, because nothing else is there on a minimal system. No driver is ever installed for `probe` and `build`: what
+# gpuhal-probe shows are the devices of this machine. `test` brings software drivers to test with.
+set -eu
+
+usage() {
+    cat <<'TEXT'
+usage: sh tools/bootstrap.sh probe | test | build
+
+  probe   install what building needs, build, and show every device of this machine, with bytes moved to each and back
+  test    install what building and the tests need, build, and run all tests
+  build   install what building needs, and build (CMake preset "default")
+TEXT
+}
+
+# ninja-build drives the presets, opencl-c-headers is for the OpenCL plugin, libjansson-dev for the tools.
+build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libjansson-dev'
+
+# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one; clang and g++ compile the headers once more.
+test_packages='libcmocka-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers python3 python3-jsonschema pkg-config
+binutils valgrind clang g++'
+
+say() { printf 'bootstrap: %s\n' "$*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+
+on_debian_or_ubuntu() {
+    [ -r /etc/os-release ] || return 1
+    case " $(. /etc/os-release && printf '%s %s' "${ID:-}" "${ID_LIKE:-}") " in
+    *' debian '* | *' ubuntu '*) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
+    *) return 1 ;;
+    esac
+}
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+missing_of() {
+    for package; do
+        is_installed "$package" || printf '%s ' "$package"
+    done
+}
+
+# Programs reach OpenCL drivers through libOpenCL.so.1. A vendor's driver may have brought its own, which must stay.
+missing_opencl_loader() {
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || printf 'ocl-icd-libopencl1 '
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    say "installing: $*"
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        die "neither root nor sudo is at hand; let somebody run: apt-get install --no-install-recommends $*"
+    fi
+    # A broken third-party source must not stop us; when one of ours is broken, the installation says so.
+    as_root apt-get -q update </dev/null || say 'apt-get update had errors; going on'
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "$@" </dev/null ||
+        die "apt-get could not install: $* (on Ubuntu some are in the component \"universe\")"
+}
+
+# CMakePresets.json is of a version that CMake reads from 3.21 on.
+check_cmake() {
+    version=$(cmake --version | sed -n 's/^cmake version \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+    [ -n "$version" ] || die 'cmake does not tell its version'
+    if [ "${version% *}" -lt 3 ] || { [ "${version% *}" -eq 3 ] && [ "${version#* }" -lt 21 ]; }; then
+        die "CMake 3.21 or later is needed, this is $(echo "$version" | tr ' ' .)"
+    fi
+}
+
+# A compiler newer than ours may warn about more, and that shall not stop a newcomer; CI, which sets CI, wants to know.
+# Without cmocka the tests are left out. The Python is the system's, since its modules were installed, not those of another one.
+configure_and_build() {
+    set -- -DGPUHAL_TESTS=OFF
+    if is_installed libcmocka-dev; then
+        set -- -DGPUHAL_TESTS=ON -DPython3_EXECUTABLE=/usr/bin/python3
+    fi
+    if [ -n "${CI:-}" ]; then
+        set -- "$@" -DGPUHAL_WERROR=ON
+    else
+        set -- "$@" -DGPUHAL_WERROR=OFF
+    fi
+    cmake --preset default "$@"
+    cmake --build --preset default
+}
+
+probe() {
+    status=0
+    build/default/bin/gpuhal-probe --verify || status=$?
+    case $status in
+    0) ;;
+    3) say 'no device was found; build/default/bin/gpuhal-probe --explain tells why' ;;
+    4) say 'the list is there, but not everything works; build/default/bin/gpuhal-probe --explain tells what and why' ;;
+    *) say "gpuhal-probe ended with exit code $status" ;;
+    esac
+    return $status
+}
+
+case "${1:-}" in
+probe | test | build) [ $# -eq 1 ] || { usage >&2; exit 2; } ;;
+-h | --help) usage; exit 0 ;;
+*) usage >&2; exit 2 ;;
+esac
+word=$1
+
+CDPATH='' cd -- "$(dirname -- "$0")/.."
+
+if ! on_debian_or_ubuntu; then
+    say 'this script installs packages on Debian and Ubuntu only. Elsewhere, install the equivalents of'
+    say "  to build: $build_packages, and to use OpenCL devices: libOpenCL.so.1"
+    say "  to test:  $(echo $test_packages)"
+    die 'and run: cmake --preset default && cmake --build --preset default && ctest --preset default'
+fi
+
+# Word splitting makes the lists.
+missing=$(missing_of $build_packages)
+[ "$word" = build ] || missing="$missing$(missing_opencl_loader)"
+[ "$word" != test ] || missing="$missing$(missing_of $test_packages)"
+install_packages $missing
+check_cmake
+configure_and_build
+
+case $word in
+build) say 'built; the programs are in build/default/bin' ;;
+probe) probe ;;
+test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(nproc)}" ;;
+esac

@@ -1,0 +1,190 @@
+/* area.c: see area.h. */
+#include "area.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t gpuhal_round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+uint64_t gpuhal_copy_unit(const gpuhal_trial *trial)
+{
+    uint64_t unit = gpuhal_trial_fact(trial, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+    return unit == 0 || unit > 65536 ? 1 : unit; /* an impossible value is the fault of another check */
+}
+
+bool gpuhal_states_kind(const gpuhal_trial *trial, gpuhal_memory_kind kind)
+{
+    return gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> kind & 1;
+}
+
+const char *gpuhal_kind_word(gpuhal_memory_kind kind)
+{
+    static const char *const words[] = {"device", "upload", "readback", "device-mapped"};
+    return kind < 4 ? words[kind] : "unknown";
+}
+
+gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+                              gpuhal_memory *out_memory)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes, .alignment = alignment};
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_step("the slot allocate");
+    return opening->slots.ops.allocate(opening->device, &alloc, out_memory);
+}
+
+void gpuhal_release(const gpuhal_opening *opening, gpuhal_memory *memory)
+{
+    gpuhal_step("the slot release");
+    opening->slots.ops.release(opening->device, memory);
+}
+
+void gpuhal_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                 uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_step("the slot copy");
+    gpuhal_expect_ok(opening->slots.ops.copy(opening->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
+}
+
+static void clean(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
+{
+    if ((memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0) {
+        return;
+    }
+    if (opening->slots.ops.clean == NULL) {
+        gpuhal_fail("memory with a host address is not coherent, and the slot clean is missing");
+    }
+    gpuhal_step("the slot clean");
+    gpuhal_expect_ok(opening->slots.ops.clean(opening->device, memory, offset, bytes, invalidate), "clean");
+}
+
+void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    clean(opening, memory, offset, bytes, 0);
+}
+
+void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    clean(opening, memory, offset, bytes, 1);
+}
+
+/* Memory of a kind with a host address; false when there is none of it. */
+static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    gpuhal_status status = gpuhal_allocate(opening, kind, bytes, 0, out_memory);
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        return false;
+    }
+    gpuhal_expect_ok(status, "allocating memory to stage bytes in");
+    if (out_memory->host == NULL) {
+        gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
+    }
+    return true;
+}
+
+void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from, uint64_t bytes,
+                gpuhal_route route)
+{
+    const gpuhal_ops *ops = &opening->slots.ops;
+    gpuhal_memory staging;
+    if (memory->host != NULL) {
+        memcpy((char *)memory->host + offset, from, (size_t)bytes);
+        gpuhal_host_wrote(opening, memory, offset, bytes);
+    } else if ((ops->write == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
+        memcpy(staging.host, from, (size_t)bytes);
+        gpuhal_host_wrote(opening, &staging, 0, bytes);
+        gpuhal_copy(opening, memory, offset, &staging, 0, bytes);
+        gpuhal_release(opening, &staging);
+    } else if (ops->write != NULL) {
+        gpuhal_step("the slot write");
+        gpuhal_expect_ok(ops->write(opening->device, NULL, memory, offset, from, bytes), "write");
+    } else {
+        gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
+    }
+}
+
+void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to, uint64_t bytes,
+                gpuhal_route route)
+{
+    const gpuhal_ops *ops = &opening->slots.ops;
+    gpuhal_memory staging;
+    if (memory->host != NULL) {
+        gpuhal_host_reads(opening, memory, offset, bytes);
+        memcpy(to, (const char *)memory->host + offset, (size_t)bytes);
+    } else if ((ops->read == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
+        gpuhal_copy(opening, &staging, 0, memory, offset, bytes);
+        gpuhal_host_reads(opening, &staging, 0, bytes);
+        memcpy(to, staging.host, (size_t)bytes);
+        gpuhal_release(opening, &staging);
+    } else if (ops->read != NULL) {
+        gpuhal_step("the slot read");
+        gpuhal_expect_ok(ops->read(opening->device, NULL, to, memory, offset, bytes), "read");
+    } else {
+        gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
+    }
+}
+
+uint64_t gpuhal_area_usual(const gpuhal_trial *trial)
+{
+    const uint64_t unit = gpuhal_copy_unit(trial);
+    return gpuhal_round_up(16384, unit) + 32 * unit;
+}
+
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_memory_kind kind,
+                      uint64_t bytes)
+{
+    *area = (gpuhal_area){.trial = trial, .opening = opening, .bytes = bytes};
+    area->expected = gpuhal_own(calloc(1, (size_t)bytes));
+    area->before = gpuhal_own(calloc(1, (size_t)bytes));
+    area->actual = gpuhal_own(calloc(1, (size_t)bytes));
+    gpuhal_expect_ok(gpuhal_allocate(opening, kind, bytes, 0, &area->memory), "allocate");
+    if (area->memory.bytes < bytes) {
+        gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu", (unsigned long long)area->memory.bytes,
+                    (unsigned long long)bytes);
+    }
+}
+
+void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route)
+{
+    gpuhal_pattern(area->expected, area->bytes, seed);
+    gpuhal_put(area->opening, &area->memory, 0, area->expected, area->bytes, route);
+    memcpy(area->before, area->expected, (size_t)area->bytes);
+}
+
+void gpuhal_area_finish(gpuhal_area *area)
+{
+    gpuhal_release(area->opening, &area->memory);
+    free(area->expected);
+    free(area->before);
+    free(area->actual);
+}
+
+void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count)
+{
+    memcpy(area->before, area->expected, (size_t)area->bytes);
+    memmove(area->expected + offset, bytes, (size_t)count);
+}
+
+void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
+{
+    memset(area->actual, 0xee, (size_t)area->bytes);
+    gpuhal_get(area->opening, &area->memory, 0, area->actual, area->bytes, route);
+    claim.expected = area->expected;
+    claim.before = area->before;
+    claim.actual = area->actual;
+    claim.total = area->bytes;
+    char fault[400];
+    if (gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+        return;
+    }
+    char what[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    gpuhal_fail("%s: %s", what, fault);
+}

@@ -1,0 +1,70 @@
+/* area.h: memory of a device together with what it should hold.
+ *
+ * An area knows at every moment what each of its bytes should be. A check changes some of them through a slot of the plugin, says
+ * so with gpuhal_area_changed() and has all of them compared by gpuhal_area_verify(): bytes outside the range that was asked for
+ * are guards. An area is used by one thread at a time.
+ */
+#ifndef GPUHAL_CHECK_AREA_H
+#define GPUHAL_CHECK_AREA_H
+
+#include "check.h"
+#include "pattern.h"
+
+/* How bytes get to memory and back when the slots under test shall not vouch for themselves. */
+typedef enum gpuhal_route {
+    ROUTE_ANY,
+    ROUTE_NO_WRITE_READ, /* through staging memory and copy, unless only write or read can do it */
+} gpuhal_route;
+
+typedef struct gpuhal_area {
+    const gpuhal_trial *trial;
+    const gpuhal_opening *opening;
+    gpuhal_memory memory;
+    uint64_t bytes;          /* used; a multiple of the copy alignment, at most memory.bytes */
+    unsigned char *expected; /* what it should hold now */
+    unsigned char *before;   /* what it should have held before the last change */
+    unsigned char *actual;   /* room for what it does hold */
+} gpuhal_area;
+
+/* Bytes of the areas that most checks use: room for all the offsets and sizes below. */
+uint64_t gpuhal_area_usual(const gpuhal_trial *trial);
+
+/* Allocates memory, or fails the check. */
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_memory_kind kind,
+                      uint64_t bytes);
+/* Fills the whole area with the pattern of @p seed. */
+void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
+void gpuhal_area_finish(gpuhal_area *area);
+
+/* The area should now hold these bytes there. */
+void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count);
+/* Compares everything; when something is wrong, fails with "<what>: <fault>". @p claim: the range and the source; the rest is filled
+ * in here. */
+void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- plain steps, each of which fails the check when the plugin refuses */
+
+gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+                              gpuhal_memory *out_memory);
+void gpuhal_release(const gpuhal_opening *opening, gpuhal_memory *memory);
+/* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are aligned. */
+void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from, uint64_t bytes,
+                gpuhal_route route);
+void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to, uint64_t bytes,
+                gpuhal_route route);
+/* The slot copy, which has to answer OK. */
+void gpuhal_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                 uint64_t from_offset, uint64_t bytes);
+/* clean(), where the memory needs it. */
+void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+
+/* Multiples of which offsets and sizes have to be. */
+uint64_t gpuhal_copy_unit(const gpuhal_trial *trial);
+uint64_t gpuhal_round_up(uint64_t value, uint64_t unit);
+/* Whether the device states this kind of memory. */
+bool gpuhal_states_kind(const gpuhal_trial *trial, gpuhal_memory_kind kind);
+const char *gpuhal_kind_word(gpuhal_memory_kind kind);
+
+#endif

@@ -1,0 +1,115 @@
+/* check.h: what a check sees, and how it tells its verdict.
+ *
+ * A check is one function and one line in checks.inc. It runs in a child process that has met the plugin as far as the line asks
+ * for. A check that returns has passed, unless it called gpuhal_skip() before. gpuhal_fail() never returns: it hands the sentence
+ * to the parent and ends the child, so checks need no clean-up on the way out of a failure, and whatever a faulty plugin has left
+ * behind is gone for the next check.
+ */
+#ifndef GPUHAL_CHECK_H
+#define GPUHAL_CHECK_H
+
+#include "listing.h"
+
+#include <gpuhal/direct.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How far the child meets the plugin before the check runs. */
+typedef enum gpuhal_needs {
+    NEEDS_NOTHING, /* nothing is loaded, and the child is a new one */
+    NEEDS_PLUGIN,  /* loaded, started, devices listed; once for the plugin */
+    NEEDS_LISTED,  /* the same, once for each device */
+    NEEDS_DEVICE,  /* the device is opened for the check, and closed after it */
+    NEEDS_FRESH    /* once for each device, with nothing loaded, in a new child */
+} gpuhal_needs;
+
+typedef struct gpuhal_trial gpuhal_trial;
+
+typedef struct gpuhal_check {
+    const char *name;
+    gpuhal_needs needs;
+    const char *sentence; /* what is true when it passes */
+    void (*run)(gpuhal_trial *trial);
+} gpuhal_check;
+
+extern const gpuhal_check gpuhal_checks[];
+extern const unsigned gpuhal_check_count;
+
+#define CHECK(name, needs, sentence) void gpuhal_check_##name(gpuhal_trial *trial);
+#include "checks.inc"
+#undef CHECK
+
+typedef struct gpuhal_check_options {
+    const char *file;   /* the plugin, absolute */
+    const char *expect; /* file of expected failures; NULL: beside the plugin, when there is one */
+    const char *only[32];
+    unsigned only_count;
+    bool one_device;
+    uint32_t device; /* the one */
+    uint32_t deadline_s;
+    uint64_t memory_cap; /* bytes that a check may take from a device to exhaust it */
+    bool large;          /* allocations above 4 GiB are welcome */
+} gpuhal_check_options;
+
+/* The slots of a device in the space that the ABI promises to plugins. */
+typedef union gpuhal_slots {
+    gpuhal_ops ops;
+    unsigned char space[GPUHAL_OPS_SPACE];
+} gpuhal_slots;
+
+/* One opening of a device. */
+typedef struct gpuhal_opening {
+    gpuhal_plugin_device *device;
+    gpuhal_slots slots;
+} gpuhal_opening;
+
+struct gpuhal_trial {
+    const gpuhal_check_options *options;
+    const char *printed; /* what the plugin printed in checks before this one; "" when nothing */
+    uint32_t index;      /* the device, for all needs but NOTHING and PLUGIN */
+
+    const gpuhal_plugin *plugin; /* from NEEDS_PLUGIN on */
+    const gpuhal_host *host;
+    gpuhal_listing listing;
+    const gpuhal_listed *listed; /* the device's facts, where one is meant */
+
+    gpuhal_opening opening; /* NEEDS_DEVICE */
+};
+
+/* The number of a fact of the device, or `otherwise` when it is missing. */
+uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t otherwise);
+
+/* ---- verdicts (child.c) */
+
+/* Ends the check and its child with a sentence that names the fault. From any thread. */
+_Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The check returns right after this: it cannot say anything here, for this reason. */
+void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A remark that changes no verdict. */
+void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The plugin that failures are about. */
+void gpuhal_child_plugin(const gpuhal_plugin *plugin);
+/* What the plugin is asked to do now, for the sentence about a crash or a hang. @p what is a string constant. */
+void gpuhal_step(const char *what);
+/* Fails with a plain sentence about the tool itself when @p pointer is NULL; hands it back otherwise. */
+void *gpuhal_own(void *pointer);
+/* Fails with the plugin's report unless @p status is OK: "<plugin>: <what>: out of memory: <report>". */
+void gpuhal_expect_ok(gpuhal_status status, const char *what);
+/* The same for enumerate and sample, whose report the library has worded already. */
+void gpuhal_expect_told(gpuhal_status status, const char *what);
+/* "invalid argument (-1)". In a buffer of the calling thread, valid until its next call. */
+const char *gpuhal_status_text(gpuhal_status status);
+
+/* ---- meeting the plugin (session.c) */
+
+void gpuhal_session_load(gpuhal_trial *trial);      /* dlopen and handshake */
+void gpuhal_session_start(gpuhal_trial *trial);     /* start */
+void gpuhal_session_enumerate(gpuhal_trial *trial); /* the devices, into trial->listing; sets trial->listed for trial->index */
+/* Describes and opens the device; fails unless both are OK. */
+void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening);
+void gpuhal_session_close(const gpuhal_trial *trial, gpuhal_opening *opening);
+/* Calls describe() with zeroed slots, as the core does. */
+gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots);
+
+#endif

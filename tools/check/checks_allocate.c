@@ -1,0 +1,265 @@
+/* checks_allocate.c: what can be had, what has to be refused, and what is left after a refusal. */
+#include "area.h"
+#include "process.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static gpuhal_status allocate_as(const gpuhal_opening *opening, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_step("the slot allocate");
+    return opening->slots.ops.allocate(opening->device, alloc, out_memory);
+}
+
+void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
+{
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+        if (!gpuhal_states_kind(trial, kind)) {
+            continue;
+        }
+        gpuhal_memory memory;
+        gpuhal_status status = gpuhal_allocate(&trial->opening, kind, bytes, 0, &memory);
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind), gpuhal_status_text(status));
+        }
+        if (kind != GPUHAL_MEMORY_DEVICE && memory.host == NULL) {
+            gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
+        }
+        if (memory.host != NULL && (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0 && trial->opening.slots.ops.clean == NULL) {
+            gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slot clean is missing",
+                        gpuhal_kind_word(kind));
+        }
+        if (memory.size != sizeof memory) {
+            gpuhal_fail("allocate changed the size member of gpuhal_memory to %u", memory.size);
+        }
+        gpuhal_release(&trial->opening, &memory);
+    }
+}
+
+static void expect_not_supported(const gpuhal_trial *trial, const gpuhal_alloc *alloc, const char *what, uint32_t which)
+{
+    gpuhal_memory memory;
+    gpuhal_status status = allocate_as(&trial->opening, alloc, &memory);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_fail("allocate answered %s to %s %u, which is not offered, instead of not supported", gpuhal_status_text(status), what,
+                    which);
+    }
+}
+
+void gpuhal_check_allocate_unknown(gpuhal_trial *trial)
+{
+    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
+    const gpuhal_alloc usual = {.size = sizeof usual, .bytes = bytes};
+    static const uint32_t kinds[] = {1, 2, 3, 4, 7, 31, 0x80000000u, UINT32_MAX};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i] > 31 || !gpuhal_states_kind(trial, kinds[i])) {
+            gpuhal_alloc alloc = usual;
+            alloc.kind = kinds[i];
+            expect_not_supported(trial, &alloc, "memory kind", kinds[i]);
+        }
+    }
+    static const uint32_t handles[] = {1, 2, 3, 4, 5, 6, 31};
+    const uint64_t imports = gpuhal_trial_fact(trial, GPUHAL_FACT_IMPORT_KINDS, 0);
+    const uint64_t exports = gpuhal_trial_fact(trial, GPUHAL_FACT_EXPORT_KINDS, 0);
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
+        gpuhal_alloc alloc = usual;
+        if ((imports >> handles[i] & 1) == 0) {
+            alloc.import = (gpuhal_handle){.size = sizeof(gpuhal_handle), .kind = handles[i]};
+            alloc.import.as.os = -1;
+            expect_not_supported(trial, &alloc, "an import of kind", handles[i]);
+        }
+        alloc = usual;
+        if ((exports >> handles[i] & 1) == 0) {
+            alloc.export_kinds = 1u << handles[i];
+            expect_not_supported(trial, &alloc, "an export of kind", handles[i]);
+        }
+    }
+    if (trial->opening.slots.ops.peer_enable == NULL) {
+        gpuhal_alloc alloc = usual;
+        alloc.peer_count = 1;
+        alloc.peers = &trial->opening.device;
+        expect_not_supported(trial, &alloc, "a number of peers of", 1);
+    }
+}
+
+static void expect_apart(const gpuhal_memory *one, const gpuhal_memory *other)
+{
+    const char *a = one->host, *b = other->host;
+    if (a != NULL && b != NULL && a < b + other->bytes && b < a + one->bytes) {
+        gpuhal_fail("the host addresses of two allocations overlap");
+    }
+    if (one->address != 0 && other->address != 0 && one->address < other->address + other->bytes &&
+        other->address < one->address + one->bytes) {
+        gpuhal_fail("the device addresses of two allocations overlap");
+    }
+}
+
+static void check_sizes(const gpuhal_trial *trial)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t sizes[] = {1, 2, 3, 7, 64, 255, page - 1, page, page + 1, 65535, 65537, (1u << 20) + 1};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    gpuhal_memory memories[SIZES];
+    for (size_t i = 0; i < SIZES; i++) {
+        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, sizes[i], 0, &memories[i]);
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("allocate answered %s to %" PRIu64 " bytes", gpuhal_status_text(status), sizes[i]);
+        }
+        if (memories[i].bytes < sizes[i]) {
+            gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memories[i].bytes, sizes[i]);
+        }
+        for (size_t other = 0; other < i; other++) {
+            expect_apart(&memories[other], &memories[i]);
+        }
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+        gpuhal_release(&trial->opening, &memories[i]);
+    }
+}
+
+/* Above the alignment that the device's bindings need anyway, a refusal is fair; to ignore it is not. */
+static void check_alignments(const gpuhal_trial *trial)
+{
+    const uint64_t own = gpuhal_trial_fact(trial, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16);
+    for (uint64_t alignment = 1; alignment <= 65536; alignment *= 4) {
+        /* Several, so that not all of them lie right by chance. */
+        gpuhal_memory memories[8];
+        unsigned count = 0;
+        for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
+            status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, 24 + count, alignment, &memories[count]);
+            if (status != GPUHAL_OK && (status != GPUHAL_ERROR_NOT_SUPPORTED || alignment <= own)) {
+                gpuhal_fail("allocate answered %s to an alignment of %" PRIu64, gpuhal_status_text(status), alignment);
+            }
+            count += status == GPUHAL_OK;
+        }
+        for (unsigned i = 0; i < count; i++) {
+            if (memories[i].address % alignment != 0) {
+                gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the device address is %#" PRIx64, alignment,
+                            memories[i].address);
+            }
+            gpuhal_release(&trial->opening, &memories[i]);
+        }
+    }
+}
+
+void gpuhal_check_allocate_sizes(gpuhal_trial *trial)
+{
+    check_sizes(trial);
+    check_alignments(trial);
+}
+
+static void expect_usable(const gpuhal_trial *trial, const char *after)
+{
+    gpuhal_area area;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    gpuhal_memory memory;
+    gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory);
+    if (status != GPUHAL_OK) {
+        gpuhal_fail("after %s, allocate answered %s to %" PRIu64 " bytes", after, gpuhal_status_text(status), bytes);
+    }
+    gpuhal_release(&trial->opening, &memory);
+    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&area, 77, ROUTE_ANY);
+    gpuhal_area_verify(&area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory allocated after %s", after);
+    gpuhal_area_finish(&area);
+}
+
+void gpuhal_check_allocate_too_large(gpuhal_trial *trial)
+{
+    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0);
+    gpuhal_memory memory;
+    if (most != 0 && most < UINT64_C(1) << 62) {
+        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, most + 1, 0, &memory);
+        if (status != GPUHAL_ERROR_TOO_LARGE) {
+            gpuhal_fail("allocate answered %s to allocation_max_bytes + 1 = %" PRIu64 " bytes, instead of too large",
+                        gpuhal_status_text(status), most + 1);
+        }
+    }
+    static const uint64_t absurd[] = {UINT64_MAX,       UINT64_MAX - 1,         UINT64_MAX - 63,    UINT64_MAX - 4095, UINT64_MAX - 65535,
+                                      UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, (UINT64_C(1) << 63) + 1, UINT64_C(1) << 62};
+    for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
+        for (uint64_t alignment = 0; alignment <= 4096; alignment += 4096) {
+            gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
+            if (status != GPUHAL_ERROR_TOO_LARGE && status != GPUHAL_ERROR_OUT_OF_MEMORY) {
+                gpuhal_fail("allocate answered %s to the absurd size of %" PRIu64 " bytes", gpuhal_status_text(status), absurd[i]);
+            }
+        }
+    }
+    expect_usable(trial, "sizes that were too large");
+}
+
+/* Takes pieces until there are no more. */
+static unsigned take_all(const gpuhal_trial *trial, uint64_t total, uint64_t piece, gpuhal_memory *pieces, unsigned most)
+{
+    uint64_t taken = 0;
+    for (unsigned count = 0; count < most; count++) {
+        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece, 0, &pieces[count]);
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            return count;
+        }
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("with %" PRIu64 " of %" PRIu64 " bytes taken, allocate answered %s instead of out of memory", taken, total,
+                        gpuhal_status_text(status));
+        }
+        taken += piece;
+        if (taken > total) {
+            gpuhal_fail("a device with %" PRIu64 " bytes of memory gave %" PRIu64 " bytes", total, taken);
+        }
+    }
+    return most;
+}
+
+void gpuhal_check_allocate_exhaust(gpuhal_trial *trial)
+{
+    enum { PIECES = 16 };
+    gpuhal_memory pieces[2 * PIECES];
+    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    if (total > trial->options->memory_cap) {
+        gpuhal_skip("the device has more memory than the cap of %" PRIu64 " MiB", trial->options->memory_cap >> 20);
+        return;
+    }
+    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    uint64_t piece = total / PIECES < most ? total / PIECES : most;
+    if (piece < total / (2 * PIECES - 1)) {
+        gpuhal_skip("single allocations are too small to take all memory with %d of them", 2 * PIECES);
+        return;
+    }
+    for (int round = 0; round < 2; round++) {
+        unsigned count = take_all(trial, total, piece, pieces, 2 * PIECES);
+        if (count < PIECES / 2) {
+            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count, piece, total,
+                        round == 0 ? "" : ", after it had run out of memory once and all was released");
+        }
+        gpuhal_release(&trial->opening, &pieces[--count]);
+        gpuhal_memory again;
+        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece / 2, 0, &again);
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("after out of memory and a release of %" PRIu64 " bytes, allocate answered %s to half of them", piece,
+                        gpuhal_status_text(status));
+        }
+        gpuhal_release(&trial->opening, &again);
+        while (count > 0) {
+            gpuhal_release(&trial->opening, &pieces[--count]);
+        }
+    }
+    expect_usable(trial, "out of memory and the release of everything");
+}
+
+void gpuhal_check_allocate_1000(gpuhal_trial *trial)
+{
+    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
+    gpuhal_holdings before = {0};
+    for (int i = 0; i < 1000; i++) {
+        gpuhal_memory memory;
+        if (i == 100) {
+            before = gpuhal_holdings_now();
+        }
+        gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
+        gpuhal_release(&trial->opening, &memory);
+    }
+    gpuhal_holdings_expect_same(&before, "allocating and releasing 900 times");
+}

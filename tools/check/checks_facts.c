@@ -1,0 +1,219 @@
+/* checks_facts.c: what the plugin says about its devices, and whether it says the same each time. */
+#include "check.h"
+
+#include <gpuhal/device.h>
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define FACT_LAST GPUHAL_FACT_ADOPT_KINDS
+
+static void expect_same_fact(const gpuhal_listed *one, const gpuhal_listed *other, gpuhal_key key, const char *when)
+{
+    const gpuhal_listed_fact *a = gpuhal_listed_find(one, key);
+    const gpuhal_listed_fact *b = gpuhal_listed_find(other, key);
+    char was[128], is[128];
+    gpuhal_listed_words(a, was, sizeof was);
+    gpuhal_listed_words(b, is, sizeof is);
+    if (strcmp(was, is) != 0) {
+        gpuhal_fail("device %u: %s was %s, and is %s %s", one->index, gpuhal_listed_key(key), was, is, when);
+    }
+}
+
+static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *other, const char *when)
+{
+    for (gpuhal_key key = GPUHAL_FACT_NAME; key <= FACT_LAST; key++) {
+        expect_same_fact(one, other, key, when);
+    }
+}
+
+void gpuhal_check_enumerate_again(gpuhal_trial *trial)
+{
+    const gpuhal_listing *first = &trial->listing;
+    if (first->stray) {
+        gpuhal_fail("a fact was told before any device was named");
+    }
+    for (size_t d = 0; d < first->count; d++) {
+        if (gpuhal_listing_find(first, first->devices[d].index) != &first->devices[d]) {
+            gpuhal_fail("device %u is named twice in one listing", first->devices[d].index);
+        }
+    }
+    gpuhal_listing second = {0};
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &second), "the second enumerate");
+    for (size_t d = 0; d < first->count; d++) {
+        const gpuhal_listed *again = gpuhal_listing_find(&second, first->devices[d].index);
+        if (again == NULL) {
+            gpuhal_fail("the second enumerate leaves out device %u", first->devices[d].index);
+        }
+        expect_same_facts(&first->devices[d], again, "when the devices are named again");
+    }
+    if (second.count != first->count) {
+        gpuhal_fail("the second enumerate names %zu devices instead of %zu", second.count, first->count);
+    }
+    gpuhal_listing_finish(&second);
+}
+
+void gpuhal_check_facts_open(gpuhal_trial *trial)
+{
+    gpuhal_listing while_open = {0};
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &while_open), "enumerate, while a device is open");
+    const gpuhal_listed *again = gpuhal_listing_find(&while_open, trial->index);
+    if (again == NULL) {
+        gpuhal_fail("device %u is not listed any more while it is open", trial->index);
+    }
+    expect_same_facts(trial->listed, again, "while the device is open");
+    gpuhal_listing_finish(&while_open);
+}
+
+void gpuhal_check_facts_complete(gpuhal_trial *trial)
+{
+    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
+    for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
+        const gpuhal_listed_fact *fact = gpuhal_listed_find(trial->listed, mandatory[i]);
+        if (fact == NULL || fact->told == TOLD_MISSING) {
+            gpuhal_fail("the mandatory fact %s has no value", gpuhal_listed_key(mandatory[i]));
+        }
+    }
+    for (size_t i = 0; i < trial->listed->count; i++) {
+        const gpuhal_listed_fact *fact = &trial->listed->facts[i];
+        const char *key = gpuhal_listed_key(fact->key);
+        if (gpuhal_key_name(fact->key) == NULL) {
+            gpuhal_fail("there is no fact with %s", key);
+        }
+        if (fact->told == TOLD_MISSING &&
+            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+            gpuhal_fail("%s is missing with %u, which is no reason", key, fact->reason);
+        }
+        if (fact->told != TOLD_MISSING && (fact->told == TOLD_TEXT) != (gpuhal_key_is_text(fact->key) != 0)) {
+            gpuhal_fail("%s is given as a %s", key, fact->told == TOLD_TEXT ? "text, and is a number" : "number, and is a text");
+        }
+        if (fact->told == TOLD_TEXT && fact->text == NULL) {
+            gpuhal_fail("%s is a NULL text", key);
+        }
+    }
+}
+
+/* x: a lower-case hexadecimal digit, d: digits; everything else stands for itself. */
+static bool has_form(const char *text, const char *form)
+{
+    for (; *form != '\0'; form++) {
+        if (*form == 'd') {
+            size_t digits = strspn(text, "0123456789");
+            if (digits == 0) {
+                return false;
+            }
+            text += digits;
+        } else if (*form == 'x' ? *text == '\0' || strchr("0123456789abcdef", *text) == NULL : *text != *form) {
+            return false;
+        } else {
+            text++;
+        }
+    }
+    return *text == '\0';
+}
+
+/* Length of a valid UTF-8 character, or 0. Overlong forms and surrogates do not matter for a device's name. */
+static size_t utf8_length(const unsigned char *at)
+{
+    size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+static void expect_text(const char *key, const char *text)
+{
+    if (text[0] == '\0') {
+        gpuhal_fail("%s is an empty text; what is not known is missing, with a reason", key);
+    }
+    if (isspace((unsigned char)text[0]) || isspace((unsigned char)text[strlen(text) - 1])) {
+        gpuhal_fail("%s begins or ends with white space: '%s'", key, text);
+    }
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
+        size_t length = utf8_length(at);
+        if (length == 0 || *at < 0x20 || *at == 0x7f) {
+            gpuhal_fail("%s %s at byte %td", key, length == 0 ? "is not UTF-8" : "has a control character",
+                        (const char *)at - text);
+        }
+        at += length;
+    }
+}
+
+void gpuhal_check_facts_canonical(gpuhal_trial *trial)
+{
+    static const struct {
+        gpuhal_key key;
+        const char *form;
+        const char *like;
+    } forms[] = {
+        {GPUHAL_FACT_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
+        {GPUHAL_FACT_LUID, "xxxxxxxxxxxxxxxx", "16 lower-case hexadecimal digits"},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "d:d", "226:128"},
+    };
+    for (size_t i = 0; i < trial->listed->count; i++) {
+        const gpuhal_listed_fact *fact = &trial->listed->facts[i];
+        const char *key = gpuhal_listed_key(fact->key);
+        if (fact->told != TOLD_TEXT || fact->text == NULL) {
+            continue;
+        }
+        expect_text(key, fact->text);
+        for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            if (forms[f].key == fact->key && !has_form(fact->text, forms[f].form)) {
+                gpuhal_fail("%s is '%s'; the form is %s", key, fact->text, forms[f].like);
+            }
+        }
+        /* Hypervisors make up domains of more than four digits. */
+        const char *pci = fact->text;
+        while (strlen(pci) > 12 && strlen(fact->text) <= 16 && strchr("0123456789abcdef", *pci) != NULL) {
+            pci++;
+        }
+        if (fact->key == GPUHAL_FACT_PCI_ADDRESS && !has_form(pci, "xxxx:xx:xx.x")) {
+            gpuhal_fail("%s is '%s'; the form is 0000:c1:00.0 in lower case", key, fact->text);
+        }
+    }
+}
+
+static void expect_most(const gpuhal_trial *trial, gpuhal_key key, uint64_t most)
+{
+    const uint64_t value = gpuhal_trial_fact(trial, key, 0);
+    if (value > most) {
+        gpuhal_fail("%s is %" PRIu64 "; the largest that has a meaning is %" PRIu64, gpuhal_listed_key(key), value, most);
+    }
+}
+
+void gpuhal_check_facts_known(gpuhal_trial *trial)
+{
+    static const gpuhal_key never_zero[] = {
+        GPUHAL_FACT_VENDOR_ID,           GPUHAL_FACT_TYPE,
+        GPUHAL_FACT_MEMORY_TOTAL_BYTES,  GPUHAL_FACT_ALLOCATION_MAX_BYTES,
+        GPUHAL_FACT_ALLOCATION_MAX_COUNT, GPUHAL_FACT_BINDING_MAX_BYTES,
+        GPUHAL_FACT_COMPUTE_UNITS,       GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ,
+        GPUHAL_FACT_PHYSICAL_QUEUES,     GPUHAL_FACT_MEMORY_KINDS};
+    static const gpuhal_key alignments[] = {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, GPUHAL_FACT_COPY_ALIGNMENT_BYTES,
+                                            GPUHAL_FACT_FILL_ALIGNMENT_BYTES, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES};
+    for (size_t i = 0; i < sizeof never_zero / sizeof *never_zero; i++) {
+        if (gpuhal_trial_fact(trial, never_zero[i], 1) == 0) {
+            gpuhal_fail("%s is 0; what is not known is missing, with a reason", gpuhal_listed_key(never_zero[i]));
+        }
+    }
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+        const uint64_t value = gpuhal_trial_fact(trial, alignments[i], 1);
+        if (value == 0 || (value & (value - 1)) != 0) {
+            gpuhal_fail("%s is %" PRIu64 ", which is no power of two", gpuhal_listed_key(alignments[i]), value);
+        }
+    }
+    expect_most(trial, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR);
+    expect_most(trial, GPUHAL_FACT_SOFTWARE, 1);
+    expect_most(trial, GPUHAL_FACT_UNIFIED_MEMORY, 1);
+    expect_most(trial, GPUHAL_FACT_PAGEABLE_ACCESS, 2);
+    expect_most(trial, GPUHAL_FACT_MEMORY_KINDS, (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1);
+    expect_most(trial, GPUHAL_FACT_EXPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1);
+    expect_most(trial, GPUHAL_FACT_IMPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1);
+    if ((gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 1) & 1u << GPUHAL_MEMORY_DEVICE) == 0) {
+        gpuhal_fail("memory_kinds lacks device memory, which every device has");
+    }
+}

@@ -1,0 +1,197 @@
+/* checks_large.c: arithmetic around 4 GiB. Two allocations a little larger than that; only some windows of them are filled and
+ * compared, so that it takes seconds. Runs only when it is asked for, since it takes 8 GiB. */
+#include "area.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIB         (UINT64_C(1) << 30)
+#define WINDOW      UINT64_C(65536)
+#define LARGE       (4 * GIB + WINDOW)
+#define HOST_NEEDED (16 * GIB)
+
+/* The last begins exactly at 4 GiB: cut to 32 bits, it is the first. */
+static const uint64_t windows[] = {0, 2 * GIB - WINDOW / 2, 4 * GIB - WINDOW, 4 * GIB};
+enum { WINDOWS = sizeof windows / sizeof *windows };
+
+static uint64_t host_available(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL && sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib << 10;
+}
+
+static bool enough(const gpuhal_trial *trial)
+{
+    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    const bool of_host = gpuhal_trial_fact(trial, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
+    if (!trial->options->large) {
+        gpuhal_skip("takes 8 GiB, and --large was not given");
+    } else if (most < LARGE) {
+        gpuhal_skip("the largest single allocation is %" PRIu64 " MiB", most >> 20);
+    } else if (total < 2 * LARGE) {
+        gpuhal_skip("the device has %" PRIu64 " MiB of memory", total >> 20);
+    } else if (of_host && host_available() < HOST_NEEDED) {
+        gpuhal_skip("less than 16 GiB of the host's memory are free");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static void put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
+{
+    if (opening->slots.ops.write == NULL) {
+        gpuhal_put(opening, memory, offset, from, WINDOW, ROUTE_ANY);
+        return;
+    }
+    gpuhal_step("the slot write");
+    gpuhal_expect_ok(opening->slots.ops.write(opening->device, NULL, memory, offset, from, WINDOW), "write");
+}
+
+static void get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to)
+{
+    if (opening->slots.ops.read == NULL) {
+        gpuhal_get(opening, memory, offset, to, WINDOW, ROUTE_ANY);
+        return;
+    }
+    gpuhal_step("the slot read");
+    gpuhal_expect_ok(opening->slots.ops.read(opening->device, NULL, to, memory, offset, WINDOW), "read");
+}
+
+static void put_windows(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t seed)
+{
+    static unsigned char bytes[WINDOW];
+    for (unsigned w = WINDOWS; w > 0; w--) {
+        gpuhal_pattern(bytes, WINDOW, seed + w - 1);
+        put(opening, memory, windows[w - 1], bytes);
+    }
+}
+
+static void expect_window(const unsigned char *actual, uint64_t seed, uint64_t offset, const char *after)
+{
+    static unsigned char expected[WINDOW];
+    gpuhal_pattern(expected, WINDOW, seed);
+    char fault[400];
+    const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = WINDOW, .bytes = WINDOW};
+    if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+        gpuhal_fail("%s, the bytes at offset %" PRIu64 "%s: %s", after, offset,
+                    offset >= 4 * GIB ? " (offsets or sizes are cut to 32 bits)" : "", fault);
+    }
+}
+
+static void expect_windows(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t seed, const char *after)
+{
+    static unsigned char actual[WINDOW];
+    for (unsigned w = 0; w < WINDOWS; w++) {
+        get(opening, memory, windows[w], actual);
+        expect_window(actual, seed + w, windows[w], after);
+    }
+}
+
+static void check_offsets(const gpuhal_opening *opening, const gpuhal_memory *memory)
+{
+    static unsigned char actual[WINDOW];
+    put_windows(opening, memory, 1);
+    expect_windows(opening, memory, 1, "after writing on both sides of 4 GiB");
+    gpuhal_copy(opening, memory, GIB, memory, 4 * GIB, WINDOW);
+    get(opening, memory, GIB, actual);
+    expect_window(actual, 1 + WINDOWS - 1, GIB, "after a copy from offset 4294967296");
+    gpuhal_copy(opening, memory, 4 * GIB, memory, windows[1], WINDOW);
+    get(opening, memory, 4 * GIB, actual);
+    expect_window(actual, 1 + 1, 4 * GIB, "after a copy to offset 4294967296");
+    put_windows(opening, memory, 1);
+    expect_windows(opening, memory, 1, "after writing again on both sides of 4 GiB");
+}
+
+static void check_rows(const gpuhal_opening *opening, const gpuhal_memory *memory)
+{
+    enum { WIDTH = 256 };
+    unsigned char rows[3 * WIDTH], expected[WINDOW];
+    const uint64_t extent[3] = {WIDTH, 3, 1};
+    const gpuhal_plugin_rect from = {.memory = memory, .row_pitch = 2 * GIB, .slice_pitch = 6 * GIB};
+    const gpuhal_plugin_rect to = {.host = rows, .row_pitch = WIDTH, .slice_pitch = sizeof rows};
+    gpuhal_step("the slot copy_rect");
+    gpuhal_expect_ok(opening->slots.ops.copy_rect(opening->device, NULL, &to, &from, extent), "copy_rect");
+    gpuhal_pattern(expected, WINDOW, 1 + 3);
+    if (memcmp(rows + 2 * WIDTH, expected, WIDTH) != 0) {
+        gpuhal_fail("copy_rect with a row pitch of 2 GiB: the third row, at offset 4294967296, is wrong");
+    }
+    gpuhal_pattern(expected, WINDOW, 1 + 1);
+    if (memcmp(rows + WIDTH, expected + WINDOW / 2, WIDTH) != 0) {
+        gpuhal_fail("copy_rect with a row pitch of 2 GiB: the second row is wrong");
+    }
+}
+
+/* Sizes above 4 GiB between two memory objects. */
+static void check_sizes(const gpuhal_opening *opening, const gpuhal_memory *memory)
+{
+    gpuhal_memory other;
+    static unsigned char actual[WINDOW];
+    gpuhal_expect_ok(gpuhal_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &other), "allocate");
+    put_windows(opening, &other, 100);
+    gpuhal_copy(opening, &other, 0, memory, 0, LARGE);
+    expect_windows(opening, &other, 1, "after a copy of 4295032832 bytes");
+    if (opening->slots.ops.fill != NULL) {
+        gpuhal_step("the slot fill");
+        gpuhal_expect_ok(opening->slots.ops.fill(opening->device, NULL, &other, 0, LARGE, 0x5a5a5a5a, 4), "fill");
+        for (unsigned w = 0; w < WINDOWS; w++) {
+            get(opening, &other, windows[w], actual);
+            if (actual[0] != 0x5a || memcmp(actual, actual + 1, WINDOW - 1) != 0) {
+                gpuhal_fail("after a fill of 4295032832 bytes, the bytes at offset %" PRIu64 " are not filled", windows[w]);
+            }
+        }
+    }
+    gpuhal_release(opening, &other);
+}
+
+static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory *memory)
+{
+    if (opening->slots.ops.read == NULL || opening->slots.ops.write == NULL) {
+        return;
+    }
+    unsigned char *host = malloc(LARGE);
+    if (host == NULL) {
+        gpuhal_note("reading and writing more than 4 GiB at once was left out: the host has no memory for it");
+        return;
+    }
+    gpuhal_step("the slot read");
+    gpuhal_expect_ok(opening->slots.ops.read(opening->device, NULL, host, memory, 0, LARGE), "read");
+    for (unsigned w = 0; w < WINDOWS; w++) {
+        expect_window(host + windows[w], 1 + w, windows[w], "after a read of 4295032832 bytes");
+        gpuhal_pattern(host + windows[w], WINDOW, 200 + w);
+    }
+    gpuhal_step("the slot write");
+    gpuhal_expect_ok(opening->slots.ops.write(opening->device, NULL, memory, 0, host, LARGE), "write");
+    free(host);
+    expect_windows(opening, memory, 200, "after a write of 4295032832 bytes");
+}
+
+void gpuhal_check_above_4gib(gpuhal_trial *trial)
+{
+    if (!enough(trial)) {
+        return;
+    }
+    const gpuhal_opening *opening = &trial->opening;
+    gpuhal_memory memory;
+    gpuhal_expect_ok(gpuhal_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
+    if (memory.bytes < LARGE) {
+        gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memory.bytes, LARGE);
+    }
+    check_offsets(opening, &memory);
+    if (opening->slots.ops.copy_rect != NULL) {
+        check_rows(opening, &memory);
+    }
+    check_sizes(opening, &memory);
+    check_host_sizes(opening, &memory);
+    gpuhal_release(opening, &memory);
+}

@@ -1,0 +1,235 @@
+/* checks_open.c: openings of a device, one after another and side by side, and what they leave behind. */
+#include "area.h"
+#include "process.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void gpuhal_check_open_twice(gpuhal_trial *trial)
+{
+    enum { OPENINGS = 3 };
+    gpuhal_opening openings[OPENINGS];
+    gpuhal_area areas[OPENINGS];
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    for (unsigned i = 0; i < OPENINGS; i++) {
+        gpuhal_session_open(trial, &openings[i]);
+        gpuhal_area_init(&areas[i], trial, &openings[i], GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
+    }
+    /* The oldest goes first, then the youngest; those that stay must not notice. */
+    static const unsigned order[OPENINGS] = {0, 2, 1};
+    for (unsigned i = 0; i < OPENINGS; i++) {
+        for (unsigned left = i; left < OPENINGS; left++) {
+            gpuhal_area_verify(&areas[order[left]], (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
+                               "memory of opening %u after %u other openings were closed", order[left], i);
+        }
+        gpuhal_area_finish(&areas[order[i]]);
+        gpuhal_session_close(trial, &openings[order[i]]);
+    }
+}
+
+static void expect_refused(const gpuhal_trial *trial, const gpuhal_native *adopt)
+{
+    gpuhal_slots slots;
+    gpuhal_plugin_device *device = NULL;
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
+    gpuhal_step("open with an object to take over that it does not know");
+    gpuhal_status status = trial->plugin->open(trial->host, trial->index, adopt, &device, &slots.ops);
+    if (status >= 0) {
+        gpuhal_fail("open answered %s to a native object of type %u, which it does not state in adopt_kinds",
+                    gpuhal_status_text(status), adopt->type);
+    }
+}
+
+void gpuhal_check_open_adopt(gpuhal_trial *trial)
+{
+    static const int nothing = 0;
+    const uint64_t kinds = gpuhal_trial_fact(trial, GPUHAL_FACT_ADOPT_KINDS, 0);
+    for (uint32_t type = 0; type < 32; type++) {
+        if ((kinds >> type & 1) == 0) {
+            expect_refused(trial, &(gpuhal_native){.size = sizeof(gpuhal_native), .type = type});
+        }
+    }
+    expect_refused(trial, &(gpuhal_native){.size = sizeof(gpuhal_native),
+                                           .type = 0xdeadbeef,
+                                           .typed = &nothing,
+                                           .values = {1, UINT64_MAX, 0xdead, 0xbeef}});
+}
+
+static void open_use_close(const gpuhal_trial *trial, uint64_t bytes)
+{
+    gpuhal_opening opening;
+    gpuhal_memory one, other;
+    gpuhal_session_open(trial, &opening);
+    gpuhal_expect_ok(gpuhal_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &one), "allocate");
+    gpuhal_expect_ok(gpuhal_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &other), "allocate");
+    gpuhal_copy(&opening, &other, 0, &one, 0, bytes);
+    gpuhal_release(&opening, &one);
+    gpuhal_release(&opening, &other);
+    gpuhal_session_close(trial, &opening);
+}
+
+void gpuhal_check_open_100(gpuhal_trial *trial)
+{
+    gpuhal_session_load(trial);
+    gpuhal_session_start(trial);
+    gpuhal_session_enumerate(trial);
+    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
+    gpuhal_holdings before = {0};
+    for (int i = 0; i < 100; i++) {
+        if (i == 20) {
+            before = gpuhal_holdings_now();
+        }
+        open_use_close(trial, bytes);
+    }
+    gpuhal_holdings_expect_same(&before, "opening and closing 80 times");
+}
+
+/* ---- device memory while enumerating */
+
+#define ROUNDS    5
+#define TOLERANCE (UINT64_C(16) << 20) /* other programs come and go meanwhile; a context is larger */
+
+static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
+{
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    gpuhal_listing sample = {0};
+    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->index, &key, 1, &sample);
+    const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample.devices[0], key);
+    const bool known = status == GPUHAL_OK && fact != NULL && fact->told == TOLD_NUMBER;
+    *out_bytes = known ? fact->number : 0;
+    gpuhal_listing_finish(&sample);
+    return known;
+}
+
+/* A process that lists the devices when it is told to, and stays until it is told to end. It is made before this process loads the
+ * plugin, since a driver that was started does not survive a fork. */
+typedef struct lister {
+    pid_t pid;
+    int command; /* to it: 'l' list, 'e' end */
+    int answer;  /* from it: its resident size once it has listed */
+} lister;
+
+static void lister_main(const gpuhal_trial *trial, int command, int answer)
+{
+    gpuhal_trial own = {.options = trial->options, .index = trial->index};
+    char word = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(command, &word, 1) != 1 || word != 'l') {
+        _exit(0);
+    }
+    gpuhal_session_load(&own);
+    gpuhal_session_start(&own);
+    gpuhal_session_enumerate(&own);
+    const uint64_t resident = gpuhal_holdings_now().resident_bytes;
+    if (write(answer, &resident, sizeof resident) == sizeof resident && read(command, &word, 1) == 1) {
+        _exit(0);
+    }
+    _exit(1);
+}
+
+static void lister_init(lister *made, const gpuhal_trial *trial)
+{
+    int command[2], answer[2];
+    if (pipe(command) != 0 || pipe(answer) != 0 || (made->pid = fork()) < 0) {
+        gpuhal_fail("gpuhal-check cannot make a process");
+    }
+    if (made->pid == 0) {
+        lister_main(trial, command[0], answer[1]);
+    }
+    close(command[0]);
+    close(answer[1]);
+    made->command = command[1];
+    made->answer = answer[0];
+}
+
+static void lister_tell(const lister *made, char word)
+{
+    if (write(made->command, &word, 1) != 1) {
+        gpuhal_fail("a second process that lists the devices is gone");
+    }
+}
+
+static uint64_t lister_list(const lister *made)
+{
+    uint64_t resident = 0;
+    lister_tell(made, 'l');
+    if (read(made->answer, &resident, sizeof resident) != sizeof resident) {
+        gpuhal_fail("a second process could not list the devices");
+    }
+    return resident;
+}
+
+static void lister_end(const lister *made)
+{
+    lister_tell(made, 'e');
+    waitpid(made->pid, NULL, 0);
+    close(made->command);
+    close(made->answer);
+}
+
+static bool shares_host_memory(const gpuhal_trial *trial)
+{
+    return gpuhal_trial_fact(trial, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 || gpuhal_trial_fact(trial, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
+           gpuhal_trial_fact(trial, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* What this process itself loses by listing again. */
+static void expect_listing_again_free(const gpuhal_trial *trial)
+{
+    uint64_t before = 0, after = 0;
+    free_memory(trial, &before);
+    for (int i = 0; i < 20; i++) {
+        gpuhal_listing again = {0};
+        gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &again), "enumerate");
+        gpuhal_listing_finish(&again);
+    }
+    free_memory(trial, &after);
+    if (before > after && before - after > TOLERANCE) {
+        gpuhal_fail("naming the devices 20 times took %" PRIu64 " KiB of device memory", (before - after) >> 10);
+    }
+}
+
+void gpuhal_check_enumerate_memory(gpuhal_trial *trial)
+{
+    lister listers[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        lister_init(&listers[i], trial);
+    }
+    gpuhal_session_load(trial);
+    gpuhal_session_start(trial);
+    gpuhal_session_enumerate(trial);
+    uint64_t before = 0, during = 0;
+    const bool known = trial->listed != NULL && free_memory(trial, &before);
+    int64_t taken[ROUNDS] = {0};
+    for (int i = 0; i < ROUNDS; i++) {
+        if (known) {
+            free_memory(trial, &before);
+            uint64_t resident = lister_list(&listers[i]);
+            free_memory(trial, &during);
+            taken[i] = (int64_t)before - (int64_t)during - (shares_host_memory(trial) ? (int64_t)resident : 0);
+        }
+        lister_end(&listers[i]);
+    }
+    if (!known) {
+        gpuhal_skip("no source: sample does not tell the free memory");
+        return;
+    }
+    /* The one in the middle: another program may have moved the others. */
+    qsort(taken, ROUNDS, sizeof *taken, by_size);
+    if (taken[ROUNDS / 2] > (int64_t)TOLERANCE) {
+        gpuhal_fail("a process that only names the devices takes %" PRId64 " KiB of device memory", taken[ROUNDS / 2] >> 10);
+    }
+    expect_listing_again_free(trial);
+}

@@ -1,0 +1,65 @@
+/* checks_process.c: what belongs to the process as a whole stays as it is, whatever the plugin is asked to do. */
+#include "area.h"
+#include "process.h"
+
+#include <locale.h>
+#include <string.h>
+
+static void use_device(const gpuhal_trial *trial, const gpuhal_process_state *before)
+{
+    const char *file = trial->options->file;
+    gpuhal_opening opening;
+    gpuhal_area from, to;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    gpuhal_session_open(trial, &opening);
+    gpuhal_process_state_expect(before, "open", file);
+    gpuhal_area_init(&from, trial, &opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&to, trial, &opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_process_state_expect(before, "allocate", file);
+    gpuhal_area_reset(&from, 1, ROUTE_ANY);
+    gpuhal_process_state_expect(before, "write", file);
+    gpuhal_copy(&opening, &to.memory, 0, &from.memory, 0, bytes);
+    gpuhal_process_state_expect(before, "copy", file);
+    memcpy(to.expected, from.expected, (size_t)bytes);
+    gpuhal_area_verify(&to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "copy");
+    gpuhal_process_state_expect(before, "read", file);
+    if (opening.slots.ops.fill != NULL) {
+        gpuhal_step("the slot fill");
+        gpuhal_expect_ok(opening.slots.ops.fill(opening.device, NULL, &to.memory, 0, bytes, 0, 4), "fill");
+        gpuhal_process_state_expect(before, "fill", file);
+    }
+    gpuhal_area_finish(&from);
+    gpuhal_area_finish(&to);
+    gpuhal_process_state_expect(before, "release", file);
+    gpuhal_session_close(trial, &opening);
+    gpuhal_process_state_expect(before, "close", file);
+}
+
+void gpuhal_check_process_state(gpuhal_trial *trial)
+{
+    const char *file = trial->options->file;
+    setlocale(LC_ALL, "C.UTF-8"); /* not the one that every process begins with, so that a reset is seen */
+    gpuhal_process_state *before = gpuhal_process_state_now();
+    gpuhal_session_load(trial);
+    gpuhal_process_state_expect(before, "loading", file);
+    gpuhal_session_start(trial);
+    gpuhal_process_state_expect(before, "start", file);
+    gpuhal_session_enumerate(trial);
+    gpuhal_process_state_expect(before, "enumerate", file);
+    gpuhal_slots slots;
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
+    gpuhal_process_state_expect(before, "describe", file);
+    use_device(trial, before);
+    gpuhal_listing sample = {0};
+    if (gpuhal_listing_sample(trial->plugin, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
+        gpuhal_process_state_expect(before, "sample", file);
+    }
+    gpuhal_listing_finish(&sample);
+}
+
+void gpuhal_check_quiet(gpuhal_trial *trial)
+{
+    if (trial->printed[0] != '\0') {
+        gpuhal_fail("the plugin printed %s", trial->printed);
+    }
+}

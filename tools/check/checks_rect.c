@@ -1,0 +1,196 @@
+/* checks_rect.c: rectangles of two and three dimensions, with either side in host memory. */
+#include "area.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A case: the extent, and for both sides offset, row pitch, and what a slice has beyond its rows. In units of the alignment. */
+typedef struct shape {
+    uint64_t width, rows, slices;
+    uint64_t to_offset, to_pitch, to_extra;
+    uint64_t from_offset, from_pitch, from_extra;
+} shape;
+
+static const shape shapes[] = {
+    {1, 1, 1, 0, 1, 0, 0, 1, 0},           /* a single byte */
+    {64, 8, 1, 0, 64, 0, 0, 64, 0},        /* without gaps */
+    {5, 7, 1, 0, 16, 0, 0, 32, 0},         /* different pitches */
+    {5, 7, 1, 3, 5, 0, 1, 9, 0},           /* odd offsets, one side without gaps */
+    {31, 1, 1, 7, 100, 0, 9, 31, 0},       /* one row */
+    {1, 40, 1, 2, 3, 0, 5, 2, 0},          /* one column */
+    {7, 5, 4, 0, 8, 0, 0, 16, 0},          /* three dimensions */
+    {7, 5, 4, 3, 9, 13, 11, 7, 5},         /* slices with a gap that is no multiple of the row */
+    {16, 4, 3, 1, 16, 16, 2, 16, 64},      /* rows without gaps, slices with */
+    {100, 6, 2, 50, 128, 7, 25, 101, 300}, /* larger than a cache line */
+    {3, 1, 9, 4, 5, 6, 7, 3, 0},           /* slices of one row */
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct side {
+    uint64_t offset, row_pitch, slice_pitch;
+} side;
+
+static uint64_t span(const side *place, const uint64_t extent[3])
+{
+    return (extent[2] - 1) * place->slice_pitch + (extent[1] - 1) * place->row_pitch + extent[0];
+}
+
+static void place_both(const shape *one, uint64_t unit, side *out_to, side *out_from, uint64_t extent[3])
+{
+    extent[0] = one->width * unit;
+    extent[1] = one->rows;
+    extent[2] = one->slices;
+    *out_to = (side){one->to_offset * unit, one->to_pitch * unit, (one->to_pitch * one->rows + one->to_extra) * unit};
+    *out_from = (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
+}
+
+/* What the copy should do, done on bytes of the host. */
+static void copy_rows(unsigned char *to, const side *to_place, const unsigned char *from, const side *from_place,
+                      const uint64_t extent[3])
+{
+    for (uint64_t z = 0; z < extent[2]; z++) {
+        for (uint64_t y = 0; y < extent[1]; y++) {
+            memcpy(to + to_place->offset + z * to_place->slice_pitch + y * to_place->row_pitch,
+                   from + from_place->offset + z * from_place->slice_pitch + y * from_place->row_pitch, (size_t)extent[0]);
+        }
+    }
+}
+
+/* Room for the largest of the shapes. */
+static uint64_t area_bytes(const gpuhal_trial *trial)
+{
+    const uint64_t usual = gpuhal_area_usual(trial), needed = 2048 * gpuhal_copy_unit(trial);
+    return usual > needed ? usual : needed;
+}
+
+static gpuhal_plugin_rect rect_of(const gpuhal_memory *memory, unsigned char *host, const side *place)
+{
+    return (gpuhal_plugin_rect){.memory = memory,
+                                .host = host,
+                                .offset = place->offset,
+                                .row_pitch = place->row_pitch,
+                                .slice_pitch = place->slice_pitch};
+}
+
+static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t extent[3], const unsigned char *source, uint64_t total)
+{
+    return (gpuhal_claim){.offset = to->offset,
+                          .bytes = span(to, extent),
+                          .source = source,
+                          .source_total = total,
+                          .source_offset = from->offset,
+                          .width = extent[0],
+                          .row_pitch = to->row_pitch,
+                          .slice_pitch = to->slice_pitch};
+}
+
+static void call_rect(const gpuhal_trial *trial, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                      const uint64_t extent[3])
+{
+    gpuhal_step("the slot copy_rect");
+    gpuhal_expect_ok(trial->opening.slots.ops.copy_rect(trial->opening.device, NULL, to, from, extent), "copy_rect");
+}
+
+#define RECT_FORMAT                                                                                                                    \
+    "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64 " to %" PRIu64 ", slice pitch %" PRIu64 \
+    " to %" PRIu64
+#define RECT_ARGUMENTS(words)                                                                                                          \
+    extent[0], extent[1], extent[2], words, from.row_pitch, to.row_pitch, from.slice_pitch, to.slice_pitch
+
+static bool offered(const gpuhal_trial *trial)
+{
+    if (trial->opening.slots.ops.copy_rect == NULL) {
+        gpuhal_skip("the slot copy_rect is not offered");
+        return false;
+    }
+    return true;
+}
+
+void gpuhal_check_rect_device(gpuhal_trial *trial)
+{
+    if (!offered(trial)) {
+        return;
+    }
+    gpuhal_area target, source;
+    const uint64_t bytes = area_bytes(trial);
+    gpuhal_area_init(&target, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&source, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    for (unsigned s = 0; s < SHAPES; s++) {
+        side to, from;
+        uint64_t extent[3];
+        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
+        gpuhal_area_reset(&target, 2 * s, ROUTE_ANY);
+        gpuhal_area_reset(&source, 2 * s + 1, ROUTE_ANY);
+        const gpuhal_plugin_rect to_rect = rect_of(&target.memory, NULL, &to), from_rect = rect_of(&source.memory, NULL, &from);
+        call_rect(trial, &to_rect, &from_rect, extent);
+        copy_rows(target.expected, &to, source.expected, &from, extent);
+        gpuhal_area_verify(&target, claim_of(&to, &from, extent, source.expected, bytes), ROUTE_ANY, RECT_FORMAT,
+                           RECT_ARGUMENTS("within the device"));
+    }
+    gpuhal_area_finish(&target);
+    gpuhal_area_finish(&source);
+}
+
+void gpuhal_check_rect_upload(gpuhal_trial *trial)
+{
+    if (!offered(trial)) {
+        return;
+    }
+    gpuhal_area target;
+    const uint64_t bytes = area_bytes(trial);
+    unsigned char *source = gpuhal_own(malloc((size_t)bytes));
+    gpuhal_area_init(&target, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    for (unsigned s = 0; s < SHAPES; s++) {
+        side to, from;
+        uint64_t extent[3];
+        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
+        gpuhal_area_reset(&target, 2 * s, ROUTE_ANY);
+        gpuhal_pattern(source, bytes, 2 * s + 1);
+        const gpuhal_plugin_rect to_rect = rect_of(&target.memory, NULL, &to), from_rect = rect_of(NULL, source, &from);
+        call_rect(trial, &to_rect, &from_rect, extent);
+        copy_rows(target.expected, &to, source, &from, extent);
+        gpuhal_area_verify(&target, claim_of(&to, &from, extent, source, bytes), ROUTE_ANY, RECT_FORMAT,
+                           RECT_ARGUMENTS("from host memory"));
+    }
+    gpuhal_area_finish(&target);
+    free(source);
+}
+
+void gpuhal_check_rect_readback(gpuhal_trial *trial)
+{
+    if (!offered(trial)) {
+        return;
+    }
+    gpuhal_area source;
+    const uint64_t bytes = area_bytes(trial);
+    unsigned char *actual = gpuhal_own(malloc((size_t)bytes));
+    unsigned char *expected = gpuhal_own(malloc((size_t)bytes));
+    unsigned char *before = gpuhal_own(malloc((size_t)bytes));
+    gpuhal_area_init(&source, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    for (unsigned s = 0; s < SHAPES; s++) {
+        side to, from;
+        uint64_t extent[3];
+        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
+        gpuhal_area_reset(&source, 2 * s, ROUTE_ANY);
+        gpuhal_pattern(before, bytes, 2 * s + 1);
+        memcpy(actual, before, (size_t)bytes);
+        memcpy(expected, before, (size_t)bytes);
+        const gpuhal_plugin_rect to_rect = rect_of(NULL, actual, &to), from_rect = rect_of(&source.memory, NULL, &from);
+        call_rect(trial, &to_rect, &from_rect, extent);
+        copy_rows(expected, &to, source.expected, &from, extent);
+        gpuhal_claim claim = claim_of(&to, &from, extent, source.expected, bytes);
+        claim.expected = expected;
+        claim.actual = actual;
+        claim.before = before;
+        claim.total = bytes;
+        char fault[400];
+        if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+            gpuhal_fail(RECT_FORMAT ": %s", RECT_ARGUMENTS("to host memory"), fault);
+        }
+    }
+    gpuhal_area_finish(&source);
+    free(before);
+    free(expected);
+    free(actual);
+}

@@ -1,0 +1,211 @@
+/* checks_slots.c: describe, and whether slots, facts and openings agree about what is offered. */
+#include "check.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CANARY 0xc5
+
+/* The slots by name and place. A group is filled whole or not at all; 0 is no group. */
+enum { GROUP_NONE, GROUP_REGISTER, GROUP_MAP, GROUP_QUEUES, GROUP_PEERS, GROUP_RANGES, GROUP_PROGRAMS, GROUP_COUNT };
+static const char *const group_words[] = {"",      "register_host and unregister_host", "map and unmap", "queues and events",
+                                          "peers", "virtual memory",                    "programs"};
+
+#define SLOT(name, group) {#name, offsetof(gpuhal_ops, name), group}
+static const struct {
+    const char *name;
+    size_t offset;
+    int group;
+} slots[] = {
+    SLOT(allocate, 0),
+    SLOT(release, 0),
+    SLOT(copy, 0),
+    SLOT(write, 0),
+    SLOT(read, 0),
+    SLOT(fill, 0),
+    SLOT(copy_rect, 0),
+    SLOT(clean, 0),
+    SLOT(query_health, 0),
+    SLOT(register_host, GROUP_REGISTER),
+    SLOT(unregister_host, GROUP_REGISTER),
+    SLOT(map, GROUP_MAP),
+    SLOT(unmap, GROUP_MAP),
+    SLOT(export_memory, 0),
+    SLOT(queue_create, GROUP_QUEUES),
+    SLOT(queue_destroy, GROUP_QUEUES),
+    SLOT(flush, GROUP_QUEUES),
+    SLOT(event_create, GROUP_QUEUES),
+    SLOT(event_destroy, GROUP_QUEUES),
+    SLOT(event_record, GROUP_QUEUES),
+    SLOT(event_query, GROUP_QUEUES),
+    SLOT(event_block, 0),
+    SLOT(event_notify, 0),
+    SLOT(queue_wait, 0),
+    SLOT(elapsed, 0),
+    SLOT(peer_enable, GROUP_PEERS),
+    SLOT(peer_disable, GROUP_PEERS),
+    SLOT(peer_copy, GROUP_PEERS),
+    SLOT(range_granularity, GROUP_RANGES),
+    SLOT(range_reserve, GROUP_RANGES),
+    SLOT(range_commit, GROUP_RANGES),
+    SLOT(range_decommit, GROUP_RANGES),
+    SLOT(range_release, GROUP_RANGES),
+    SLOT(program_load, GROUP_PROGRAMS),
+    SLOT(program_unload, GROUP_PROGRAMS),
+    SLOT(kernel, GROUP_PROGRAMS),
+    SLOT(launch, GROUP_PROGRAMS),
+    SLOT(native_device, 0),
+    SLOT(native_memory, 0),
+    SLOT(native_queue, 0),
+    SLOT(native_event, 0),
+    SLOT(wrap_memory, 0),
+    SLOT(native_lock, 0),
+};
+#define SLOT_COUNT (sizeof slots / sizeof *slots)
+
+static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
+{
+    uintptr_t value = 0;
+    memcpy(&value, filled->space + slots[slot].offset, sizeof value);
+    return value;
+}
+
+/* Whether this address lies in memory that may be executed. */
+static bool is_code(uintptr_t address)
+{
+    char line[512];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
+        uint64_t start = 0, end = 0;
+        char rights[8] = "";
+        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, rights) == 3 && address >= start && address < end &&
+                rights[2] == 'x';
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return found;
+}
+
+static void expect_slots(const gpuhal_slots *filled, const char *who)
+{
+    unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};
+    const char *first_missing[GROUP_COUNT] = {0};
+    for (size_t s = 0; s < SLOT_COUNT; s++) {
+        const uintptr_t value = slot_value(filled, s);
+        const int group = slots[s].group;
+        if (value == 0 && s < 3) {
+            gpuhal_fail("%s left the mandatory slot %s empty", who, slots[s].name);
+        }
+        if (value != 0 && !is_code(value)) {
+            gpuhal_fail("%s filled the slot %s with %#" PRIxPTR ", which is no function", who, slots[s].name, value);
+        }
+        of_group[group]++;
+        in_group[group] += value != 0;
+        first_missing[group] = value == 0 && first_missing[group] == NULL ? slots[s].name : first_missing[group];
+    }
+    for (int g = 1; g < GROUP_COUNT; g++) {
+        if (in_group[g] != 0 && in_group[g] != of_group[g]) {
+            gpuhal_fail("%s filled %u of the %u slots for %s, and not %s; a group is offered whole or not at all", who, in_group[g],
+                        of_group[g], group_words[g], first_missing[g]);
+        }
+    }
+}
+
+void gpuhal_check_describe(gpuhal_trial *trial)
+{
+    struct {
+        gpuhal_slots slots;
+        unsigned char canary[1024];
+    } space;
+    memset(&space, CANARY, sizeof space);
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &space.slots), "describe");
+    for (size_t i = 0; i < sizeof space.canary; i++) {
+        if (space.canary[i] != CANARY) {
+            gpuhal_fail("describe wrote %zu bytes behind the %u bytes that it may fill", i + 1, GPUHAL_OPS_SPACE);
+        }
+    }
+    /* While the ABI is 0.x both sides know the same slots. */
+    for (size_t i = sizeof(gpuhal_ops); i < GPUHAL_OPS_SPACE; i++) {
+        if (space.slots.space[i] != 0) {
+            gpuhal_fail("describe wrote behind the last slot of ABI %u.%u, at byte %zu", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR, i);
+        }
+    }
+    if (space.slots.ops.reserved != 0) {
+        gpuhal_fail("describe wrote into the reserved member of gpuhal_ops");
+    }
+    expect_slots(&space.slots, "describe");
+}
+
+void gpuhal_check_describe_unknown(gpuhal_trial *trial)
+{
+    const uint32_t wild[] = {trial->index + 1, trial->index + 1000, UINT32_MAX};
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        if (gpuhal_listing_find(&trial->listing, wild[i]) != NULL) {
+            continue;
+        }
+        gpuhal_slots filled;
+        gpuhal_status status = gpuhal_session_describe(trial, wild[i], &filled);
+        if (status != GPUHAL_ERROR_NOT_FOUND) {
+            gpuhal_fail("describe answered %s for device %u, which was never listed, instead of not found", gpuhal_status_text(status),
+                        wild[i]);
+        }
+        gpuhal_plugin_device *device = NULL;
+        gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
+        gpuhal_step("open of an unknown device");
+        status = trial->plugin->open(trial->host, wild[i], NULL, &device, &filled.ops);
+        if (status >= 0) {
+            gpuhal_fail("open answered %s for device %u, which was never listed", gpuhal_status_text(status), wild[i]);
+        }
+    }
+}
+
+static void expect_agree(const gpuhal_trial *trial, gpuhal_key key, bool slot, const char *name)
+{
+    const bool fact = gpuhal_trial_fact(trial, key, 0) != 0;
+    if (fact != slot) {
+        gpuhal_fail("the fact %s says %s, and the slot %s is %s", gpuhal_listed_key(key), fact ? "yes" : "none", name,
+                    slot ? "there" : "missing");
+    }
+}
+
+void gpuhal_check_slots_facts(gpuhal_trial *trial)
+{
+    gpuhal_slots filled;
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
+    expect_agree(trial, GPUHAL_FACT_EXPORT_KINDS, filled.ops.export_memory != NULL, "export_memory");
+    if (filled.ops.wrap_memory != NULL && gpuhal_trial_fact(trial, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
+        gpuhal_fail("the slot wrap_memory is there, and the fact adopt_kinds names nothing to wrap");
+    }
+    if (filled.ops.launch != NULL && filled.ops.queue_create == NULL) {
+        gpuhal_fail("the slot launch is there, and no queue to launch in");
+    }
+    if (filled.ops.write == NULL && (gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
+        gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
+    }
+    if (filled.ops.read == NULL && (gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
+        gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
+    }
+    if (filled.ops.native_queue != NULL && filled.ops.queue_create == NULL) {
+        gpuhal_fail("the slot native_queue is there, and no queues");
+    }
+}
+
+void gpuhal_check_slots_open(gpuhal_trial *trial)
+{
+    gpuhal_slots described;
+    gpuhal_opening opening;
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &described), "describe");
+    gpuhal_session_open(trial, &opening);
+    expect_slots(&opening.slots, "open");
+    for (size_t s = 0; s < SLOT_COUNT; s++) {
+        const uintptr_t before = slot_value(&described, s), after = slot_value(&opening.slots, s);
+        if (after != 0 && after != before) {
+            gpuhal_fail("open %s the slot %s; it may only clear slots", before == 0 ? "added" : "replaced", slots[s].name);
+        }
+    }
+    gpuhal_session_close(trial, &opening);
+}

@@ -1,0 +1,119 @@
+/* checks_threads.c: eight threads at once. Each checks its own bytes; what goes wrong names the thread that saw it. */
+#include "area.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 8, ROUNDS = 24 };
+
+typedef struct worker {
+    const gpuhal_trial *trial;
+    const gpuhal_opening *opening;
+    const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread has a slice of its own */
+    uint64_t slice_bytes;
+    unsigned number;
+    pthread_barrier_t *together;
+    pthread_t thread;
+} worker;
+
+static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opening *openings, void *(*work)(void *))
+{
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (unsigned t = 0; t < THREADS; t++) {
+        workers[t] = *model;
+        workers[t].number = t;
+        workers[t].together = &together;
+        workers[t].opening = openings != NULL ? &openings[t] : model->opening;
+        if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0) {
+            gpuhal_fail("gpuhal-check cannot make a thread");
+        }
+    }
+    for (unsigned t = 0; t < THREADS; t++) {
+        pthread_join(workers[t].thread, NULL);
+    }
+    pthread_barrier_destroy(&together);
+}
+
+/* Allocates, writes, copies, reads and releases; sizes differ between the threads. */
+static void *use_own_memory(void *user)
+{
+    const worker *self = user;
+    const uint64_t unit = gpuhal_copy_unit(self->trial);
+    const uint64_t bytes = gpuhal_round_up(16384 + self->number * 3000, unit) + 8 * unit;
+    pthread_barrier_wait(self->together);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        gpuhal_area from, to;
+        gpuhal_area_init(&from, self->trial, self->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_init(&to, self->trial, self->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_reset(&from, 1000 * (self->number + 1) + 2 * round, ROUTE_ANY);
+        gpuhal_area_reset(&to, 1000 * (self->number + 1) + 2 * round + 1, ROUTE_ANY);
+        const uint64_t offset = unit * (self->number % 4), count = bytes - 8 * unit;
+        gpuhal_copy(self->opening, &to.memory, offset, &from.memory, 4 * unit, count);
+        gpuhal_area_changed(&to, offset, from.expected + 4 * unit, count);
+        gpuhal_area_verify(&to, (gpuhal_claim){.offset = offset, .bytes = count}, ROUTE_ANY,
+                           "thread %u of %d working at once, copy of %" PRIu64 " bytes", self->number, THREADS, count);
+        gpuhal_area_finish(&to);
+        gpuhal_area_finish(&from);
+    }
+    return NULL;
+}
+
+void gpuhal_check_threads_one_opening(gpuhal_trial *trial)
+{
+    worker workers[THREADS];
+    const worker model = {.trial = trial, .opening = &trial->opening};
+    start_threads(workers, &model, NULL, use_own_memory);
+}
+
+void gpuhal_check_threads_openings(gpuhal_trial *trial)
+{
+    worker workers[THREADS];
+    gpuhal_opening openings[THREADS];
+    const worker model = {.trial = trial};
+    for (unsigned t = 0; t < THREADS; t++) {
+        gpuhal_session_open(trial, &openings[t]);
+    }
+    start_threads(workers, &model, openings, use_own_memory);
+    for (unsigned t = 0; t < THREADS; t++) {
+        gpuhal_session_close(trial, &openings[t]);
+    }
+}
+
+static void *use_slice(void *user)
+{
+    const worker *self = user;
+    const uint64_t bytes = self->slice_bytes, offset = bytes * self->number;
+    unsigned char *expected = gpuhal_own(malloc((size_t)bytes)), *actual = gpuhal_own(malloc((size_t)bytes));
+    pthread_barrier_wait(self->together);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        gpuhal_pattern(expected, bytes, 100 * (self->number + 1) + round);
+        gpuhal_put(self->opening, self->shared[0], offset, expected, bytes, ROUTE_ANY);
+        gpuhal_copy(self->opening, self->shared[1], offset, self->shared[0], offset, bytes);
+        memset(actual, 0, (size_t)bytes);
+        gpuhal_get(self->opening, self->shared[1], offset, actual, bytes, ROUTE_ANY);
+        char fault[400];
+        const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = bytes, .bytes = bytes};
+        if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+            gpuhal_fail("thread %u of %d with its own part of one memory object: %s", self->number, THREADS, fault);
+        }
+    }
+    free(actual);
+    free(expected);
+    return NULL;
+}
+
+void gpuhal_check_threads_one_memory(gpuhal_trial *trial)
+{
+    worker workers[THREADS];
+    gpuhal_memory from, to;
+    const uint64_t slice = gpuhal_round_up(20000, gpuhal_copy_unit(trial));
+    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
+    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
+    const worker model = {.trial = trial, .opening = &trial->opening, .shared = {&from, &to}, .slice_bytes = slice};
+    start_threads(workers, &model, NULL, use_slice);
+    gpuhal_release(&trial->opening, &from);
+    gpuhal_release(&trial->opening, &to);
+}

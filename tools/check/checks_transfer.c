@@ -1,0 +1,247 @@
+/* checks_transfer.c: copy, write, read and fill, at every kind of offset and size that the device's alignments allow. All bytes of the
+ * memory are compared after each call, so those outside the range are guards. */
+#include "area.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t offsets[] = {0, 1, 3, 8, 63, 255, 4095, 4096, 8191};
+static const uint64_t sizes[] = {1, 2, 3, 7, 16, 65, 255, 4096, 4097};
+enum { OFFSETS = sizeof offsets / sizeof *offsets, SIZES = sizeof sizes / sizeof *sizes };
+
+/* The next that the alignment allows. */
+static uint64_t aligned(const gpuhal_trial *trial, uint64_t value)
+{
+    return gpuhal_round_up(value, gpuhal_copy_unit(trial));
+}
+
+static void write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
+{
+    const gpuhal_opening *opening = area->opening;
+    gpuhal_step("the slot write");
+    gpuhal_expect_ok(opening->slots.ops.write(opening->device, NULL, &area->memory, offset, source, bytes), "write");
+    gpuhal_area_changed(area, offset, source, bytes);
+    const gpuhal_claim claim = {.offset = offset, .bytes = bytes, .source = source, .source_total = bytes};
+    gpuhal_area_verify(area, claim, ROUTE_NO_WRITE_READ, "write of %" PRIu64 " bytes to offset %" PRIu64, bytes, offset);
+}
+
+void gpuhal_check_write(gpuhal_trial *trial)
+{
+    if (trial->opening.slots.ops.write == NULL) {
+        gpuhal_skip("the slot write is not offered");
+        return;
+    }
+    gpuhal_area area;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    unsigned char *source = gpuhal_own(malloc((size_t)bytes + 1));
+    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
+    for (unsigned o = 0; o < OFFSETS; o++) {
+        for (unsigned s = 0; s < SIZES; s++) {
+            /* Host memory may lie anywhere. */
+            unsigned char *from = source + (o + s) % 2;
+            const uint64_t count = aligned(trial, sizes[s]);
+            gpuhal_pattern(from, count, 100 + o * SIZES + s);
+            write_checked(&area, aligned(trial, offsets[o]), from, count);
+        }
+    }
+    gpuhal_pattern(source, bytes, 2);
+    write_checked(&area, 0, source, bytes);
+    gpuhal_area_finish(&area);
+    free(source);
+}
+
+static void read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes, unsigned char *expected, unsigned char *actual)
+{
+    enum { GUARD = 64 };
+    const gpuhal_opening *opening = area->opening;
+    const uint64_t total = bytes + 2 * GUARD;
+    memset(actual, 0xd7, (size_t)total);
+    memset(expected, 0xd7, (size_t)total);
+    memcpy(expected + GUARD, area->expected + offset, (size_t)bytes);
+    gpuhal_step("the slot read");
+    gpuhal_expect_ok(opening->slots.ops.read(opening->device, NULL, actual + GUARD, &area->memory, offset, bytes), "read");
+    const gpuhal_claim claim = {.expected = expected,
+                                .actual = actual,
+                                .total = total,
+                                .offset = GUARD,
+                                .bytes = bytes,
+                                .source = area->expected,
+                                .source_total = area->bytes,
+                                .source_offset = offset};
+    char fault[400];
+    if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+        const bool stale = memcmp(actual + GUARD, area->before + offset, (size_t)bytes) == 0 &&
+                           memcmp(area->before + offset, area->expected + offset, (size_t)bytes) != 0;
+        gpuhal_fail("read of %" PRIu64 " bytes from offset %" PRIu64 ": %s%s", bytes, offset, fault,
+                    stale ? "; these are the bytes from before the last write" : "");
+    }
+}
+
+void gpuhal_check_read(gpuhal_trial *trial)
+{
+    if (trial->opening.slots.ops.read == NULL) {
+        gpuhal_skip("the slot read is not offered");
+        return;
+    }
+    gpuhal_area area;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    unsigned char *expected = gpuhal_own(malloc((size_t)bytes + 256));
+    unsigned char *actual = gpuhal_own(malloc((size_t)bytes + 256));
+    unsigned char *fresh = gpuhal_own(malloc((size_t)bytes));
+    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
+    for (unsigned o = 0; o < OFFSETS; o++) {
+        /* New contents at every turn, at the same places: what was read before must not come again. */
+        gpuhal_pattern(fresh, bytes, 200 + o);
+        gpuhal_put(&trial->opening, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
+        gpuhal_area_changed(&area, 0, fresh, bytes);
+        for (unsigned s = 0; s < SIZES; s++) {
+            read_checked(&area, aligned(trial, offsets[o]), aligned(trial, sizes[s]), expected, actual + (o + s) % 2);
+        }
+        read_checked(&area, 0, bytes, expected, actual);
+    }
+    gpuhal_area_finish(&area);
+    free(fresh);
+    free(actual);
+    free(expected);
+}
+
+/* One copy, and then every byte of both sides. */
+static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_copy(to->opening, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
+    const gpuhal_claim claim = {.offset = to_offset,
+                                .bytes = bytes,
+                                .source = to == from ? to->before : from->expected,
+                                .source_total = from->bytes,
+                                .source_offset = from_offset};
+    gpuhal_area_verify(to, claim, ROUTE_ANY, "copy of %" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64 "%s", bytes,
+                       from_offset, to_offset, to == from ? " of the same memory" : "");
+}
+
+void gpuhal_check_copy(gpuhal_trial *trial)
+{
+    gpuhal_area to, from;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    gpuhal_area_init(&from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&from, 1, ROUTE_ANY);
+    gpuhal_area_reset(&to, 2, ROUTE_ANY);
+    for (unsigned t = 0; t < OFFSETS; t++) {
+        for (unsigned f = 0; f < OFFSETS; f++) {
+            for (unsigned s = (t + f) % 3; s < SIZES; s += 3) {
+                copy_checked(&to, aligned(trial, offsets[t]), &from, aligned(trial, offsets[f]), aligned(trial, sizes[s]));
+            }
+        }
+        gpuhal_area_reset(&from, 10 + t, ROUTE_ANY);
+    }
+    copy_checked(&to, 0, &from, 0, bytes);
+    gpuhal_area_verify(&from, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "the source of copies");
+    gpuhal_area_finish(&to);
+    gpuhal_area_finish(&from);
+}
+
+void gpuhal_check_copy_within(gpuhal_trial *trial)
+{
+    gpuhal_area area;
+    const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
+    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&area, 1, ROUTE_ANY);
+    for (unsigned s = 0; s < SIZES; s++) {
+        const uint64_t count = aligned(trial, sizes[s]);
+        copy_checked(&area, count + unit, &area, unit, count);         /* right behind */
+        copy_checked(&area, unit, &area, count + unit, count);         /* right before */
+        copy_checked(&area, bytes - count, &area, 3 * unit, count);    /* up to the end */
+        copy_checked(&area, 0, &area, bytes - count - unit, count);
+    }
+    gpuhal_area_finish(&area);
+}
+
+void gpuhal_check_copy_kinds(gpuhal_trial *trial)
+{
+    const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
+    for (gpuhal_memory_kind a = GPUHAL_MEMORY_DEVICE; a <= GPUHAL_MEMORY_DEVICE_MAPPED; a++) {
+        for (gpuhal_memory_kind b = GPUHAL_MEMORY_DEVICE; b <= GPUHAL_MEMORY_DEVICE_MAPPED; b++) {
+            if (!gpuhal_states_kind(trial, a) || !gpuhal_states_kind(trial, b)) {
+                continue;
+            }
+            gpuhal_area from, to;
+            gpuhal_area_init(&from, trial, &trial->opening, a, bytes);
+            gpuhal_area_init(&to, trial, &trial->opening, b, bytes);
+            gpuhal_area_reset(&from, 1 + a, ROUTE_ANY);
+            gpuhal_area_reset(&to, 11 + b, ROUTE_ANY);
+            copy_checked(&to, 3 * unit, &from, 5 * unit, aligned(trial, 4097));
+            copy_checked(&to, 0, &from, 0, bytes);
+            gpuhal_area_finish(&to);
+            gpuhal_area_finish(&from);
+        }
+    }
+}
+
+void gpuhal_check_copy_sizes(gpuhal_trial *trial)
+{
+    static const uint64_t large[] = {32768, 65535, 65537, 262144, 1048575, 1048577, 4194304};
+    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    const uint64_t unit = gpuhal_copy_unit(trial);
+    for (unsigned s = 0; s < sizeof large / sizeof *large; s++) {
+        const uint64_t count = aligned(trial, large[s]), bytes = count + 4 * unit;
+        if (bytes > most || bytes > total / 4) {
+            continue;
+        }
+        gpuhal_area from, to;
+        gpuhal_area_init(&from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_init(&to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_reset(&from, 1 + s, ROUTE_ANY);
+        gpuhal_area_reset(&to, 20 + s, ROUTE_ANY);
+        copy_checked(&to, unit, &from, 3 * unit, count);
+        gpuhal_area_finish(&to);
+        gpuhal_area_finish(&from);
+    }
+}
+
+static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
+                         unsigned char *image)
+{
+    const gpuhal_opening *opening = area->opening;
+    for (uint64_t i = 0; i < bytes; i++) {
+        image[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+    }
+    gpuhal_step("the slot fill");
+    gpuhal_expect_ok(opening->slots.ops.fill(opening->device, NULL, &area->memory, offset, bytes, pattern, pattern_bytes), "fill");
+    gpuhal_area_changed(area, offset, image, bytes);
+    gpuhal_area_verify(area, (gpuhal_claim){.offset = offset, .bytes = bytes}, ROUTE_ANY,
+                       "fill of %" PRIu64 " bytes at offset %" PRIu64 " with the low %" PRIu32 " bytes of 0x%08" PRIx32, bytes, offset,
+                       pattern_bytes, pattern);
+}
+
+void gpuhal_check_fill(gpuhal_trial *trial)
+{
+    if (trial->opening.slots.ops.fill == NULL) {
+        gpuhal_skip("the slot fill is not offered");
+        return;
+    }
+    const uint64_t stated = gpuhal_trial_fact(trial, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    const uint64_t unit = stated == 0 || stated > 65536 ? 1 : stated;
+    gpuhal_area area;
+    const uint64_t bytes = gpuhal_area_usual(trial) + 32 * unit;
+    unsigned char *image = gpuhal_own(malloc((size_t)bytes));
+    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes, gpuhal_copy_unit(trial)));
+    gpuhal_area_reset(&area, 1, ROUTE_ANY);
+    for (uint32_t pattern_bytes = 1; pattern_bytes <= 4; pattern_bytes *= 2) {
+        for (unsigned o = 0; o < OFFSETS; o++) {
+            for (unsigned s = 0; s < SIZES; s++) {
+                const uint64_t step = unit > pattern_bytes ? unit : pattern_bytes;
+                const uint64_t count = gpuhal_round_up(sizes[s], step);
+                /* Bytes above the pattern are to be ignored. */
+                const uint32_t pattern = UINT32_C(0xd4c3b2a1) + (o * SIZES + s) * UINT32_C(0x01030507);
+                fill_checked(&area, gpuhal_round_up(offsets[o], unit), count, pattern, pattern_bytes, image);
+            }
+        }
+    }
+    gpuhal_area_finish(&area);
+    free(image);
+}

@@ -1,0 +1,189 @@
+/* child.c: what happens in a child process: meet the plugin, run checks, tell the verdicts.
+ *
+ * The state here is global because a verdict may come from any thread and from any depth; there is one set per child, made before
+ * the first check runs.
+ */
+#include "run.h"
+
+#include <gpuhal/error.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct {
+    int pipe;
+    _Atomic(const char *) *step;
+    const gpuhal_plugin *plugin; /* once it is loaded */
+    atomic_flag failing; /* the first failure counts; other threads of the child wait for the end */
+    bool skipped;
+    char reason[1024];
+} child = {.failing = ATOMIC_FLAG_INIT};
+
+static void tell(const gpuhal_record *record)
+{
+    /* A parent that is gone has killed this process already, so a failed write has nobody to be told to. */
+    if (write(child.pipe, record, sizeof *record) != (ssize_t)sizeof *record) {
+        _exit(1);
+    }
+}
+
+void gpuhal_fail(const char *format, ...)
+{
+    if (atomic_flag_test_and_set(&child.failing)) {
+        for (;;) {
+            pause();
+        }
+    }
+    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = VERDICT_FAILED};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(record.text, sizeof record.text, format, arguments);
+    va_end(arguments);
+    tell(&record);
+    _exit(0);
+}
+
+void gpuhal_skip(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(child.reason, sizeof child.reason, format, arguments);
+    va_end(arguments);
+    child.skipped = true;
+}
+
+void gpuhal_note(const char *format, ...)
+{
+    gpuhal_record record = {.kind = RECORD_NOTE};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(record.text, sizeof record.text, format, arguments);
+    va_end(arguments);
+    tell(&record);
+}
+
+void gpuhal_child_device(uint32_t index)
+{
+    const gpuhal_record record = {.kind = RECORD_DEVICE, .index = index};
+    tell(&record);
+}
+
+void gpuhal_child_plugin(const gpuhal_plugin *plugin)
+{
+    child.plugin = plugin;
+}
+
+void gpuhal_step(const char *what)
+{
+    atomic_store_explicit(child.step, what, memory_order_relaxed);
+}
+
+const char *gpuhal_status_text(gpuhal_status status)
+{
+    static _Thread_local char text[64];
+    snprintf(text, sizeof text, "%s (%d)", gpuhal_status_name(status), (int)status);
+    return text;
+}
+
+void *gpuhal_own(void *pointer)
+{
+    if (pointer == NULL) {
+        gpuhal_fail("gpuhal-check itself ran out of memory");
+    }
+    return pointer;
+}
+
+void gpuhal_expect_ok(gpuhal_status status, const char *what)
+{
+    if (status != GPUHAL_OK) {
+        gpuhal_direct_failed(child.plugin, status, what);
+        gpuhal_fail("%s", gpuhal_last_error()->sentence);
+    }
+}
+
+void gpuhal_expect_told(gpuhal_status status, const char *what)
+{
+    if (status < 0) {
+        gpuhal_fail("%s failed: %s", what, gpuhal_last_error()->sentence);
+    } else if (status > 0) {
+        gpuhal_fail("%s answered %s", what, gpuhal_status_text(status));
+    }
+}
+
+/* The child must not outlive the tool, leave a core file, or take the whole machine with it when a plugin takes all memory. */
+static void become_harmless(int output)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0) {
+        ssize_t written = write(score, "1000", 4);
+        (void)written;
+        close(score);
+    }
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) {
+        gpuhal_fail("gpuhal-check cannot redirect the standard streams");
+    }
+    close(nothing);
+}
+
+static void meet(gpuhal_trial *trial, const gpuhal_job *job)
+{
+    gpuhal_needs needs = job->check->needs;
+    trial->index = job->index;
+    if (needs == NEEDS_NOTHING || needs == NEEDS_FRESH) {
+        return;
+    }
+    if (trial->plugin == NULL) {
+        gpuhal_session_load(trial);
+        gpuhal_session_start(trial);
+        gpuhal_session_enumerate(trial);
+    }
+    trial->listed = gpuhal_listing_find(&trial->listing, job->index);
+    if (trial->listed == NULL && needs != NEEDS_PLUGIN) {
+        gpuhal_fail("enumerate lists device %u in one process and not in another", job->index);
+    }
+    if (needs == NEEDS_DEVICE) {
+        gpuhal_session_open(trial, &trial->opening);
+    }
+}
+
+static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
+{
+    const gpuhal_record begin = {.kind = RECORD_BEGIN};
+    tell(&begin);
+    child.skipped = false;
+    meet(trial, job);
+    job->check->run(trial);
+    if (trial->opening.device != NULL) {
+        gpuhal_session_close(trial, &trial->opening);
+    }
+    fflush(stdout);
+    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = child.skipped ? VERDICT_SKIPPED : VERDICT_PASSED};
+    if (child.skipped) {
+        memcpy(record.text, child.reason, sizeof record.text);
+    }
+    tell(&record);
+}
+
+void gpuhal_child_main(const gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count, int pipe)
+{
+    child.pipe = pipe;
+    child.step = runner->step;
+    gpuhal_step("the preparations");
+    become_harmless(runner->output);
+    gpuhal_trial trial = {.options = runner->options, .printed = runner->printed};
+    for (unsigned j = 0; j < count; j++) {
+        run_one(&trial, &jobs[j]);
+    }
+    _exit(0);
+}

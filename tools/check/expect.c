@@ -1,0 +1,99 @@
+/* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin with '#'. */
+#include "tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gpuhal_job_is(const gpuhal_job *job, const char *name)
+{
+    size_t length = strcspn(name, "@");
+    const char *number = name[length] == '@' ? name + length + 1 : NULL;
+    char *end = NULL;
+    unsigned long device = number != NULL ? strtoul(number, &end, 10) : 0;
+    if (number != NULL && (*number < '0' || *number > '9' || *end != '\0')) {
+        return false;
+    }
+    for (unsigned c = 0; job == NULL && c < gpuhal_check_count; c++) {
+        if (strlen(gpuhal_checks[c].name) == length && strncmp(gpuhal_checks[c].name, name, length) == 0) {
+            return true;
+        }
+    }
+    return job != NULL && strlen(job->check->name) == length && strncmp(job->check->name, name, length) == 0 &&
+           (number == NULL || device == job->index);
+}
+
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t");
+    for (size_t length = strlen(text); length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL; length--) {
+        text[length - 1] = '\0';
+    }
+    return text;
+}
+
+static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
+{
+    line = trimmed(line);
+    if (line[0] == '\0' || line[0] == '#') {
+        return true;
+    }
+    char *colon = strchr(line, ':');
+    if (colon == NULL || trimmed(colon + 1)[0] == '\0') {
+        *out_problem = "a line is 'check: reason'";
+        return false;
+    }
+    *colon = '\0';
+    line = trimmed(line);
+    if (!gpuhal_job_is(NULL, line)) {
+        *out_problem = "no check has this name";
+        return false;
+    }
+    gpuhal_expected *bigger = realloc(expectations->list, (expectations->count + 1) * sizeof *bigger);
+    if (bigger == NULL) {
+        *out_problem = "no memory";
+        return false;
+    }
+    expectations->list = bigger;
+    gpuhal_expected *entry = &bigger[expectations->count++];
+    snprintf(entry->check, sizeof entry->check, "%s", line);
+    snprintf(entry->reason, sizeof entry->reason, "%s", trimmed(colon + 1));
+    return true;
+}
+
+bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size)
+{
+    FILE *stream = fopen(file, "re");
+    if (stream == NULL) {
+        snprintf(out_problem, size, "%s: %s", file, strerror(errno));
+        return false;
+    }
+    char line[512];
+    const char *problem = NULL;
+    unsigned number = 0;
+    while (problem == NULL && fgets(line, sizeof line, stream) != NULL) {
+        number++;
+        if (!take_line(line, out_expectations, &problem)) {
+            snprintf(out_problem, size, "%s:%u: %s: %s", file, number, problem, line);
+        }
+    }
+    fclose(stream);
+    return problem == NULL;
+}
+
+void gpuhal_expectations_finish(gpuhal_expectations *expectations)
+{
+    free(expectations->list);
+    *expectations = (gpuhal_expectations){0};
+}
+
+const char *gpuhal_expectations_find(const gpuhal_expectations *expectations, const gpuhal_job *job)
+{
+    for (unsigned e = 0; e < expectations->count; e++) {
+        if (gpuhal_job_is(job, expectations->list[e].check)) {
+            return expectations->list[e].reason;
+        }
+    }
+    return NULL;
+}

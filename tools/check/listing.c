@@ -1,0 +1,132 @@
+/* listing.c: see listing.h. A tool that has no memory left for a few facts has nothing sensible to say, so it fails the check. */
+#include "check.h"
+
+#include <gpuhal/device.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *grown(void *list, size_t count, size_t item)
+{
+    return gpuhal_own(realloc(list, (count + 1) * item));
+}
+
+static void add_device(void *user, uint32_t index)
+{
+    gpuhal_listing *listing = user;
+    listing->devices = grown(listing->devices, listing->count, sizeof *listing->devices);
+    listing->devices[listing->count++] = (gpuhal_listed){.index = index};
+}
+
+static void add_fact(gpuhal_listing *listing, gpuhal_listed_fact fact, const char *text)
+{
+    if (listing->count == 0) {
+        listing->stray = true;
+        return;
+    }
+    gpuhal_listed *listed = &listing->devices[listing->count - 1];
+    listed->facts = grown(listed->facts, listed->count, sizeof *listed->facts);
+    fact.text = text != NULL ? strdup(text) : NULL;
+    listed->facts[listed->count++] = fact;
+}
+
+static void add_number(void *user, gpuhal_key key, uint64_t value)
+{
+    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_NUMBER, .number = value}, NULL);
+}
+
+static void add_text(void *user, gpuhal_key key, const char *value)
+{
+    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_TEXT}, value);
+}
+
+static void add_missing(void *user, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_MISSING, .reason = reason}, why);
+}
+
+static gpuhal_direct_listener listener_into(gpuhal_listing *listing)
+{
+    return (gpuhal_direct_listener){
+        .user = listing, .device = add_device, .u64 = add_number, .text = add_text, .missing = add_missing};
+}
+
+gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_listing *out_listing)
+{
+    const gpuhal_direct_listener listener = listener_into(out_listing);
+    gpuhal_step("enumerate");
+    return gpuhal_direct_enumerate(plugin, &listener);
+}
+
+gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                    gpuhal_listing *out_listing)
+{
+    const gpuhal_direct_listener listener = listener_into(out_listing);
+    add_device(out_listing, index);
+    gpuhal_step("sample");
+    return gpuhal_direct_sample(plugin, index, keys, count, 0, &listener);
+}
+
+void gpuhal_listing_finish(gpuhal_listing *listing)
+{
+    for (size_t d = 0; d < listing->count; d++) {
+        for (size_t f = 0; f < listing->devices[d].count; f++) {
+            free(listing->devices[d].facts[f].text);
+        }
+        free(listing->devices[d].facts);
+    }
+    free(listing->devices);
+    *listing = (gpuhal_listing){0};
+}
+
+const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index)
+{
+    for (size_t d = 0; d < listing->count; d++) {
+        if (listing->devices[d].index == index) {
+            return &listing->devices[d];
+        }
+    }
+    return NULL;
+}
+
+const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key)
+{
+    for (size_t f = listed->count; f > 0; f--) {
+        if (listed->facts[f - 1].key == key) {
+            return &listed->facts[f - 1];
+        }
+    }
+    return NULL;
+}
+
+void gpuhal_listed_words(const gpuhal_listed_fact *fact, char *out_words, size_t size)
+{
+    if (fact == NULL) {
+        snprintf(out_words, size, "not mentioned");
+    } else if (fact->told == TOLD_NUMBER) {
+        snprintf(out_words, size, "%" PRIu64, fact->number);
+    } else if (fact->told == TOLD_TEXT) {
+        snprintf(out_words, size, fact->text != NULL ? "'%s'" : "a NULL text", fact->text);
+    } else {
+        snprintf(out_words, size, "missing (%s)", gpuhal_missing_name(fact->reason));
+    }
+}
+
+const char *gpuhal_listed_key(gpuhal_key key)
+{
+    static _Thread_local char unknown[24];
+    const char *name = gpuhal_key_name(key);
+    if (name != NULL) {
+        return name;
+    }
+    snprintf(unknown, sizeof unknown, "key 0x%" PRIx32, key);
+    return unknown;
+}
+
+uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t otherwise)
+{
+    const gpuhal_listed_fact *fact = gpuhal_listed_find(trial->listed, key);
+    return fact != NULL && fact->told == TOLD_NUMBER ? fact->number : otherwise;
+}

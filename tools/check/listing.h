@@ -1,0 +1,47 @@
+/* listing.h: devices and facts as a plugin told them, in the order in which it told them and with every repetition. */
+#ifndef GPUHAL_CHECK_LISTING_H
+#define GPUHAL_CHECK_LISTING_H
+
+#include <gpuhal/direct.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum gpuhal_told { TOLD_NUMBER, TOLD_TEXT, TOLD_MISSING } gpuhal_told;
+
+typedef struct gpuhal_listed_fact {
+    gpuhal_key key;
+    gpuhal_told told;
+    uint64_t number;       /* TOLD_NUMBER */
+    gpuhal_missing reason; /* TOLD_MISSING */
+    char *text;            /* the text, or why it is missing; NULL when the plugin gave NULL */
+} gpuhal_listed_fact;
+
+typedef struct gpuhal_listed {
+    uint32_t index;
+    gpuhal_listed_fact *facts;
+    size_t count;
+} gpuhal_listed;
+
+typedef struct gpuhal_listing {
+    gpuhal_listed *devices;
+    size_t count;
+    bool stray; /* a fact was told before any device */
+} gpuhal_listing;
+
+/* Asks the plugin; @p out_listing is empty before. */
+gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_listing *out_listing);
+/* The same for sample(): one device without facts of its own comes out. */
+gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                    gpuhal_listing *out_listing);
+void gpuhal_listing_finish(gpuhal_listing *listing);
+
+const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index);
+/* The last word on a key, or NULL when the plugin never mentioned it. */
+const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key);
+/* The value in words: "12 (0xc)", "“PoCL”", "missing: not supported". */
+void gpuhal_listed_words(const gpuhal_listed_fact *fact, char *out_words, size_t size);
+/* The name of a key, also of one that nobody knows. In a buffer of the calling thread. */
+const char *gpuhal_listed_key(gpuhal_key key);
+
+#endif

@@ -1,0 +1,187 @@
+/* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
+ *
+ * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c (processes),
+ * session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
+ */
+#include "options.h"
+#include "tap.h"
+
+#include <gpuhal/instance.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3 };
+
+const gpuhal_check gpuhal_checks[] = {
+#define CHECK(name, needs, sentence) {#name, needs, sentence, gpuhal_check_##name},
+#include "checks.inc"
+#undef CHECK
+};
+const unsigned gpuhal_check_count = sizeof gpuhal_checks / sizeof *gpuhal_checks;
+
+static int list_checks(void)
+{
+    for (unsigned c = 0; c < gpuhal_check_count; c++) {
+        printf("%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
+    }
+    return EXIT_PASSED;
+}
+
+static bool wanted(const gpuhal_check_options *options, const gpuhal_job *job)
+{
+    bool named = options->only_count == 0;
+    for (unsigned o = 0; o < options->only_count; o++) {
+        named = named || gpuhal_job_is(job, options->only[o]);
+    }
+    return named;
+}
+
+/* Every check but the first, in the order of the table, and for each device where it is about one. */
+static gpuhal_job *plan(const gpuhal_check_options *options, const gpuhal_runner *runner, unsigned *out_count)
+{
+    gpuhal_job *jobs = calloc((size_t)gpuhal_check_count * runner->device_count, sizeof *jobs);
+    *out_count = 0;
+    for (unsigned c = 1; jobs != NULL && c < gpuhal_check_count; c++) {
+        const gpuhal_needs needs = gpuhal_checks[c].needs;
+        const unsigned times = needs == NEEDS_NOTHING || needs == NEEDS_PLUGIN ? 1 : runner->device_count;
+        for (unsigned d = 0; d < times; d++) {
+            const gpuhal_job job = {&gpuhal_checks[c], runner->devices[d]};
+            if (wanted(options, &job)) {
+                jobs[(*out_count)++] = job;
+            }
+        }
+    }
+    return jobs;
+}
+
+static bool choose_device(gpuhal_runner *runner)
+{
+    const gpuhal_check_options *options = runner->options;
+    for (unsigned d = 0; options->one_device && d < runner->device_count; d++) {
+        if (runner->devices[d] == options->device) {
+            runner->devices[0] = options->device;
+            runner->device_count = 1;
+            return true;
+        }
+    }
+    return !options->one_device;
+}
+
+static void keep(void *user, const gpuhal_job *job, const gpuhal_result *result)
+{
+    (void)job;
+    *(gpuhal_result *)user = *result;
+}
+
+static void report(void *user, const gpuhal_job *job, const gpuhal_result *result)
+{
+    gpuhal_tap_result(user, job, result);
+}
+
+static int run_jobs(gpuhal_runner *runner, gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result *first_result)
+{
+    unsigned count = 0;
+    gpuhal_job *jobs = plan(runner->options, runner, &count);
+    gpuhal_tap_plan(count + 1);
+    gpuhal_tap_result(tap, first, first_result);
+    for (unsigned done = 0; jobs != NULL && done < count;) {
+        unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report, tap);
+        if (settled == 0) {
+            puts("Bail out! No child process can be made");
+            free(jobs);
+            return EXIT_FAILED;
+        }
+        done += settled;
+    }
+    gpuhal_tap_summary(tap);
+    int exit_status = jobs == NULL || tap->failed > 0 ? EXIT_FAILED : EXIT_PASSED;
+    free(jobs);
+    return exit_status;
+}
+
+static int check(const gpuhal_check_options *options, const gpuhal_expectations *expectations)
+{
+    gpuhal_runner runner;
+    gpuhal_tap tap = {.expectations = expectations};
+    const gpuhal_job first = {.check = &gpuhal_checks[0]};
+    gpuhal_result result = {0};
+    if (!gpuhal_runner_init(&runner, options) || gpuhal_runner_run(&runner, &first, 1, keep, &result) == 0) {
+        fputs("gpuhal-check: no child process can be made\n", stderr);
+        return EXIT_FAILED;
+    }
+    gpuhal_tap_version();
+    if (result.verdict == VERDICT_PASSED && !choose_device(&runner)) {
+        result.verdict = VERDICT_FAILED;
+        snprintf(result.sentence, sizeof result.sentence, "the plugin lists no device %u", options->device);
+    }
+    if (result.verdict == VERDICT_PASSED) {
+        return run_jobs(&runner, &tap, &first, &result);
+    }
+    gpuhal_tap_plan(1);
+    gpuhal_tap_result(&tap, &first, &result);
+    printf("# nothing else can be checked\n");
+    return EXIT_NO_PLUGIN;
+}
+
+/* The list beside the plugin, unless another was named. */
+static bool read_expectations(const gpuhal_check_options *options, gpuhal_expectations *out_expectations)
+{
+    char beside[PATH_MAX + 8];
+    char problem[PATH_MAX + 640];
+    snprintf(beside, sizeof beside, "%s.expect", options->file);
+    const char *file = options->expect != NULL ? options->expect : beside;
+    if (options->expect == NULL && access(beside, F_OK) != 0) {
+        return true;
+    }
+    if (gpuhal_expectations_read(file, out_expectations, problem, sizeof problem)) {
+        return true;
+    }
+    fprintf(stderr, "gpuhal-check: %s\n", problem);
+    return false;
+}
+
+/* Links and dots stay for the loader to judge, and so does a file that is not there. */
+static void make_absolute(const char *file, char *out_file, size_t size)
+{
+    char directory[PATH_MAX];
+    if (file[0] == '/' || getcwd(directory, sizeof directory) == NULL) {
+        snprintf(out_file, size, "%s", file);
+    } else {
+        snprintf(out_file, size, "%s/%s", directory, file);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    gpuhal_check_options options;
+    gpuhal_expectations expectations = {0};
+    char problem[512];
+    switch (gpuhal_options_parse(argc, argv, &options, problem, sizeof problem)) {
+    case ERRAND_HELP:
+        gpuhal_options_help();
+        return EXIT_PASSED;
+    case ERRAND_VERSION:
+        printf("gpuhal-check %s, plugin ABI %u.%u\n", gpuhal_version(), gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
+        return EXIT_PASSED;
+    case ERRAND_LIST:
+        return list_checks();
+    case ERRAND_USAGE:
+        fprintf(stderr, "gpuhal-check: %s\nTry 'gpuhal-check --help'.\n", problem);
+        return EXIT_USAGE;
+    case ERRAND_CHECK:
+        break;
+    }
+    if (!read_expectations(&options, &expectations)) {
+        return EXIT_USAGE;
+    }
+    char absolute[2 * PATH_MAX];
+    make_absolute(options.file, absolute, sizeof absolute);
+    options.file = absolute;
+    int exit_status = check(&options, &expectations);
+    gpuhal_expectations_finish(&expectations);
+    return exit_status;
+}

@@ -1,0 +1,120 @@
+/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not arrive, bytes from
+ * another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
+#include "pattern.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
+{
+    for (uint64_t at = 0; at < bytes; at += 8) {
+        uint64_t word = (seed << 40) + at / 8 + UINT64_C(0x9e3779b97f4a7c15);
+        word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+        word ^= word >> 31;
+        memcpy(to + at, &word, bytes - at < 8 ? (size_t)(bytes - at) : 8);
+    }
+}
+
+/* Wrong bytes between two places. */
+typedef struct wrong {
+    uint64_t count, first, last;
+} wrong;
+
+static wrong count_wrong(const gpuhal_claim *claim, uint64_t from, uint64_t to)
+{
+    wrong found = {0};
+    for (uint64_t at = from; at < to; at++) {
+        if (claim->expected[at] != claim->actual[at]) {
+            found.first = found.count == 0 ? at : found.first;
+            found.last = at;
+            found.count++;
+        }
+    }
+    return found;
+}
+
+static bool all_old(const gpuhal_claim *claim, const wrong *found)
+{
+    for (uint64_t at = found->first; claim->before != NULL && at <= found->last; at++) {
+        if (claim->expected[at] != claim->actual[at] && claim->actual[at] != claim->before[at]) {
+            return false;
+        }
+    }
+    return claim->before != NULL;
+}
+
+/* Where in the source the bytes come from that stand in the wrong place; needs eight of them to be sure. */
+static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
+{
+    const uint64_t end = claim->offset + claim->bytes;
+    if (claim->source == NULL || end - found->first < 8) {
+        return NULL;
+    }
+    return memmem(claim->source, (size_t)claim->source_total, claim->actual + found->first, 8);
+}
+
+/* Where a byte of the range lies, in the words of a rectangle or of a plain range. */
+static void say_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
+{
+    uint64_t in = at - claim->offset;
+    if (claim->width == 0) {
+        snprintf(out_text, size, "byte %" PRIu64 " of %" PRIu64, in, claim->bytes);
+        return;
+    }
+    uint64_t slice = in / claim->slice_pitch;
+    uint64_t row = in % claim->slice_pitch / claim->row_pitch;
+    uint64_t byte = in % claim->slice_pitch % claim->row_pitch;
+    snprintf(out_text, size, "byte %" PRIu64 " of row %" PRIu64 " of slice %" PRIu64 "%s", byte, row, slice,
+             byte >= claim->width ? " (in the gap between rows)" : "");
+}
+
+static void say_inside(const gpuhal_claim *claim, const wrong *found, char *out_fault, size_t size)
+{
+    const uint64_t end = claim->offset + claim->bytes;
+    char place[96];
+    say_place(claim, found->first, place, sizeof place);
+    const unsigned char is = claim->actual[found->first], should = claim->expected[found->first];
+    const unsigned char *source = find_source(claim, found);
+    const uint64_t right = claim->source_offset + (found->first - claim->offset);
+    if (all_old(claim, found)) {
+        if (claim->width == 0 && found->last == end - 1 && found->count < claim->bytes && found->first == end - found->count) {
+            snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count, claim->bytes);
+        } else {
+            snprintf(out_fault, size, "%" PRIu64 " bytes did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
+                     found->count, place, is, should);
+        }
+    } else if (source != NULL && claim->width == 0 && (uint64_t)(source - claim->source) != right) {
+        snprintf(out_fault, size, "%s came from offset %" PRIu64 " of the source instead of %" PRIu64, place,
+                 (uint64_t)(source - claim->source), right);
+    } else {
+        snprintf(out_fault, size, "%" PRIu64 " bytes are wrong: %s is 0x%02x instead of 0x%02x", found->count, place, is, should);
+    }
+}
+
+bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
+{
+    if (memcmp(claim->expected, claim->actual, (size_t)claim->total) == 0) {
+        return true;
+    }
+    const uint64_t end = claim->offset + claim->bytes;
+    const wrong inside = count_wrong(claim, claim->offset, end);
+    const wrong behind = count_wrong(claim, end, claim->total);
+    const wrong ahead = count_wrong(claim, 0, claim->offset);
+    size_t used = 0;
+    if (inside.count > 0) {
+        say_inside(claim, &inside, out_fault, size);
+        used = strlen(out_fault);
+    }
+    if (behind.count > 0) {
+        snprintf(out_fault + used, size - used, "%s%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64
+                 " bytes behind its end", used > 0 ? "; " : "", behind.count, behind.first - end);
+        used = strlen(out_fault);
+    }
+    if (ahead.count > 0) {
+        snprintf(out_fault + used, size - used, "%s%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64,
+                 used > 0 ? "; " : "", ahead.count, ahead.first);
+    }
+    return false;
+}

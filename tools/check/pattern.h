@@ -1,0 +1,27 @@
+/* pattern.h: bytes that tell where they belong, and the comparison that says in words what went wrong with them. */
+#ifndef GPUHAL_CHECK_PATTERN_H
+#define GPUHAL_CHECK_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that depend on seed and place: any eight in a row are found in one place alone. */
+void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed);
+
+/* What a memory holds after an operation that should have changed one range of it, or one rectangle in that range. */
+typedef struct gpuhal_claim {
+    const unsigned char *expected;
+    const unsigned char *actual;
+    const unsigned char *before; /* contents before the operation; NULL: not known */
+    uint64_t total;
+    uint64_t offset, bytes; /* the range */
+    const unsigned char *source; /* where the bytes came from; NULL: not from memory */
+    uint64_t source_total, source_offset;
+    uint64_t row_pitch, slice_pitch, width; /* of a rectangle; width 0: the range is one piece */
+} gpuhal_claim;
+
+/* @return true when all is as expected; else @p out_fault says what is not */
+bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size);
+
+#endif

@@ -1,0 +1,228 @@
+/* process.c: see process.h. Reads /proc/self, which is exact where getrusage() is not. */
+#include "process.h"
+
+#include "check.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fenv.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <locale.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEAK_BYTES (UINT64_C(64) << 10)
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED false /* sanitizers keep freed memory for a while: growth says nothing then */
+#endif
+
+extern char **environ;
+
+/* ---- holdings */
+
+static unsigned count_entries(const char *path)
+{
+    unsigned count = 0;
+    DIR *directory = opendir(path);
+    if (directory == NULL) {
+        gpuhal_fail("gpuhal-check cannot read %s", path);
+    }
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(directory);
+    return count;
+}
+
+static uint64_t resident_bytes(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL && sscanf(line, "Rss: %" SCNu64, &kib) != 1) {
+    }
+    if (file == NULL || kib == 0) {
+        gpuhal_fail("gpuhal-check cannot read /proc/self/smaps_rollup");
+    }
+    fclose(file);
+    return kib << 10;
+}
+
+gpuhal_holdings gpuhal_holdings_now(void)
+{
+    malloc_trim(0); /* what is free in malloc is not held: aligned_alloc of glibc 2.36 spreads out before it takes free blocks again */
+    return (gpuhal_holdings){.resident_bytes = resident_bytes(),
+                             .threads = count_entries("/proc/self/task"),
+                             .descriptors = count_entries("/proc/self/fd")};
+}
+
+gpuhal_holdings gpuhal_holdings_settled(const gpuhal_holdings *limit)
+{
+    gpuhal_holdings now = gpuhal_holdings_now();
+    for (int tries = 0; tries < 100 && (now.threads > limit->threads || now.descriptors > limit->descriptors); tries++) {
+        nanosleep(&(const struct timespec){.tv_nsec = 10000000}, NULL);
+        now = gpuhal_holdings_now();
+    }
+    return now;
+}
+
+void gpuhal_holdings_expect_same(const gpuhal_holdings *before, const char *what)
+{
+    const gpuhal_holdings now = gpuhal_holdings_settled(before);
+    if (now.threads > before->threads) {
+        gpuhal_fail("%s left %u more threads", what, now.threads - before->threads);
+    }
+    if (now.descriptors > before->descriptors) {
+        gpuhal_fail("%s left %u more descriptors open", what, now.descriptors - before->descriptors);
+    }
+    if (!SANITIZED && now.resident_bytes > before->resident_bytes + LEAK_BYTES) {
+        gpuhal_fail("%s left %" PRIu64 " KiB more resident memory", what, (now.resident_bytes - before->resident_bytes) >> 10);
+    }
+}
+
+/* ---- state */
+
+struct gpuhal_process_state {
+    char directory[PATH_MAX];
+    char locale[256];
+    mode_t mask;
+    sigset_t blocked;
+    struct sigaction actions[65];
+    int rounding;
+    int traps;
+    char *environment; /* all "name=value", each ended by NUL, and an empty one at the end */
+};
+
+static mode_t file_mask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
+static void take_environment(gpuhal_process_state *state)
+{
+    size_t bytes = 0;
+    for (char **entry = environ; *entry != NULL; entry++) {
+        bytes += strlen(*entry) + 1;
+    }
+    char *to = state->environment = gpuhal_own(calloc(1, bytes + 1));
+    for (char **entry = environ; *entry != NULL; entry++) {
+        to = stpcpy(to, *entry) + 1;
+    }
+}
+
+gpuhal_process_state *gpuhal_process_state_now(void)
+{
+    gpuhal_process_state *state = gpuhal_own(calloc(1, sizeof *state));
+    if (getcwd(state->directory, sizeof state->directory) == NULL) {
+        state->directory[0] = '\0';
+    }
+    const char *locale = setlocale(LC_ALL, NULL);
+    snprintf(state->locale, sizeof state->locale, "%s", locale != NULL ? locale : "");
+    state->mask = file_mask();
+    pthread_sigmask(SIG_SETMASK, NULL, &state->blocked);
+    for (int number = 1; number < 65; number++) {
+        sigaction(number, NULL, &state->actions[number]);
+    }
+    state->rounding = fegetround();
+    state->traps = fegetexcept();
+    take_environment(state);
+    return state;
+}
+
+/* Whether this handler is code of the plugin's file. */
+static bool of_plugin(const struct sigaction *action, const char *file, const char **out_object)
+{
+    Dl_info info;
+    struct stat object, plugin;
+    void *code = NULL;
+    memcpy(&code, &action->sa_handler, sizeof code);
+    *out_object = "unknown code";
+    if (code == NULL || dladdr(code, &info) == 0) {
+        return true;
+    }
+    *out_object = info.dli_fname;
+    return stat(info.dli_fname, &object) == 0 && stat(file, &plugin) == 0 && object.st_ino == plugin.st_ino &&
+           object.st_dev == plugin.st_dev;
+}
+
+static void expect_signals(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step, const char *file)
+{
+    for (int number = 1; number < 65; number++) {
+        const char *object = NULL;
+        if (sigismember(&before->blocked, number) != sigismember(&now->blocked, number)) {
+            gpuhal_fail("%s changed the signal mask: signal %d (%s)", step, number, strsignal(number));
+        }
+        if (before->actions[number].sa_handler == now->actions[number].sa_handler) {
+            continue;
+        }
+        if (now->actions[number].sa_handler == SIG_IGN || of_plugin(&now->actions[number], file, &object)) {
+            gpuhal_fail("%s installed a signal handler for signal %d (%s)", step, number, strsignal(number));
+        }
+        gpuhal_note("%s: %s installed a signal handler for signal %d (%s)", step, object, number, strsignal(number));
+    }
+}
+
+/* The first entry of `all` that `others` lacks. */
+static const char *first_without(const char *all, const char *others)
+{
+    for (const char *entry = all; *entry != '\0'; entry += strlen(entry) + 1) {
+        const char *other = others;
+        while (*other != '\0' && strcmp(entry, other) != 0) {
+            other += strlen(other) + 1;
+        }
+        if (*other == '\0') {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static void expect_environment(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step)
+{
+    const char *added = first_without(now->environment, before->environment);
+    const char *lost = first_without(before->environment, now->environment);
+    if (added != NULL) {
+        gpuhal_fail("%s changed the environment: %s", step, added);
+    }
+    if (lost != NULL) {
+        gpuhal_fail("%s changed the environment: %s is gone", step, lost);
+    }
+}
+
+void gpuhal_process_state_expect(const gpuhal_process_state *before, const char *step, const char *file)
+{
+    gpuhal_process_state *now = gpuhal_process_state_now();
+    if (strcmp(before->directory, now->directory) != 0) {
+        gpuhal_fail("%s changed the working directory to %s", step, now->directory);
+    }
+    if (strcmp(before->locale, now->locale) != 0) {
+        gpuhal_fail("%s changed the locale to %s", step, now->locale);
+    }
+    if (before->mask != now->mask) {
+        gpuhal_fail("%s changed the umask to %03o", step, (unsigned)now->mask);
+    }
+    if (before->rounding != now->rounding || before->traps != now->traps) {
+        gpuhal_fail("%s changed the floating-point environment", step);
+    }
+    expect_environment(before, now, step);
+    expect_signals(before, now, step, file);
+    free(now->environment);
+    free(now);
+}

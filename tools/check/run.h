@@ -1,0 +1,59 @@
+/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork once they were
+ * started, so every child starts them anew. One child runs several checks, one after another, as long as they pass.
+ */
+#ifndef GPUHAL_CHECK_RUN_H
+#define GPUHAL_CHECK_RUN_H
+
+#include "check.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* One check on one device. */
+typedef struct gpuhal_job {
+    const gpuhal_check *check;
+    uint32_t index;
+} gpuhal_job;
+
+typedef enum gpuhal_verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } gpuhal_verdict;
+
+typedef struct gpuhal_result {
+    gpuhal_verdict verdict;
+    char sentence[1024]; /* the fault, or the reason for skipping */
+    char notes[2048];    /* remarks, one a line */
+    char printed[512];   /* what the plugin printed on both streams, as far as it fits */
+} gpuhal_result;
+
+/* What the child hands to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
+typedef struct gpuhal_record {
+    enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_VERDICT } kind;
+    gpuhal_verdict verdict;
+    uint32_t index;
+    char text[1024];
+} gpuhal_record;
+
+#define DEVICES_MAX 256
+
+typedef struct gpuhal_runner {
+    const gpuhal_check_options *options;
+    int output;                          /* file that stands for standard output and error of the children */
+    off_t output_seen;                   /* what of it belongs to settled checks */
+    _Atomic(const char *) *step;         /* shared with the child: what the plugin is doing */
+    unsigned hangs;                      /* checks that ran past the deadline */
+    char printed[512];                   /* the first that was printed in a check that passed, and in which */
+    uint32_t devices[DEVICES_MAX];       /* what the first check told */
+    unsigned device_count;
+} gpuhal_runner;
+
+bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *options);
+/* Runs at least the first of @p jobs, and as many after it as one child can; hands out each result in turn.
+ * @return how many are settled; 0 when no child could be made */
+unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count,
+                           void (*settled)(void *user, const gpuhal_job *job, const gpuhal_result *result), void *user);
+
+/* The child's side (child.c): runs the jobs and tells about them through @p pipe. Never returns. */
+_Noreturn void gpuhal_child_main(const gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count, int pipe);
+/* Tells the parent of a device; for the first check. */
+void gpuhal_child_device(uint32_t index);
+
+#endif

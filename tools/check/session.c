@@ -1,0 +1,63 @@
+/* session.c: meeting a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check with
+ * a sentence when the plugin does not play its part. */
+#include "check.h"
+
+#include <gpuhal/error.h>
+
+#include <string.h>
+
+void gpuhal_session_load(gpuhal_trial *trial)
+{
+    gpuhal_plugin_stage stage = GPUHAL_STAGE_FILE;
+    gpuhal_step("loading the file");
+    gpuhal_status status = gpuhal_direct_load(trial->options->file, &trial->plugin, &stage);
+    if (status != GPUHAL_OK) {
+        gpuhal_fail("refused at stage %s: %s", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
+    }
+    trial->host = gpuhal_direct_host();
+    gpuhal_child_plugin(trial->plugin);
+}
+
+void gpuhal_session_start(gpuhal_trial *trial)
+{
+    gpuhal_step("start");
+    gpuhal_expect_ok(trial->plugin->start(trial->host), "start");
+}
+
+void gpuhal_session_enumerate(gpuhal_trial *trial)
+{
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &trial->listing), "enumerate");
+    trial->listed = gpuhal_listing_find(&trial->listing, trial->index);
+}
+
+gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots)
+{
+    memset(out_slots, 0, sizeof *out_slots);
+    out_slots->ops.size = sizeof out_slots->ops;
+    gpuhal_step("describe");
+    return trial->plugin->describe(index, &out_slots->ops);
+}
+
+void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
+{
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &out_opening->slots), "describe");
+    gpuhal_step("open");
+    out_opening->device = NULL;
+    gpuhal_expect_ok(
+        trial->plugin->open(trial->host, trial->index, NULL, &out_opening->device, &out_opening->slots.ops), "open");
+    const gpuhal_ops *ops = &out_opening->slots.ops;
+    if (out_opening->device == NULL) {
+        gpuhal_fail("open returned OK and no device");
+    }
+    if (ops->allocate == NULL || ops->release == NULL || ops->copy == NULL) {
+        gpuhal_fail("the mandatory slot %s is missing",
+                    ops->allocate == NULL ? "allocate" : ops->release == NULL ? "release" : "copy");
+    }
+}
+
+void gpuhal_session_close(const gpuhal_trial *trial, gpuhal_opening *opening)
+{
+    gpuhal_step("close");
+    trial->plugin->close(opening->device);
+    opening->device = NULL;
+}

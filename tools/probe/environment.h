@@ -1,0 +1,27 @@
+/* environment.h: the environment variables of the library as the user set them. */
+#ifndef PROBE_ENVIRONMENT_H
+#define PROBE_ENVIRONMENT_H
+
+#include "options.h"
+#include "screen.h"
+
+#include <stdint.h>
+
+typedef struct gpuhal_probe_variable {
+    const char *name, *meaning;
+    char *value;           /* NULL: not set */
+    const char *overruled; /* the option that wins over it, NULL: none */
+    bool ignored;
+} gpuhal_probe_variable;
+
+typedef struct gpuhal_probe_environment {
+    gpuhal_probe_variable *list;
+    uint32_t count;
+} gpuhal_probe_environment;
+
+/* Copies the variables. Called before the machine is opened, which changes the environment. false without memory. */
+bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_probe_environment *out_environment);
+void gpuhal_probe_environment_print(const gpuhal_probe_environment *environment, const gpuhal_probe_screen *screen);
+void gpuhal_probe_environment_finish(gpuhal_probe_environment *environment);
+
+#endif

@@ -1,0 +1,116 @@
+/* explain.c: every plugin that was found, why it is used or why not; how long each took; and the choice. */
+#include "print.h"
+
+#include <string.h>
+
+#define INDENT        4u
+#define LABEL_COLUMNS 9u
+
+/* "    reason   the sentence", further lines under its first word. Nothing for "". */
+static void print_field(const gpuhal_probe_screen *screen, const char *label, const char *text)
+{
+    if (*text) {
+        fprintf(screen->out, "%*s", (int)INDENT, "");
+        gpuhal_probe_screen_fit(screen, PROBE_DIM, label, LABEL_COLUMNS, false);
+        gpuhal_probe_screen_wrap(screen, text, INDENT + LABEL_COLUMNS, INDENT + LABEL_COLUMNS);
+    }
+}
+
+static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
+{
+    if (report->state == GPUHAL_PLUGIN_OK) {
+        return PROBE_GOOD;
+    }
+    return gpuhal_probe_report_is_problem(report) ? PROBE_BAD : PROBE_WARN;
+}
+
+static void print_devices(const gpuhal_probe_machine *machine, const char *backend, const gpuhal_probe_screen *screen)
+{
+    char ids[512];
+    size_t used = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_device *device = machine->devices[i].device;
+        if (strcmp(gpuhal_device_backend(device), backend) == 0 && used < sizeof ids) {
+            int count = snprintf(ids + used, sizeof ids - used, "%s%s", used ? ", " : "", gpuhal_device_id(device));
+            used += count > 0 ? (size_t)count : 0;
+        }
+    }
+    print_field(screen, "devices", used ? ids : "all of them are hidden");
+}
+
+static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
+                         const gpuhal_probe_screen *screen)
+{
+    bool used = report->state == GPUHAL_PLUGIN_OK;
+    char text[256];
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, gpuhal_probe_report_name(report));
+    fputs(": ", screen->out);
+    if (used) {
+        snprintf(text, sizeof text, "used, %u device%s", report->device_count, report->device_count == 1 ? "" : "s");
+    } else {
+        snprintf(text, sizeof text, "not used, %s", gpuhal_probe_state_words(report->state));
+    }
+    gpuhal_probe_screen_put(screen, style_of(report), text);
+    fputc('\n', screen->out);
+
+    print_field(screen, "reason", report->reason);
+    if (used) {
+        print_devices(machine, report->name, screen);
+    }
+    print_field(screen, "file", report->file);
+    print_field(screen, "driver", report->driver);
+    snprintf(text, sizeof text, "priority %d%s%.100s", report->priority, *report->version ? ", version " : "", report->version);
+    print_field(screen, "plugin", text);
+    if (report->time_ns) {
+        snprintf(text, sizeof text, "%s after %.1f ms, %s", gpuhal_plugin_stage_name(report->stage),
+                 (double)report->time_ns / 1e6, report->isolated ? "in a helper process" : "in this process");
+    } else {
+        snprintf(text, sizeof text, "%s, nothing was loaded", gpuhal_plugin_stage_name(report->stage));
+    }
+    print_field(screen, "reached", text);
+}
+
+static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, "chosen");
+    fputs(": ", screen->out);
+    gpuhal_probe_screen_put(screen, machine->chosen ? PROBE_GOOD : PROBE_WARN,
+                            machine->chosen ? gpuhal_device_id(machine->chosen) : "none");
+    fputc('\n', screen->out);
+    print_field(screen, "reason", machine->chosen_reason);
+}
+
+void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        print_plugin(machine, &report, screen);
+    }
+    print_choice(machine, screen);
+    const char *remark;
+    for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {
+        gpuhal_probe_screen_put(screen, PROBE_BOLD, "remark");
+        fputs(": ", screen->out);
+        gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), INDENT);
+    }
+}
+
+void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    const char *all = "in all";
+    size_t width = strlen(all);
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        size_t columns = gpuhal_probe_screen_columns(screen, gpuhal_probe_report_name(&report));
+        width = report.time_ns && columns > width ? columns : width;
+    }
+    width = width > screen->width / 2 ? screen->width / 2 : width;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        if (report.time_ns) {
+            gpuhal_probe_screen_fit(screen, PROBE_BOLD, gpuhal_probe_report_name(&report), width, false);
+            fprintf(screen->out, "  %9.1f ms  %s\n", (double)report.time_ns / 1e6, gpuhal_probe_state_words(report.state));
+        }
+    }
+    gpuhal_probe_screen_fit(screen, PROBE_DIM, all, width, false);
+    fprintf(screen->out, "  %9.1f ms\n", (double)machine->open_ns / 1e6);
+}

@@ -1,0 +1,266 @@
+/* json.c: the document gpuhal.probe/1; docs/gpuhal.probe-1.schema.json describes it. Keys are always there and in this order.
+ * What is unknown of a device is null, and its reason stands in the device's `missing`. */
+#include "host.h"
+#include "print.h"
+#include "utf8.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Facts from here on are values that change; of those the document has the free memory alone. */
+#define FIRST_VALUE 0x1000u
+
+/* A document is built without looking at each step: `failed` remembers that something was lost. */
+typedef struct json_builder {
+    bool failed;
+} json_builder;
+
+static void put(json_builder *builder, json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) != 0) {
+        builder->failed = true;
+    }
+}
+
+static void append(json_builder *builder, json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0) {
+        builder->failed = true;
+    }
+}
+
+/* A text in which bytes that are no UTF-8 (file names may hold any) became U+FFFD. */
+static json_t *make_text(const char *text)
+{
+    char *clean = malloc(strlen(text) * 3 + 1);
+    if (!clean) {
+        return NULL;
+    }
+    size_t used = 0;
+    while (*text) {
+        uint32_t character;
+        size_t length = gpuhal_probe_utf8_next(text, &character);
+        memcpy(clean + used, length ? text : "\xef\xbf\xbd", length ? length : 3);
+        used += length ? length : 3;
+        text += length ? length : 1;
+    }
+    json_t *value = json_stringn(clean, used);
+    free(clean);
+    return value;
+}
+
+static json_t *make_text_or_null(const char *text)
+{
+    return text && *text ? make_text(text) : json_null();
+}
+
+/* JSON itself has no limit here; jansson's integers end at 2^63 - 1, and what is above loses its last digits. */
+static json_t *make_number(uint64_t value)
+{
+    return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value);
+}
+
+static json_t *make_milliseconds(uint64_t time_ns)
+{
+    return time_ns ? json_real(round((double)time_ns / 1e3) / 1e3) : json_null();
+}
+
+static json_t *make_host(json_builder *builder, const gpuhal_probe_machine *machine)
+{
+    gpuhal_probe_host host;
+    gpuhal_probe_host_read(&host);
+    const char *cpu = host.cpu;
+    for (uint32_t i = 0; i < machine->count && !*cpu; i++) {
+        if (strcmp(gpuhal_device_backend(machine->devices[i].device), "cpu") == 0) {
+            gpuhal_device_text(machine->devices[i].device, GPUHAL_FACT_NAME, &cpu);
+        }
+        cpu = cpu ? cpu : "";
+    }
+    json_t *object = json_object();
+    put(builder, object, "name", make_text_or_null(host.name));
+    put(builder, object, "os", make_text_or_null(host.os));
+    put(builder, object, "kernel", make_text_or_null(host.kernel));
+    put(builder, object, "cpu", make_text_or_null(cpu));
+    return object;
+}
+
+static json_t *make_plugin(json_builder *builder, const gpuhal_plugin_report *report)
+{
+    json_t *object = json_object();
+    put(builder, object, "name", make_text(gpuhal_probe_report_name(report)));
+    put(builder, object, "file", make_text_or_null(report->file));
+    put(builder, object, "state", make_text(gpuhal_plugin_state_name(report->state)));
+    put(builder, object, "stage", make_text(gpuhal_plugin_stage_name(report->stage)));
+    put(builder, object, "reason", make_text_or_null(report->reason));
+    put(builder, object, "driver", make_text_or_null(report->driver));
+    put(builder, object, "time_ms", make_milliseconds(report->time_ns));
+    return object;
+}
+
+static void put_reason(json_builder *builder, json_t *missing, const char *name, const gpuhal_device *device, gpuhal_key key)
+{
+    const char *why = "";
+    const char *reason = gpuhal_missing_name(gpuhal_device_missing(device, key, &why));
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s", reason, why && *why ? ": " : "", why ? why : "");
+    put(builder, missing, name, make_text(text));
+}
+
+/* A fact under its own name; without a value null, and the reason in `missing`. */
+static void put_fact(json_builder *builder, json_t *object, json_t *missing, const gpuhal_device *device, gpuhal_key key)
+{
+    const char *name = gpuhal_key_name(key), *text;
+    uint64_t number;
+    if (!gpuhal_key_is_text(key) && gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
+        put(builder, object, name, make_number(number));
+        return;
+    }
+    if (!gpuhal_key_is_text(key) || gpuhal_device_text(device, key, &text) != GPUHAL_OK) {
+        put(builder, object, name, json_null());
+        put_reason(builder, missing, name, device, key);
+        return;
+    }
+    put(builder, object, name, make_text_or_null(text));
+    if (!*text) {
+        put(builder, missing, name, make_text("failed: the driver gives an empty text"));
+    }
+}
+
+static json_t *make_type(const gpuhal_device *device)
+{
+    uint64_t type = 0;
+    gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
+    return make_text(gpuhal_device_type_name((gpuhal_device_type)type));
+}
+
+static json_t *make_capabilities(json_builder *builder, const gpuhal_device *device)
+{
+    json_t *array = json_array();
+    uint32_t bits = gpuhal_device_capabilities(device);
+    for (uint32_t bit = 0; bit < GPUHAL_CAPABILITY_COUNT; bit++) {
+        if (bits >> bit & 1u) {
+            append(builder, array, make_text(gpuhal_capability_name(bit)));
+        }
+    }
+    return array;
+}
+
+static void put_verdict(json_builder *builder, json_t *object, json_t *missing, const gpuhal_probe_device *entry)
+{
+    bool failed = entry->verified && entry->verdict.status;
+    put(builder, object, "verified", entry->verified ? json_boolean(!failed) : json_null());
+    if (!entry->verified) {
+        put(builder, missing, "verified", make_text("not read: --verify was not given"));
+    }
+    put(builder, object, "verify_error", failed ? make_text(entry->verdict.sentence) : json_null());
+}
+
+/* What the library knows of a device beyond the keys at the device itself. */
+static json_t *make_facts(json_builder *builder, json_t *missing, const json_t *device_object, const gpuhal_device *device)
+{
+    json_t *facts = json_object();
+    for (gpuhal_key key = 1; key < FIRST_VALUE && gpuhal_key_name(key); key++) {
+        if (!json_object_get(device_object, gpuhal_key_name(key))) {
+            put_fact(builder, facts, missing, device, key);
+        }
+    }
+    return facts;
+}
+
+static json_t *make_device(json_builder *builder, const gpuhal_probe_device *entry)
+{
+    static const gpuhal_key keys[] = {
+        GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_FACT_UUID,        GPUHAL_FACT_PCI_ADDRESS,
+        GPUHAL_FACT_NUMA_NODE,          GPUHAL_FACT_DRIVER_VERSION,     GPUHAL_FACT_API_VERSION, GPUHAL_FACT_NATIVE_INDEX,
+    };
+    const gpuhal_device *device = entry->device;
+    uint64_t software = 0;
+    gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
+    json_t *object = json_object(), *missing = json_object();
+    put(builder, object, "id", make_text(gpuhal_device_id(device)));
+    put(builder, object, "backend", make_text(gpuhal_device_backend(device)));
+    put(builder, object, "index", make_number(gpuhal_device_index(device)));
+    put_fact(builder, object, missing, device, GPUHAL_FACT_NAME);
+    put_fact(builder, object, missing, device, GPUHAL_FACT_VENDOR);
+    put(builder, object, "type", make_type(device));
+    put(builder, object, "software", json_boolean(software != 0));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        put_fact(builder, object, missing, device, keys[i]);
+    }
+    put(builder, object, "physical_device", make_number(entry->physical));
+    put(builder, object, "preferred", json_boolean(entry->preferred != 0));
+    put(builder, object, "capabilities", make_capabilities(builder, device));
+    put_verdict(builder, object, missing, entry);
+    put(builder, object, "facts", make_facts(builder, missing, object, device));
+    put(builder, object, "missing", missing);
+    return object;
+}
+
+static json_t *make_environment(json_builder *builder, const gpuhal_probe_environment *environment)
+{
+    json_t *array = environment ? json_array() : json_null();
+    for (uint32_t i = 0; environment && i < environment->count; i++) {
+        const gpuhal_probe_variable *variable = &environment->list[i];
+        json_t *object = json_object();
+        put(builder, object, "name", make_text(variable->name));
+        put(builder, object, "value", variable->value ? make_text(variable->value) : json_null());
+        put(builder, object, "meaning", make_text(variable->meaning));
+        put(builder, object, "ignored", json_boolean(variable->ignored));
+        put(builder, object, "overruled_by", make_text_or_null(variable->overruled));
+        append(builder, array, object);
+    }
+    return array;
+}
+
+static json_t *make_chosen(json_builder *builder, const gpuhal_probe_machine *machine)
+{
+    json_t *object = json_object();
+    put(builder, object, "id", machine->chosen ? make_text(gpuhal_device_id(machine->chosen)) : json_null());
+    put(builder, object, "reason", make_text(machine->chosen_reason));
+    return object;
+}
+
+static json_t *make_document(json_builder *builder, const gpuhal_probe_machine *machine,
+                             const gpuhal_probe_environment *environment)
+{
+    char abi[32];
+    snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
+    json_t *document = json_object(), *plugins = json_array(), *devices = json_array(), *remarks = json_array();
+    put(builder, document, "schema", make_text("gpuhal.probe/1"));
+    put(builder, document, "library_version", make_text(gpuhal_version()));
+    put(builder, document, "abi_version", make_text(abi));
+    put(builder, document, "host", make_host(builder, machine));
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        append(builder, plugins, make_plugin(builder, &report));
+    }
+    put(builder, document, "plugins", plugins);
+    for (uint32_t i = 0; i < machine->count; i++) {
+        append(builder, devices, make_device(builder, &machine->devices[i]));
+    }
+    put(builder, document, "devices", devices);
+    put(builder, document, "chosen", make_chosen(builder, machine));
+    const char *remark;
+    for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {
+        append(builder, remarks, make_text(remark));
+    }
+    put(builder, document, "remarks", remarks);
+    put(builder, document, "environment", make_environment(builder, environment));
+    return document;
+}
+
+bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment, FILE *out)
+{
+    json_builder builder = {0};
+    json_t *document = make_document(&builder, machine, environment);
+    char *text = builder.failed ? NULL : json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    bool printed = text != NULL;
+    if (printed) {
+        fprintf(out, "%s\n", text);
+    }
+    json_decref(document);
+    free(text);
+    return printed;
+}

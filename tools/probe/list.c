@@ -1,0 +1,235 @@
+/* list.c: the listing for people: one line per device, never wider than the screen. Every column is as wide as its contents;
+ * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. */
+#include "print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMN_ID, COLUMN_NAME, COLUMN_MEMORY, COLUMN_TYPE, COLUMN_DRIVER, COLUMN_VERIFIED, COLUMN_COUNT };
+
+#define CELL_BYTES   192u /* longer texts are cut here: no screen is that wide */
+#define MARK_COLUMNS 2u
+#define GAP_COLUMNS  2u
+#define NAME_GOOD    26u /* enough to tell most devices apart: before it gets shorter, the driver does */
+#define NAME_LEAST   12u
+#define DRIVER_LEAST 10u
+
+typedef struct device_table {
+    char (*cells)[COLUMN_COUNT][CELL_BYTES];
+    size_t widths[COLUMN_COUNT]; /* 0: the column is not shown */
+} device_table;
+
+static const char *const titles[COLUMN_COUNT] = {"DEVICE", "NAME", "FREE/TOTAL", "TYPE", "DRIVER", "OK"};
+
+/* Copies a text whole characters at a time, so that cutting leaves no half character behind. */
+static void set_cell(char cell[CELL_BYTES], const char *text)
+{
+    size_t length = strlen(text);
+    if (length >= CELL_BYTES) {
+        for (length = CELL_BYTES - 1; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;) {
+            length--;
+        }
+    }
+    memcpy(cell, text, length);
+    cell[length] = 0;
+}
+
+static double scale(uint64_t bytes, const char **out_unit)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1023.95 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024;
+        unit++;
+    }
+    *out_unit = units[unit];
+    return value;
+}
+
+/* "11.2/15.6 GiB", both in the unit of the total; where the free memory is unknown "15.6 GiB". */
+static void set_memory(char cell[CELL_BYTES], const gpuhal_device *device)
+{
+    uint64_t total, free_now;
+    bool has_total = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
+    bool has_free = gpuhal_device_u64(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now) == GPUHAL_OK;
+    if (!has_total) {
+        set_cell(cell, "-");
+        return;
+    }
+    const char *unit;
+    double value = scale(total, &unit);
+    double factor = total ? value / (double)total : 0;
+    if (has_free) {
+        snprintf(cell, CELL_BYTES, "%.1f/%.1f %s", (double)free_now * factor, value, unit);
+    } else {
+        snprintf(cell, CELL_BYTES, "%.1f %s", value, unit);
+    }
+}
+
+static void set_type(char cell[CELL_BYTES], const gpuhal_device *device)
+{
+    uint64_t type = 0, software = 0;
+    gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
+    gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
+    /* Every program on the host's processor is software; the word tells those apart that pass for more than the host itself. */
+    bool worth_saying = software && strcmp(gpuhal_device_backend(device), "cpu") != 0;
+    snprintf(cell, CELL_BYTES, "%s%s", worth_saying ? "software " : "", gpuhal_device_type_name((gpuhal_device_type)type));
+    char *underscore = strchr(cell, '_');
+    if (underscore) {
+        *underscore = ' ';
+    }
+}
+
+static const char *text_fact(const gpuhal_device *device, gpuhal_key key)
+{
+    const char *text;
+    return gpuhal_device_text(device, key, &text) == GPUHAL_OK ? text : "-";
+}
+
+static void fill_row(char cells[COLUMN_COUNT][CELL_BYTES], const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen)
+{
+    static const char *const marks[2][2] = {{"FAILED", "ok"}, {"✗", "✓"}};
+    set_cell(cells[COLUMN_ID], gpuhal_device_id(entry->device));
+    set_cell(cells[COLUMN_NAME], text_fact(entry->device, GPUHAL_FACT_NAME));
+    set_memory(cells[COLUMN_MEMORY], entry->device);
+    set_type(cells[COLUMN_TYPE], entry->device);
+    set_cell(cells[COLUMN_DRIVER], text_fact(entry->device, GPUHAL_FACT_DRIVER_VERSION));
+    set_cell(cells[COLUMN_VERIFIED], entry->verified ? marks[screen->utf8][entry->verdict.status == GPUHAL_OK] : "");
+}
+
+static size_t total_width(const device_table *table)
+{
+    size_t sum = MARK_COLUMNS;
+    for (size_t column = 0; column < COLUMN_COUNT; column++) {
+        sum += table->widths[column] ? table->widths[column] + (column ? GAP_COLUMNS : 0) : 0;
+    }
+    return sum;
+}
+
+/* Takes what is too much from one column, down to `least` columns. */
+static void shrink(device_table *table, size_t column, size_t least, size_t width)
+{
+    size_t total = total_width(table);
+    size_t *mine = &table->widths[column];
+    if (total > width && *mine > least) {
+        size_t spare = *mine - least;
+        *mine -= total - width < spare ? total - width : spare;
+    }
+}
+
+/* Gives a column up, and what that leaves to the name. */
+static void drop(device_table *table, size_t column, size_t name_width, size_t width)
+{
+    if (total_width(table) > width) {
+        table->widths[column] = 0;
+        table->widths[COLUMN_NAME] = name_width;
+        shrink(table, COLUMN_NAME, NAME_LEAST, width);
+    }
+}
+
+static void set_widths(device_table *table, size_t rows, const gpuhal_probe_screen *screen)
+{
+    for (size_t column = 0; column < COLUMN_COUNT; column++) {
+        size_t width = 0;
+        for (size_t row = 0; row < rows; row++) {
+            size_t columns = gpuhal_probe_screen_columns(screen, table->cells[row][column]);
+            width = columns > width ? columns : width;
+        }
+        size_t title = screen->terminal && width ? strlen(titles[column]) : 0;
+        table->widths[column] = title > width ? title : width;
+    }
+    size_t name_width = table->widths[COLUMN_NAME];
+    shrink(table, COLUMN_NAME, NAME_GOOD, screen->width);
+    shrink(table, COLUMN_DRIVER, DRIVER_LEAST, screen->width);
+    shrink(table, COLUMN_NAME, NAME_LEAST, screen->width);
+    drop(table, COLUMN_DRIVER, name_width, screen->width);
+    drop(table, COLUMN_TYPE, name_width, screen->width);
+    shrink(table, COLUMN_NAME, 3, screen->width);
+    shrink(table, COLUMN_ID, 6, screen->width);
+}
+
+/* The last column of a line is not padded: no blanks at the end. */
+static void print_cell(const device_table *table, size_t column, const char *text, gpuhal_probe_style style,
+                       const gpuhal_probe_screen *screen)
+{
+    size_t width = table->widths[column];
+    bool last = true;
+    for (size_t next = column + 1; next < COLUMN_COUNT; next++) {
+        last = last && table->widths[next] == 0;
+    }
+    size_t own = gpuhal_probe_screen_columns(screen, text);
+    if (column) {
+        fprintf(screen->out, "%*s", (int)GAP_COLUMNS, "");
+    }
+    gpuhal_probe_screen_fit(screen, style, text, last && own < width ? own : width, column == COLUMN_MEMORY);
+}
+
+static void print_row(const device_table *table, size_t row, const gpuhal_probe_device *entry, bool chosen,
+                      const gpuhal_probe_screen *screen)
+{
+    gpuhal_probe_screen_put(screen, PROBE_GOOD, chosen ? "* " : "  ");
+    for (size_t column = 0; column < COLUMN_COUNT; column++) {
+        gpuhal_probe_style style = column == COLUMN_ID ? PROBE_BOLD : PROBE_PLAIN;
+        if (column == COLUMN_VERIFIED) {
+            style = entry->verdict.status ? PROBE_BAD : PROBE_GOOD;
+        }
+        if (table->widths[column]) {
+            print_cell(table, column, table->cells[row][column], style, screen);
+        }
+    }
+    fputc('\n', screen->out);
+}
+
+static void print_titles(const device_table *table, const gpuhal_probe_screen *screen)
+{
+    fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
+    for (size_t column = 0; column < COLUMN_COUNT; column++) {
+        if (table->widths[column]) {
+            print_cell(table, column, titles[column], PROBE_DIM, screen);
+        }
+    }
+    fputc('\n', screen->out);
+}
+
+/* What a person wants to know besides: why this one, and what is not shown. */
+static void print_footer(const gpuhal_probe_machine *machine, uint32_t hidden, bool explained, const gpuhal_probe_screen *screen)
+{
+    if (machine->chosen && !explained) {
+        gpuhal_probe_screen_put(screen, PROBE_GOOD, "* ");
+        gpuhal_probe_screen_wrap(screen, machine->chosen_reason, MARK_COLUMNS, MARK_COLUMNS);
+    }
+    if (hidden) {
+        fprintf(screen->out, "  %u more face%s of these devices: gpuhal-probe --all\n", hidden, hidden == 1 ? "" : "s");
+    }
+}
+
+bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                             const gpuhal_probe_screen *screen)
+{
+    device_table table = {.cells = calloc(machine->count + 1, sizeof *table.cells)};
+    if (!table.cells) {
+        return false;
+    }
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (machine->devices[i].shown) {
+            fill_row(table.cells[shown++], &machine->devices[i], screen);
+        }
+    }
+    set_widths(&table, shown, screen);
+    if (screen->terminal && shown) {
+        print_titles(&table, screen);
+    }
+    for (uint32_t i = 0, row = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->shown) {
+            print_row(&table, row++, entry, entry->device == machine->chosen, screen);
+        }
+    }
+    if (screen->terminal) {
+        print_footer(machine, machine->count - shown, options->explain, screen);
+    }
+    free(table.cells);
+    return true;
+}

@@ -1,0 +1,273 @@
+/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is taken out of the environment
+ * before the library reads it. */
+#include "machine.h"
+
+#include "screen.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define VERIFY_NS 60000000000u
+
+/* Says the library's sentence, in which members of the configuration are named after the options that filled them. */
+static void complain(const char *sentence)
+{
+    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *at = strstr(sentence, names[i][0]);
+        if (at) {
+            gpuhal_probe_say("%.*s%s%s", (int)(at - sentence), sentence, names[i][1], at + strlen(names[i][0]));
+            return;
+        }
+    }
+    gpuhal_probe_say("%s", sentence);
+}
+
+static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *devices, gpuhal **out_gpu)
+{
+    gpuhal_config config = {
+        .size = sizeof config,
+        .backends = options->backends,
+        .devices = devices,
+        .helper_deadline_ns = options->timeout_ns,
+    };
+    return gpuhal_open(&config, out_gpu);
+}
+
+/* Whether a comma list of selectors asks for devices of this backend: by its name, an id, or `gpu` for any but the CPU. */
+static bool asks_for(const char *selectors, const char *backend)
+{
+    size_t length = strlen(backend);
+    for (const char *item = selectors; *item; item += strcspn(item, ","), item += *item == ',') {
+        item += strspn(item, " ");
+        size_t word = strcspn(item, ":=, ");
+        bool named = word == length && strncmp(item, backend, length) == 0;
+        bool any_gpu = word == 3 && strncmp(item, "gpu", 3) == 0 && strcmp(backend, "cpu") != 0;
+        if (named || any_gpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A selector matched nothing. Looks whether that is because its backend failed, and says so. */
+static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, const char *selectors)
+{
+    gpuhal_probe_exit code = PROBE_NOT_FOUND;
+    gpuhal *gpu = NULL;
+    unsetenv("GPUHAL_DEVICES");
+    if (open_gpu(options, NULL, &gpu) != GPUHAL_OK) {
+        return code; /* not the selector but a backend's name is unknown; that has been said */
+    }
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
+        bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
+        bool failed = refused || gpuhal_probe_report_is_problem(&report) || report.state == GPUHAL_PLUGIN_NO_DRIVER;
+        if (failed && asks_for(selectors, report.name)) {
+            gpuhal_probe_say("%s: %s: %s", report.name, gpuhal_probe_state_words(report.state), report.reason);
+            code = refused ? PROBE_NO_PERMISSION : code;
+        }
+    }
+    gpuhal_close(gpu);
+    return code;
+}
+
+static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_status status)
+{
+    complain(gpuhal_last_error()->sentence);
+    if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
+        return PROBE_USAGE;
+    }
+    if (status != GPUHAL_ERROR_NOT_FOUND) {
+        return PROBE_INTERNAL;
+    }
+    const char *variable = getenv("GPUHAL_DEVICES");
+    const char *selectors = options->device ? options->device : variable;
+    return selectors ? explain_absence(options, selectors) : PROBE_NOT_FOUND;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Whether the listing for people has the device: one face of each piece of hardware, unless more is asked for. Programs on the
+ * host's processor are faces of one processor, yet nobody takes them for another way to the same thing: they are all shown. */
+static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
+{
+    uint64_t software = 0, type = 0;
+    gpuhal_device_u64(entry->device, GPUHAL_FACT_SOFTWARE, &software);
+    gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
+    return options->all || options->device || entry->preferred || software || type == GPUHAL_DEVICE_CPU;
+}
+
+static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    machine->count = gpuhal_device_count(machine->gpu);
+    machine->devices = calloc(machine->count + 1, sizeof *machine->devices);
+    if (!machine->devices) {
+        machine->count = 0;
+        complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        gpuhal_probe_device *entry = &machine->devices[i];
+        entry->device = gpuhal_device_at(machine->gpu, i);
+        gpuhal_device_physical(entry->device, &entry->physical, &entry->preferred);
+        entry->shown = is_shown(options, entry);
+    }
+    return PROBE_GO_ON;
+}
+
+static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    /* Of a list of selectors none is the choice: then it is made among the devices that they leave visible. */
+    const char *selector = options->device && !strchr(options->device, ',') ? options->device : NULL;
+    const char *reason = NULL;
+    if (gpuhal_select(machine->gpu, selector, 0, &machine->chosen, &reason) != GPUHAL_OK) {
+        machine->chosen = NULL;
+        reason = gpuhal_last_error()->sentence;
+    }
+    machine->chosen_reason = strdup(reason ? reason : "");
+    if (!machine->chosen_reason) {
+        complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    return PROBE_GO_ON;
+}
+
+/* A plugin that was met in this process has been started here, so that a forked child could not use it. */
+static bool was_met_here(const gpuhal *gpu, const char *backend)
+{
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
+        if (report.state == GPUHAL_PLUGIN_OK && strcmp(report.name, backend) == 0) {
+            return !report.isolated;
+        }
+    }
+    return true;
+}
+
+static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->count; i++) {
+        gpuhal_probe_device *entry = &machine->devices[i];
+        if (!entry->shown && !options->json) {
+            continue;
+        }
+        char text[96];
+        snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), i + 1, machine->count);
+        gpuhal_probe_progress(text);
+        bool apart = !was_met_here(machine->gpu, gpuhal_device_backend(entry->device));
+        gpuhal_probe_verify(entry->device, apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS, &entry->verdict);
+        entry->verified = true;
+    }
+    gpuhal_probe_progress(NULL);
+}
+
+gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
+{
+    *out_machine = (gpuhal_probe_machine){0};
+    if (options->backends) {
+        unsetenv("GPUHAL_BACKENDS");
+    }
+    if (options->device) {
+        unsetenv("GPUHAL_DEVICES");
+    }
+    gpuhal_probe_progress("looking at the plugins ...");
+    uint64_t begin = now_ns();
+    gpuhal_status status = open_gpu(options, options->device, &out_machine->gpu);
+    out_machine->open_ns = now_ns() - begin;
+    gpuhal_probe_progress(NULL);
+    if (status) {
+        return fail_open(options, status);
+    }
+    gpuhal_probe_exit code = list_devices(options, out_machine);
+    if (code == PROBE_GO_ON) {
+        code = choose(options, out_machine);
+    }
+    if (code == PROBE_GO_ON && options->verify) {
+        verify_devices(options, out_machine);
+    }
+    return code;
+}
+
+/* "1 plugin is broken, 2 timed out; gpuhal-probe --explain tells why". */
+static void tell_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
+{
+    static const struct {
+        gpuhal_plugin_state state;
+        const char *one, *several;
+    } phrases[] = {
+        {GPUHAL_PLUGIN_BROKEN, "is broken", "are broken"},
+        {GPUHAL_PLUGIN_TIMED_OUT, "timed out", "timed out"},
+        {GPUHAL_PLUGIN_INCOMPATIBLE, "is incompatible", "are incompatible"},
+        {GPUHAL_PLUGIN_REJECTED, "was rejected", "were rejected"},
+        {GPUHAL_PLUGIN_QUARANTINED, "is quarantined", "are quarantined"},
+        {GPUHAL_PLUGIN_NO_PERMISSION, "lacks permission", "lack permission"},
+    };
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+        uint32_t count = counts[phrases[i].state];
+        if (count && used < sizeof text) {
+            const char *noun = used ? "" : count == 1 ? "plugin " : "plugins ";
+            int length = snprintf(text + used, sizeof text - used, "%s%u %s%s", used ? ", " : "", count, noun,
+                                  count == 1 ? phrases[i].one : phrases[i].several);
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+    gpuhal_probe_say("%s; gpuhal-probe --explain tells why", text);
+}
+
+/* Says how many plugins went wrong, unless they are explained anyway. Returns whether the listing may lack something. */
+static bool tell_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+{
+    uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1] = {0}, refused = 0, problems = 0;
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        bool problem = gpuhal_probe_report_is_problem(&report), refusal = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
+        problems += problem;
+        refused += refusal;
+        if (problem || refusal) {
+            counts[report.state]++;
+        }
+    }
+    if (problems + refused && !options->explain) {
+        tell_counts(counts);
+    }
+    return problems != 0;
+}
+
+gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+{
+    bool partial = tell_plugins(machine, options);
+    bool refused = false;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->verified && entry->verdict.status) {
+            gpuhal_probe_say("%s is not verified: %s", gpuhal_device_id(entry->device), entry->verdict.sentence);
+            partial = true;
+            refused = refused || entry->verdict.status == GPUHAL_ERROR_NO_PERMISSION;
+        }
+    }
+    if (options->device && refused) {
+        return PROBE_NO_PERMISSION;
+    }
+    if (machine->count == 0) {
+        gpuhal_probe_say("there is no device; gpuhal-probe --explain tells why");
+        return PROBE_NO_DEVICE;
+    }
+    return partial ? PROBE_PARTIAL : PROBE_COMPLETE;
+}
+
+void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
+{
+    gpuhal_close(machine->gpu);
+    free(machine->devices);
+    free(machine->chosen_reason);
+    *machine = (gpuhal_probe_machine){0};
+}

@@ -1,0 +1,43 @@
+/* machine.h: what one run of gpuhal-probe found: the opened gpuhal object, the devices to show, their verdicts and the choice. */
+#ifndef PROBE_MACHINE_H
+#define PROBE_MACHINE_H
+
+#include "options.h"
+#include "verify.h"
+
+#include <gpuhal/gpuhal.h>
+
+typedef struct gpuhal_probe_device {
+    gpuhal_device *device;
+    uint32_t physical, preferred;
+    bool shown;    /* in the listing for people */
+    bool verified; /* `verdict` holds something */
+    gpuhal_probe_verdict verdict;
+} gpuhal_probe_device;
+
+typedef struct gpuhal_probe_machine {
+    gpuhal *gpu;
+    gpuhal_probe_device *devices;
+    uint32_t count;
+    gpuhal_device *chosen; /* NULL: none */
+    char *chosen_reason;   /* also why there is none */
+    uint64_t open_ns;
+} gpuhal_probe_machine;
+
+/* Finds everything and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard error.
+ * Finish the machine in both cases. */
+gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
+/* The exit code that the findings deserve; says on standard error what is not as it should be. */
+gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);
+void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
+
+/* Report number `index`; false past the last. */
+bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
+/* The plugin's name, or the name of its file when it did not come as far as telling one. */
+const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
+/* Whether a plugin in this state means that the listing may lack something. */
+bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);
+/* The state in words: "timed out". */
+const char *gpuhal_probe_state_words(gpuhal_plugin_state state);
+
+#endif

@@ -1,0 +1,133 @@
+/* main.c: gpuhal-probe from the command line to the exit code.
+ *
+ * Data goes to the standard output that the program was started with, through a descriptor of its own: descriptor 1 is made a
+ * copy of standard error first, so that a driver that prints while a device is verified cannot get between the data. */
+#include "environment.h"
+#include "machine.h"
+#include "options.h"
+#include "print.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+/* Takes standard output over; NULL with a sentence when it is closed. */
+static FILE *take_output(void)
+{
+    /* Descriptors 0 and 2 that are closed would be given to the next file that is opened. */
+    for (int descriptor = 0; descriptor <= 2; descriptor += 2) {
+        if (fcntl(descriptor, F_GETFD) < 0) {
+            int null = open("/dev/null", O_RDWR);
+            if (null >= 0 && null != descriptor) {
+                dup2(null, descriptor);
+                close(null);
+            }
+        }
+    }
+    int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
+    if (!out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        gpuhal_probe_say("standard output cannot be written: %s", strerror(errno));
+        return NULL;
+    }
+    return out;
+}
+
+/* Closes the output; an exit code that claims success is not given for data that did not arrive. */
+static gpuhal_probe_exit close_output(FILE *out, gpuhal_probe_exit code)
+{
+    errno = 0;
+    bool failed = ferror(out) != 0;
+    failed = fclose(out) != 0 || failed;
+    if (!failed) {
+        return code;
+    }
+    gpuhal_probe_say("standard output cannot be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+    return PROBE_INTERNAL;
+}
+
+static gpuhal_probe_exit out_of_memory(void)
+{
+    gpuhal_probe_say("out of memory");
+    return PROBE_INTERNAL;
+}
+
+static bool print_sections(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
+                           const gpuhal_probe_environment *environment, FILE *out)
+{
+    gpuhal_probe_screen screen;
+    gpuhal_probe_screen_init(&screen, out);
+    if (!gpuhal_probe_print_list(machine, options, &screen)) {
+        return false;
+    }
+    if (options->explain) {
+        fputc('\n', out);
+        gpuhal_probe_print_explanation(machine, &screen);
+    }
+    if (options->timings) {
+        fputc('\n', out);
+        gpuhal_probe_print_timings(machine, &screen);
+    }
+    if (options->environment) {
+        fputc('\n', out);
+        gpuhal_probe_environment_print(environment, &screen);
+    }
+    return true;
+}
+
+static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment, FILE *out)
+{
+    gpuhal_probe_machine machine;
+    gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
+    if (code == PROBE_GO_ON) {
+        bool printed = options->json ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, out)
+                                     : print_sections(options, &machine, environment, out);
+        fflush(out); /* before the messages, where both go to one terminal */
+        code = printed ? gpuhal_probe_machine_judge(&machine, options) : out_of_memory();
+    }
+    gpuhal_probe_machine_finish(&machine);
+    return code;
+}
+
+/* The variables alone need no plugin and are told even where one hangs. */
+static bool wants_variables_alone(const gpuhal_probe_options *options)
+{
+    return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all;
+}
+
+int main(int count, char **arguments)
+{
+    setlocale(LC_CTYPE, "");
+    /* A handler, unlike SIG_IGN, is not inherited by the programs that the library starts. */
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
+    FILE *out = take_output();
+    if (!out) {
+        return PROBE_INTERNAL;
+    }
+    gpuhal_probe_options options;
+    gpuhal_probe_environment environment = {0};
+    gpuhal_probe_exit code = gpuhal_probe_options_read(count, arguments, out, &options);
+    if (code == PROBE_GO_ON && !gpuhal_probe_environment_read(&options, &environment)) {
+        code = out_of_memory();
+    }
+    if (code == PROBE_GO_ON && wants_variables_alone(&options)) {
+        gpuhal_probe_screen screen;
+        gpuhal_probe_screen_init(&screen, out);
+        gpuhal_probe_environment_print(&environment, &screen);
+        code = PROBE_COMPLETE;
+    }
+    if (code == PROBE_GO_ON) {
+        code = run(&options, &environment, out);
+    }
+    gpuhal_probe_environment_finish(&environment);
+    return (int)close_output(out, code);
+}

@@ -1,0 +1,54 @@
+/* report.c: reading the reports of plugins; see machine.h. */
+#include "machine.h"
+
+#include <string.h>
+
+bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
+{
+    *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
+    return gpuhal_plugin_report_get(gpu, index, out_report) == GPUHAL_OK;
+}
+
+const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report)
+{
+    if (*report->name) {
+        return report->name;
+    }
+    const char *slash = strrchr(report->file, '/');
+    return slash && slash[1] ? slash + 1 : report->file;
+}
+
+bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
+{
+    switch (report->state) {
+    case GPUHAL_PLUGIN_BROKEN:
+    case GPUHAL_PLUGIN_TIMED_OUT:
+    case GPUHAL_PLUGIN_REJECTED:
+    case GPUHAL_PLUGIN_QUARANTINED:
+        return true;
+    case GPUHAL_PLUGIN_INCOMPATIBLE:
+        /* A manifest for other platforms is put aside on purpose; a wrong ABI is found later and hides devices. */
+        return report->stage != GPUHAL_STAGE_SELECT;
+    default:
+        return false;
+    }
+}
+
+const char *gpuhal_probe_state_words(gpuhal_plugin_state state)
+{
+    static const char *const words[] = {
+        [GPUHAL_PLUGIN_OK] = "ok",
+        [GPUHAL_PLUGIN_NO_DRIVER] = "no driver",
+        [GPUHAL_PLUGIN_NO_DEVICE] = "no device",
+        [GPUHAL_PLUGIN_NO_PERMISSION] = "no permission",
+        [GPUHAL_PLUGIN_BROKEN] = "broken",
+        [GPUHAL_PLUGIN_TIMED_OUT] = "timed out",
+        [GPUHAL_PLUGIN_INCOMPATIBLE] = "incompatible",
+        [GPUHAL_PLUGIN_REJECTED] = "rejected",
+        [GPUHAL_PLUGIN_DUPLICATE] = "duplicate",
+        [GPUHAL_PLUGIN_EXCLUDED] = "excluded",
+        [GPUHAL_PLUGIN_NOT_PROBED] = "not probed",
+        [GPUHAL_PLUGIN_QUARANTINED] = "quarantined",
+    };
+    return state < sizeof words / sizeof *words ? words[state] : gpuhal_plugin_state_name(state);
+}

@@ -1,0 +1,200 @@
+/* screen.c: see screen.h. */
+#include "screen.h"
+
+#include "utf8.h"
+
+#include <langinfo.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define NARROWEST 40u
+#define ORDINARY  80u
+#define BLANKS    " \n\t"
+
+static const char *const styles[] = {
+    [PROBE_PLAIN] = "",        [PROBE_BOLD] = "\033[1m", [PROBE_DIM] = "\033[2m",
+    [PROBE_GOOD] = "\033[32m", [PROBE_BAD] = "\033[31m", [PROBE_WARN] = "\033[33m",
+};
+
+/* A terminal that understands escape codes. */
+static bool is_capable(int descriptor)
+{
+    const char *kind = getenv("TERM");
+    return isatty(descriptor) && kind && *kind && strcmp(kind, "dumb") != 0;
+}
+
+static size_t find_width(FILE *out)
+{
+    struct winsize size;
+    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col) {
+        return size.ws_col;
+    }
+    const char *columns = getenv("COLUMNS");
+    unsigned long width = columns ? strtoul(columns, NULL, 10) : 0;
+    return width > 0 && width < 10000 ? width : ORDINARY;
+}
+
+void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    size_t width = find_width(out);
+    *screen = (gpuhal_probe_screen){
+        .out = out,
+        .width = width < NARROWEST ? NARROWEST : width,
+        .terminal = isatty(fileno(out)) != 0,
+        .colour = is_capable(fileno(out)) && !(no_colour && *no_colour),
+        .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+    };
+}
+
+/* What is printed for the character at *text, and the columns that it takes; moves *text behind it. */
+static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
+{
+    uint32_t character;
+    size_t length = gpuhal_probe_utf8_next(*text, &character);
+    int columns = length && (screen->utf8 || character < 0x80) ? wcwidth((wchar_t)character) : -1;
+    if (columns < 0) {
+        memcpy(glyph, character == '\n' || character == '\t' ? " " : "?", 2);
+        *text += length ? length : 1;
+        return 1;
+    }
+    memcpy(glyph, *text, length);
+    glyph[length] = 0;
+    *text += length;
+    return (size_t)columns;
+}
+
+/* Columns of the text up to `end`, which is NULL or stands before a blank. */
+static size_t count_columns(const gpuhal_probe_screen *screen, const char *text, const char *end)
+{
+    size_t sum = 0;
+    char glyph[5];
+    while (*text && text != end) {
+        sum += next_glyph(screen, &text, glyph);
+    }
+    return sum;
+}
+
+size_t gpuhal_probe_screen_columns(const gpuhal_probe_screen *screen, const char *text)
+{
+    return count_columns(screen, text, NULL);
+}
+
+static void begin_style(const gpuhal_probe_screen *screen, gpuhal_probe_style style)
+{
+    if (screen->colour) {
+        fputs(styles[style], screen->out);
+    }
+}
+
+static void end_style(const gpuhal_probe_screen *screen, gpuhal_probe_style style)
+{
+    if (screen->colour && style != PROBE_PLAIN) {
+        fputs("\033[0m", screen->out);
+    }
+}
+
+/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns taken. */
+static size_t put_some(const gpuhal_probe_screen *screen, const char *text, const char *end, size_t width)
+{
+    size_t used = 0;
+    char glyph[5];
+    while (*text && text != end) {
+        size_t columns = next_glyph(screen, &text, glyph);
+        if (used + columns > width) {
+            break;
+        }
+        fputs(glyph, screen->out);
+        used += columns;
+    }
+    return used;
+}
+
+static void put_blanks(const gpuhal_probe_screen *screen, size_t count)
+{
+    fprintf(screen->out, "%*s", (int)count, "");
+}
+
+void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t width,
+                             bool to_the_right)
+{
+    size_t columns = gpuhal_probe_screen_columns(screen, text);
+    size_t ellipsis = screen->utf8 ? 1 : 2;
+    if (to_the_right && columns < width) {
+        put_blanks(screen, width - columns);
+    }
+    begin_style(screen, style);
+    size_t used = 0;
+    if (columns <= width) {
+        used = put_some(screen, text, NULL, width);
+    } else {
+        used = put_some(screen, text, NULL, width > ellipsis ? width - ellipsis : 0) + ellipsis;
+        fputs(screen->utf8 ? "…" : "..", screen->out);
+    }
+    end_style(screen, style);
+    if (!to_the_right && used < width) {
+        put_blanks(screen, width - used);
+    }
+}
+
+void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text)
+{
+    begin_style(screen, style);
+    put_some(screen, text, NULL, SIZE_MAX);
+    end_style(screen, style);
+}
+
+void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent)
+{
+    bool fresh = true; /* nothing stands in this line yet */
+    for (const char *word = text + strspn(text, BLANKS); *word; word += strspn(word, BLANKS)) {
+        const char *end = word + strcspn(word, BLANKS);
+        size_t columns = count_columns(screen, word, end);
+        if (!fresh && column + 1 + columns > screen->width) {
+            fputc('\n', screen->out);
+            put_blanks(screen, indent);
+            column = indent;
+            fresh = true;
+        }
+        fputs(fresh ? "" : " ", screen->out);
+        column += put_some(screen, word, end, SIZE_MAX) + (fresh ? 0 : 1);
+        fresh = false;
+        word = end;
+    }
+    fputc('\n', screen->out);
+}
+
+void gpuhal_probe_say(const char *format, ...)
+{
+    static const char name[] = "gpuhal-probe:";
+    char text[2048]; /* longer messages are cut; there is no way to tell that memory ran out that needs memory */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    gpuhal_probe_screen screen;
+    gpuhal_probe_screen_init(&screen, stderr);
+    if (!screen.terminal) {
+        screen.width = SIZE_MAX;
+    }
+    fprintf(stderr, "%s ", name);
+    gpuhal_probe_screen_wrap(&screen, text, sizeof name, 4);
+}
+
+void gpuhal_probe_progress(const char *text)
+{
+    static bool shown = false;
+    if (!is_capable(STDERR_FILENO) || getenv("GPUHAL_LOG")) {
+        return; /* lines of the log would be torn apart */
+    }
+    if (shown || text) {
+        fprintf(stderr, "\r\033[K%s", text ? text : "");
+        fflush(stderr);
+    }
+    shown = text != NULL;
+}

@@ -1,0 +1,42 @@
+/* screen.h: text for people: how wide the screen is, which characters and colours it shows, and text fitted into it.
+ *
+ * Texts come from drivers and file names. Whatever is in them, what is printed is one line of printable characters: control
+ * characters and bytes that are no text become `?`, so that no driver can write escape codes to a terminal.
+ */
+#ifndef PROBE_SCREEN_H
+#define PROBE_SCREEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct gpuhal_probe_screen {
+    FILE *out;
+    size_t width;  /* columns, at least 40 */
+    bool terminal; /* a person is looking: headings and remarks are wanted */
+    bool colour;
+    bool utf8;
+} gpuhal_probe_screen;
+
+typedef enum gpuhal_probe_style { PROBE_PLAIN, PROBE_BOLD, PROBE_DIM, PROBE_GOOD, PROBE_BAD, PROBE_WARN } gpuhal_probe_style;
+
+void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
+
+/* Columns that the text takes when it is printed. */
+size_t gpuhal_probe_screen_columns(const gpuhal_probe_screen *screen, const char *text);
+/* Prints the text in exactly `width` columns: padded with blanks, or shortened with an ellipsis. */
+void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t width,
+                             bool to_the_right);
+/* Prints the text as it is. */
+void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text);
+/* Prints words from column `column` on, further lines indented to `indent`, and ends the line. A word that is longer than a line
+ * (a path) is not broken, so that it can be copied. */
+void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent);
+
+/* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
+void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line on standard error that the next call replaces; only where that is a terminal. NULL: wipes it. */
+void gpuhal_probe_progress(const char *text);
+
+#endif
