@@ -86,8 +86,8 @@ static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64
     return true;
 }
 
-void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from, uint64_t bytes,
-                gpuhal_route route)
+void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                uint64_t bytes, gpuhal_route route)
 {
     const gpuhal_ops *ops = &opening->slots.ops;
     gpuhal_memory staging;

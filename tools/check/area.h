@@ -38,8 +38,8 @@ void gpuhal_area_finish(gpuhal_area *area);
 
 /* The area should now hold these bytes there. */
 void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count);
-/* Compares everything; when something is wrong, fails with "<what>: <fault>". @p claim: the range and the source; the rest is filled
- * in here. */
+/* Compares everything; when something is wrong, fails with "<what>: <fault>". @p claim: the range and the source; the rest is
+ * filled in here. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -49,8 +49,8 @@ gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind 
                               gpuhal_memory *out_memory);
 void gpuhal_release(const gpuhal_opening *opening, gpuhal_memory *memory);
 /* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are aligned. */
-void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from, uint64_t bytes,
-                gpuhal_route route);
+void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                uint64_t bytes, gpuhal_route route);
 void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to, uint64_t bytes,
                 gpuhal_route route);
 /* The slot copy, which has to answer OK. */

@@ -52,10 +52,13 @@ typedef struct gpuhal_check_options {
     bool large;          /* allocations above 4 GiB are welcome */
 } gpuhal_check_options;
 
-/* The slots of a device in the space that the ABI promises to plugins. */
-typedef union gpuhal_slots {
-    gpuhal_ops ops;
-    unsigned char space[GPUHAL_OPS_SPACE];
+/* The slots of a device in the space that the ABI promises to plugins, and guards behind it. */
+typedef struct gpuhal_slots {
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    };
+    unsigned char guard[1024];
 } gpuhal_slots;
 
 /* One opening of a device. */
@@ -109,7 +112,7 @@ void gpuhal_session_enumerate(gpuhal_trial *trial); /* the devices, into trial->
 /* Describes and opens the device; fails unless both are OK. */
 void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening);
 void gpuhal_session_close(const gpuhal_trial *trial, gpuhal_opening *opening);
-/* Calls describe() with zeroed slots, as the core does. */
+/* Calls describe() with zeroed slots, as the core does; fails when it wrote behind them. */
 gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots);
 
 #endif

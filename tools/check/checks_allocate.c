@@ -24,7 +24,8 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
         gpuhal_memory memory;
         gpuhal_status status = gpuhal_allocate(&trial->opening, kind, bytes, 0, &memory);
         if (status != GPUHAL_OK) {
-            gpuhal_fail("memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind), gpuhal_status_text(status));
+            gpuhal_fail("memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind),
+                        gpuhal_status_text(status));
         }
         if (kind != GPUHAL_MEMORY_DEVICE && memory.host == NULL) {
             gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
@@ -45,8 +46,8 @@ static void expect_not_supported(const gpuhal_trial *trial, const gpuhal_alloc *
     gpuhal_memory memory;
     gpuhal_status status = allocate_as(&trial->opening, alloc, &memory);
     if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
-        gpuhal_fail("allocate answered %s to %s %u, which is not offered, instead of not supported", gpuhal_status_text(status), what,
-                    which);
+        gpuhal_fail("allocate answered %s to %s %u, which is not offered, instead of not supported", gpuhal_status_text(status),
+                    what, which);
     }
 }
 
@@ -179,13 +180,15 @@ void gpuhal_check_allocate_too_large(gpuhal_trial *trial)
                         gpuhal_status_text(status), most + 1);
         }
     }
-    static const uint64_t absurd[] = {UINT64_MAX,       UINT64_MAX - 1,         UINT64_MAX - 63,    UINT64_MAX - 4095, UINT64_MAX - 65535,
-                                      UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, (UINT64_C(1) << 63) + 1, UINT64_C(1) << 62};
+    static const uint64_t absurd[] = {UINT64_MAX,         UINT64_MAX - 1,    UINT64_MAX - 63,         UINT64_MAX - 4095,
+                                      UINT64_MAX - 65535, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, (UINT64_C(1) << 63) + 1,
+                                      UINT64_C(1) << 62};
     for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
         for (uint64_t alignment = 0; alignment <= 4096; alignment += 4096) {
             gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
             if (status != GPUHAL_ERROR_TOO_LARGE && status != GPUHAL_ERROR_OUT_OF_MEMORY) {
-                gpuhal_fail("allocate answered %s to the absurd size of %" PRIu64 " bytes", gpuhal_status_text(status), absurd[i]);
+                gpuhal_fail("allocate answered %s to the absurd size of %" PRIu64 " bytes", gpuhal_status_text(status),
+                            absurd[i]);
             }
         }
     }
@@ -202,8 +205,8 @@ static unsigned take_all(const gpuhal_trial *trial, uint64_t total, uint64_t pie
             return count;
         }
         if (status != GPUHAL_OK) {
-            gpuhal_fail("with %" PRIu64 " of %" PRIu64 " bytes taken, allocate answered %s instead of out of memory", taken, total,
-                        gpuhal_status_text(status));
+            gpuhal_fail("with %" PRIu64 " of %" PRIu64 " bytes taken, allocate answered %s instead of out of memory", taken,
+                        total, gpuhal_status_text(status));
         }
         taken += piece;
         if (taken > total) {
@@ -231,8 +234,8 @@ void gpuhal_check_allocate_exhaust(gpuhal_trial *trial)
     for (int round = 0; round < 2; round++) {
         unsigned count = take_all(trial, total, piece, pieces, 2 * PIECES);
         if (count < PIECES / 2) {
-            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count, piece, total,
-                        round == 0 ? "" : ", after it had run out of memory once and all was released");
+            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count, piece,
+                        total, round == 0 ? "" : ", after it had run out of memory once and all was released");
         }
         gpuhal_release(&trial->opening, &pieces[--count]);
         gpuhal_memory again;
@@ -249,17 +252,16 @@ void gpuhal_check_allocate_exhaust(gpuhal_trial *trial)
     expect_usable(trial, "out of memory and the release of everything");
 }
 
+static void allocate_release(void *user)
+{
+    const gpuhal_trial *trial = user;
+    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
+    gpuhal_memory memory;
+    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
+    gpuhal_release(&trial->opening, &memory);
+}
+
 void gpuhal_check_allocate_1000(gpuhal_trial *trial)
 {
-    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
-    gpuhal_holdings before = {0};
-    for (int i = 0; i < 1000; i++) {
-        gpuhal_memory memory;
-        if (i == 100) {
-            before = gpuhal_holdings_now();
-        }
-        gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
-        gpuhal_release(&trial->opening, &memory);
-    }
-    gpuhal_holdings_expect_same(&before, "allocating and releasing 900 times");
+    gpuhal_expect_no_leak("allocating and releasing", 100, 900, allocate_release, trial);
 }

@@ -116,7 +116,11 @@ static bool has_form(const char *text, const char *form)
 /* Length of a valid UTF-8 character, or 0. Overlong forms and surrogates do not matter for a device's name. */
 static size_t utf8_length(const unsigned char *at)
 {
-    size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+    size_t length = at[0] < 0x80                    ? 1
+                    : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+                    : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
+                    : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+                                                    : 0;
     for (size_t i = 1; i < length; i++) {
         if ((at[i] & 0xc0) != 0x80) {
             return 0;
@@ -187,12 +191,16 @@ static void expect_most(const gpuhal_trial *trial, gpuhal_key key, uint64_t most
 
 void gpuhal_check_facts_known(gpuhal_trial *trial)
 {
-    static const gpuhal_key never_zero[] = {
-        GPUHAL_FACT_VENDOR_ID,           GPUHAL_FACT_TYPE,
-        GPUHAL_FACT_MEMORY_TOTAL_BYTES,  GPUHAL_FACT_ALLOCATION_MAX_BYTES,
-        GPUHAL_FACT_ALLOCATION_MAX_COUNT, GPUHAL_FACT_BINDING_MAX_BYTES,
-        GPUHAL_FACT_COMPUTE_UNITS,       GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ,
-        GPUHAL_FACT_PHYSICAL_QUEUES,     GPUHAL_FACT_MEMORY_KINDS};
+    static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,
+                                            GPUHAL_FACT_TYPE,
+                                            GPUHAL_FACT_MEMORY_TOTAL_BYTES,
+                                            GPUHAL_FACT_ALLOCATION_MAX_BYTES,
+                                            GPUHAL_FACT_ALLOCATION_MAX_COUNT,
+                                            GPUHAL_FACT_BINDING_MAX_BYTES,
+                                            GPUHAL_FACT_COMPUTE_UNITS,
+                                            GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ,
+                                            GPUHAL_FACT_PHYSICAL_QUEUES,
+                                            GPUHAL_FACT_MEMORY_KINDS};
     static const gpuhal_key alignments[] = {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, GPUHAL_FACT_COPY_ALIGNMENT_BYTES,
                                             GPUHAL_FACT_FILL_ALIGNMENT_BYTES, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES};
     for (size_t i = 0; i < sizeof never_zero / sizeof *never_zero; i++) {

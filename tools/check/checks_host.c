@@ -123,7 +123,8 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
     if (ops->write != NULL) {
         gpuhal_pattern(memory, area->bytes, seed);
         gpuhal_step("the slot write from registered memory");
-        gpuhal_expect_ok(ops->write(opening->device, NULL, &area->memory, 0, memory, area->bytes), "write from registered memory");
+        gpuhal_expect_ok(ops->write(opening->device, NULL, &area->memory, 0, memory, area->bytes),
+                         "write from registered memory");
         gpuhal_area_changed(area, 0, memory, area->bytes);
         gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ, "write from registered memory");
     }

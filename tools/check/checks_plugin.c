@@ -48,7 +48,8 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's own start code has one of each. Libraries that are linked in statically may bring more, so this is no verdict. */
+/* The compiler's own start code has one of each. Libraries that are linked in statically may bring more, so this is no verdict.
+ */
 static void remark_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
@@ -61,7 +62,8 @@ static void remark_constructors(void *user, unsigned constructors, unsigned dest
 void gpuhal_check_symbols(gpuhal_trial *trial)
 {
     bool found = false;
-    const gpuhal_elf_visitor visitor = {&found, expect_export, expect_needed, remark_constructors};
+    const gpuhal_elf_visitor visitor = {
+        .user = &found, .exported = expect_export, .needed = expect_needed, .constructors = remark_constructors};
     if (!gpuhal_elf_visit(trial->options->file, &visitor)) {
         gpuhal_fail("the dynamic section of the file cannot be read");
     }
@@ -99,8 +101,8 @@ void gpuhal_check_query(gpuhal_trial *trial)
     }
     const gpuhal_holdings now = gpuhal_holdings_settled(&before);
     if (now.threads > before.threads || now.descriptors > before.descriptors) {
-        gpuhal_fail("loading and the query started %u threads and opened %u descriptors",
-                    now.threads - before.threads, now.descriptors - before.descriptors);
+        gpuhal_fail("loading and the query started %u threads and opened %u descriptors", now.threads - before.threads,
+                    now.descriptors - before.descriptors);
     }
 }
 

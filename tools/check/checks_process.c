@@ -5,7 +5,7 @@
 #include <locale.h>
 #include <string.h>
 
-static void use_device(const gpuhal_trial *trial, const gpuhal_process_state *before)
+static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
 {
     const char *file = trial->options->file;
     gpuhal_opening opening;

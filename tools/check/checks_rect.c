@@ -73,7 +73,8 @@ static gpuhal_plugin_rect rect_of(const gpuhal_memory *memory, unsigned char *ho
                                 .slice_pitch = place->slice_pitch};
 }
 
-static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t extent[3], const unsigned char *source, uint64_t total)
+static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t extent[3], const unsigned char *source,
+                             uint64_t total)
 {
     return (gpuhal_claim){.offset = to->offset,
                           .bytes = span(to, extent),
@@ -81,6 +82,7 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
                           .source_total = total,
                           .source_offset = from->offset,
                           .width = extent[0],
+                          .rows = extent[1],
                           .row_pitch = to->row_pitch,
                           .slice_pitch = to->slice_pitch};
 }
@@ -92,10 +94,10 @@ static void call_rect(const gpuhal_trial *trial, const gpuhal_plugin_rect *to, c
     gpuhal_expect_ok(trial->opening.slots.ops.copy_rect(trial->opening.device, NULL, to, from, extent), "copy_rect");
 }
 
-#define RECT_FORMAT                                                                                                                    \
-    "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64 " to %" PRIu64 ", slice pitch %" PRIu64 \
-    " to %" PRIu64
-#define RECT_ARGUMENTS(words)                                                                                                          \
+#define RECT_FORMAT                                                                                                              \
+    "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64 " to %" PRIu64             \
+    ", slice pitch %" PRIu64 " to %" PRIu64
+#define RECT_ARGUMENTS(words)                                                                                                    \
     extent[0], extent[1], extent[2], words, from.row_pitch, to.row_pitch, from.slice_pitch, to.slice_pitch
 
 static bool offered(const gpuhal_trial *trial)

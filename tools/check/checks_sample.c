@@ -28,8 +28,7 @@ static void expect_value(const gpuhal_trial *trial, const gpuhal_listed_fact *fa
     if (fact->told == TOLD_TEXT) {
         gpuhal_fail("sample gave %s as a text, and it is a number", key);
     }
-    if (fact->told == TOLD_MISSING &&
-        (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+    if (fact->told == TOLD_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
         gpuhal_fail("sample says that %s is missing with %u, which is no reason", key, fact->reason);
     }
     if (fact->told == TOLD_NUMBER && fact->number > total) {

@@ -21,7 +21,7 @@ static struct {
     int pipe;
     _Atomic(const char *) *step;
     const gpuhal_plugin *plugin; /* once it is loaded */
-    atomic_flag failing; /* the first failure counts; other threads of the child wait for the end */
+    atomic_flag failing;         /* the first failure counts; other threads of the child wait for the end */
     bool skipped;
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};

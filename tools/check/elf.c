@@ -1,5 +1,5 @@
-/* elf.c: see elf.h. Everything is found through the program headers and the dynamic section, as the loader does; section headers may
- * have been stripped. No offset of the file is trusted. */
+/* elf.c: see elf.h. Everything is found through the program headers and the dynamic section, as the loader does; section headers
+ * may have been stripped. No offset of the file is trusted. */
 #include "elf.h"
 
 #include <elf.h>
@@ -48,7 +48,7 @@ static const char *text_at(const image *file, uint64_t address)
 }
 
 /* The last entry of the dynamic section with this tag, or 0. */
-static uint64_t dynamic_value(const ElfW(Dyn) *dynamic, uint64_t count, int64_t tag)
+static uint64_t dynamic_value(const ElfW(Dyn) * dynamic, uint64_t count, int64_t tag)
 {
     uint64_t value = 0;
     for (uint64_t i = 0; i < count && dynamic[i].d_tag != DT_NULL; i++) {
@@ -83,7 +83,14 @@ static uint64_t count_gnu_symbols(const image *file, uint64_t address)
     }
 }
 
-static void visit_symbols(const image *file, const ElfW(Dyn) *dynamic, uint64_t count, const gpuhal_elf_visitor *visitor)
+static void tell(void (*function)(void *user, const char *name), void *user, const char *name)
+{
+    if (function != NULL) {
+        function(user, name);
+    }
+}
+
+static void visit_symbols(const image *file, const ElfW(Dyn) * dynamic, uint64_t count, const gpuhal_elf_visitor *visitor)
 {
     const uint64_t strings = dynamic_value(dynamic, count, DT_STRTAB);
     const uint64_t symbols = dynamic_value(dynamic, count, DT_SYMTAB);
@@ -93,11 +100,15 @@ static void visit_symbols(const image *file, const ElfW(Dyn) *dynamic, uint64_t 
     const uint64_t total = gnu != 0 ? count_gnu_symbols(file, gnu) : old_header != NULL ? old_header[1] : 0;
     for (uint64_t s = 1; s < total; s++) {
         const ElfW(Sym) *symbol = at_address(file, symbols + s * sizeof *symbol, sizeof *symbol);
-        const bool visible = symbol != NULL && symbol->st_shndx != SHN_UNDEF && symbol->st_shndx != SHN_ABS &&
-                             ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(symbol->st_other) != STV_HIDDEN &&
-                             ELF64_ST_VISIBILITY(symbol->st_other) != STV_INTERNAL;
-        if (visible) {
-            visitor->exported(visitor->user, text_at(file, strings + symbol->st_name));
+        if (symbol == NULL || ELF64_ST_BIND(symbol->st_info) == STB_LOCAL || symbol->st_shndx == SHN_ABS) {
+            continue;
+        }
+        const unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+        const char *name = text_at(file, strings + symbol->st_name);
+        if (symbol->st_shndx == SHN_UNDEF) {
+            tell(visitor->imported, visitor->user, name);
+        } else if (visibility != STV_HIDDEN && visibility != STV_INTERNAL) {
+            tell(visitor->exported, visitor->user, name);
         }
     }
 }
@@ -122,12 +133,14 @@ static bool visit(const image *file, const gpuhal_elf_visitor *visitor)
     const uint64_t strings = dynamic_value(dynamic, count, DT_STRTAB);
     for (uint64_t i = 0; i < count && dynamic[i].d_tag != DT_NULL; i++) {
         if (dynamic[i].d_tag == DT_NEEDED) {
-            visitor->needed(visitor->user, text_at(file, strings + dynamic[i].d_un.d_val));
+            tell(visitor->needed, visitor->user, text_at(file, strings + dynamic[i].d_un.d_val));
         }
     }
     visit_symbols(file, dynamic, count, visitor);
-    visitor->constructors(visitor->user, (unsigned)(dynamic_value(dynamic, count, DT_INIT_ARRAYSZ) / sizeof(void *)),
-                          (unsigned)(dynamic_value(dynamic, count, DT_FINI_ARRAYSZ) / sizeof(void *)));
+    if (visitor->constructors != NULL) {
+        visitor->constructors(visitor->user, (unsigned)(dynamic_value(dynamic, count, DT_INIT_ARRAYSZ) / sizeof(void *)),
+                              (unsigned)(dynamic_value(dynamic, count, DT_FINI_ARRAYSZ) / sizeof(void *)));
+    }
     return true;
 }
 

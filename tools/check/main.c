@@ -123,7 +123,7 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
     }
     gpuhal_tap_plan(1);
     gpuhal_tap_result(&tap, &first, &result);
-    printf("# nothing else can be checked\n");
+    puts("# the plugin cannot be used, so nothing else was checked");
     return EXIT_NO_PLUGIN;
 }
 
@@ -165,7 +165,8 @@ int main(int argc, char **argv)
         gpuhal_options_help();
         return EXIT_PASSED;
     case ERRAND_VERSION:
-        printf("gpuhal-check %s, plugin ABI %u.%u\n", gpuhal_version(), gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
+        printf("gpuhal-check %s, plugin ABI %u.%u\n", gpuhal_version(), gpuhal_abi_version() >> 16,
+               gpuhal_abi_version() & 0xffffu);
         return EXIT_PASSED;
     case ERRAND_LIST:
         return list_checks();

@@ -10,19 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEADLINE_S = 60, MEMORY_CAP_MIB = 256 };
+enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600, MEMORY_CAP_MIB = 256 };
 
 static const struct option long_options[] = {
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {"list", no_argument, NULL, 'l'},
-    {"only", required_argument, NULL, 'o'},
-    {"device", required_argument, NULL, 'd'},
-    {"deadline", required_argument, NULL, 't'},
-    {"expect", required_argument, NULL, 'e'},
-    {"memory-cap", required_argument, NULL, 'm'},
-    {"large", no_argument, NULL, 'L'},
-    {NULL, 0, NULL, 0},
+    {"help", no_argument, NULL, 'h'},         {"version", no_argument, NULL, 'V'},
+    {"list", no_argument, NULL, 'l'},         {"only", required_argument, NULL, 'o'},
+    {"device", required_argument, NULL, 'd'}, {"deadline", required_argument, NULL, 't'},
+    {"expect", required_argument, NULL, 'e'}, {"memory-cap", required_argument, NULL, 'm'},
+    {"large", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
 };
 
 void gpuhal_options_help(void)
@@ -33,7 +28,7 @@ void gpuhal_options_help(void)
           "  --list              print the checks and leave\n"
           "  --only CHECK        run this check alone; CHECK@INDEX: on one device; may be repeated\n"
           "  --device INDEX      check this device alone\n"
-          "  --deadline SECONDS  time for each check (60)\n"
+          "  --deadline SECONDS  time for each check (60; with --large 600)\n"
           "  --expect FILE       expected failures, lines of 'check: reason' (FILE.so.expect, when it is there)\n"
           "  --memory-cap MIB    exhaust devices with at most that much memory (256)\n"
           "  --large             also allocate more than 4 GiB\n"
@@ -96,7 +91,7 @@ static const char *take(int option, const char *value, gpuhal_check_options *opt
 
 gpuhal_errand gpuhal_options_parse(int argc, char **argv, gpuhal_check_options *out_options, char *out_problem, size_t size)
 {
-    *out_options = (gpuhal_check_options){.deadline_s = DEADLINE_S, .memory_cap = (uint64_t)MEMORY_CAP_MIB << 20};
+    *out_options = (gpuhal_check_options){.memory_cap = (uint64_t)MEMORY_CAP_MIB << 20};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1;) {
         if (option == 'h' || option == 'V' || option == 'l') {
@@ -115,6 +110,9 @@ gpuhal_errand gpuhal_options_parse(int argc, char **argv, gpuhal_check_options *
     if (argc - optind != 1) {
         snprintf(out_problem, size, argc == optind ? "which plugin?" : "one plugin at a time");
         return ERRAND_USAGE;
+    }
+    if (out_options->deadline_s == 0) {
+        out_options->deadline_s = out_options->large ? LARGE_DEADLINE_S : DEADLINE_S;
     }
     out_options->file = argv[optind];
     return ERRAND_CHECK;

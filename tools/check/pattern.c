@@ -1,5 +1,5 @@
-/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not arrive, bytes from
- * another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
+/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not arrive, bytes
+ * from another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
 #include "pattern.h"
 
 #include <inttypes.h>
@@ -45,14 +45,19 @@ static bool all_old(const gpuhal_claim *claim, const wrong *found)
     return claim->before != NULL;
 }
 
-/* Where in the source the bytes come from that stand in the wrong place; needs eight of them to be sure. */
+/* Where in the source the bytes come from that stand in the wrong place. It takes eight of them to be sure; two will do at the
+ * start of the source, where they come from when an offset is ignored. */
 static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
 {
-    const uint64_t end = claim->offset + claim->bytes;
-    if (claim->source == NULL || end - found->first < 8) {
+    const unsigned char *wrong_bytes = claim->actual + found->first;
+    const uint64_t left = claim->offset + claim->bytes - found->first;
+    if (claim->source == NULL || left < 2) {
         return NULL;
     }
-    return memmem(claim->source, (size_t)claim->source_total, claim->actual + found->first, 8);
+    if (left < 8) {
+        return memcmp(claim->source, wrong_bytes, (size_t)left) == 0 ? claim->source : NULL;
+    }
+    return memmem(claim->source, (size_t)claim->source_total, wrong_bytes, 8);
 }
 
 /* Where a byte of the range lies, in the words of a rectangle or of a plain range. */
@@ -67,7 +72,9 @@ static void say_place(const gpuhal_claim *claim, uint64_t at, char *out_text, si
     uint64_t row = in % claim->slice_pitch / claim->row_pitch;
     uint64_t byte = in % claim->slice_pitch % claim->row_pitch;
     snprintf(out_text, size, "byte %" PRIu64 " of row %" PRIu64 " of slice %" PRIu64 "%s", byte, row, slice,
-             byte >= claim->width ? " (in the gap between rows)" : "");
+             row >= claim->rows     ? " (in the gap between slices)"
+             : byte >= claim->width ? " (in the gap between rows)"
+                                    : "");
 }
 
 static void say_inside(const gpuhal_claim *claim, const wrong *found, char *out_fault, size_t size)
@@ -78,18 +85,16 @@ static void say_inside(const gpuhal_claim *claim, const wrong *found, char *out_
     const unsigned char is = claim->actual[found->first], should = claim->expected[found->first];
     const unsigned char *source = find_source(claim, found);
     const uint64_t right = claim->source_offset + (found->first - claim->offset);
-    if (all_old(claim, found)) {
-        if (claim->width == 0 && found->last == end - 1 && found->count < claim->bytes && found->first == end - found->count) {
-            snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count, claim->bytes);
-        } else {
-            snprintf(out_fault, size, "%" PRIu64 " bytes did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
-                     found->count, place, is, should);
-        }
-    } else if (source != NULL && claim->width == 0 && (uint64_t)(source - claim->source) != right) {
+    if (source != NULL && claim->width == 0 && (uint64_t)(source - claim->source) != right) {
         snprintf(out_fault, size, "%s came from offset %" PRIu64 " of the source instead of %" PRIu64, place,
                  (uint64_t)(source - claim->source), right);
-    } else {
+    } else if (!all_old(claim, found)) {
         snprintf(out_fault, size, "%" PRIu64 " bytes are wrong: %s is 0x%02x instead of 0x%02x", found->count, place, is, should);
+    } else if (claim->width == 0 && found->count < claim->bytes && found->first == end - found->count) {
+        snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count, claim->bytes);
+    } else {
+        snprintf(out_fault, size, "%" PRIu64 " bytes did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
+                 found->count, place, is, should);
     }
 }
 
@@ -108,13 +113,15 @@ bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
         used = strlen(out_fault);
     }
     if (behind.count > 0) {
-        snprintf(out_fault + used, size - used, "%s%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64
-                 " bytes behind its end", used > 0 ? "; " : "", behind.count, behind.first - end);
+        snprintf(out_fault + used, size - used,
+                 "%s%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64 " bytes behind its end",
+                 used > 0 ? "; " : "", behind.count, behind.first - end);
         used = strlen(out_fault);
     }
     if (ahead.count > 0) {
-        snprintf(out_fault + used, size - used, "%s%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64,
-                 used > 0 ? "; " : "", ahead.count, ahead.first);
+        snprintf(out_fault + used, size - used,
+                 "%s%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64, used > 0 ? "; " : "",
+                 ahead.count, ahead.first);
     }
     return false;
 }

@@ -15,10 +15,10 @@ typedef struct gpuhal_claim {
     const unsigned char *actual;
     const unsigned char *before; /* contents before the operation; NULL: not known */
     uint64_t total;
-    uint64_t offset, bytes; /* the range */
+    uint64_t offset, bytes;      /* the range */
     const unsigned char *source; /* where the bytes came from; NULL: not from memory */
     uint64_t source_total, source_offset;
-    uint64_t row_pitch, slice_pitch, width; /* of a rectangle; width 0: the range is one piece */
+    uint64_t width, rows, row_pitch, slice_pitch; /* of a rectangle; width 0: the range is one piece */
 } gpuhal_claim;
 
 /* @return true when all is as expected; else @p out_fault says what is not */

@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include "check.h"
+#include "elf.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <locale.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SIGNALS    65
 #define LEAK_BYTES (UINT64_C(64) << 10)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -65,7 +66,6 @@ static uint64_t resident_bytes(void)
 
 gpuhal_holdings gpuhal_holdings_now(void)
 {
-    malloc_trim(0); /* what is free in malloc is not held: aligned_alloc of glibc 2.36 spreads out before it takes free blocks again */
     return (gpuhal_holdings){.resident_bytes = resident_bytes(),
                              .threads = count_entries("/proc/self/task"),
                              .descriptors = count_entries("/proc/self/fd")};
@@ -81,17 +81,41 @@ gpuhal_holdings gpuhal_holdings_settled(const gpuhal_holdings *limit)
     return now;
 }
 
-void gpuhal_holdings_expect_same(const gpuhal_holdings *before, const char *what)
+static uint64_t grown(const gpuhal_holdings *before, const gpuhal_holdings *now)
 {
+    return !SANITIZED && now->resident_bytes > before->resident_bytes ? now->resident_bytes - before->resident_bytes : 0;
+}
+
+static gpuhal_holdings repeat(const gpuhal_holdings *before, const char *what, unsigned times, void (*once)(void *user),
+                              void *user)
+{
+    for (unsigned i = 0; i < times; i++) {
+        once(user);
+    }
     const gpuhal_holdings now = gpuhal_holdings_settled(before);
     if (now.threads > before->threads) {
-        gpuhal_fail("%s left %u more threads", what, now.threads - before->threads);
+        gpuhal_fail("%s %u times left %u more threads", what, times, now.threads - before->threads);
     }
     if (now.descriptors > before->descriptors) {
-        gpuhal_fail("%s left %u more descriptors open", what, now.descriptors - before->descriptors);
+        gpuhal_fail("%s %u times left %u more descriptors open", what, times, now.descriptors - before->descriptors);
     }
-    if (!SANITIZED && now.resident_bytes > before->resident_bytes + LEAK_BYTES) {
-        gpuhal_fail("%s left %" PRIu64 " KiB more resident memory", what, (now.resident_bytes - before->resident_bytes) >> 10);
+    return now;
+}
+
+void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, void (*once)(void *user), void *user)
+{
+    for (unsigned i = 0; i < warm_up; i++) {
+        once(user);
+    }
+    const gpuhal_holdings before = gpuhal_holdings_now();
+    const gpuhal_holdings middle = repeat(&before, what, times, once, user);
+    if (grown(&before, &middle) <= LEAK_BYTES) {
+        return;
+    }
+    const gpuhal_holdings after = repeat(&middle, what, times, once, user);
+    if (grown(&middle, &after) > LEAK_BYTES) {
+        gpuhal_fail("%s %u times left %" PRIu64 " KiB more resident memory, and as many times again %" PRIu64 " KiB more", what,
+                    times, grown(&before, &middle) >> 10, grown(&middle, &after) >> 10);
     }
 }
 
@@ -102,7 +126,7 @@ struct gpuhal_process_state {
     char locale[256];
     mode_t mask;
     sigset_t blocked;
-    struct sigaction actions[65];
+    struct sigaction actions[SIGNALS];
     int rounding;
     int traps;
     char *environment; /* all "name=value", each ended by NUL, and an empty one at the end */
@@ -137,7 +161,7 @@ gpuhal_process_state *gpuhal_process_state_now(void)
     snprintf(state->locale, sizeof state->locale, "%s", locale != NULL ? locale : "");
     state->mask = file_mask();
     pthread_sigmask(SIG_SETMASK, NULL, &state->blocked);
-    for (int number = 1; number < 65; number++) {
+    for (int number = 1; number < SIGNALS; number++) {
         sigaction(number, NULL, &state->actions[number]);
     }
     state->rounding = fegetround();
@@ -162,10 +186,20 @@ static bool of_plugin(const struct sigaction *action, const char *file, const ch
            object.st_dev == plugin.st_dev;
 }
 
-static void expect_signals(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step, const char *file)
+static void add_word(char *list, size_t size, const char *word)
 {
-    for (int number = 1; number < 65; number++) {
-        const char *object = NULL;
+    size_t used = strlen(list);
+    if (strstr(list, word) == NULL) {
+        snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+    }
+}
+
+static void expect_signals(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step,
+                           const char *file)
+{
+    char of_vendor[512] = "";
+    for (int number = 1; number < SIGNALS; number++) {
+        const char *object = "";
         if (sigismember(&before->blocked, number) != sigismember(&now->blocked, number)) {
             gpuhal_fail("%s changed the signal mask: signal %d (%s)", step, number, strsignal(number));
         }
@@ -175,7 +209,11 @@ static void expect_signals(const gpuhal_process_state *before, const gpuhal_proc
         if (now->actions[number].sa_handler == SIG_IGN || of_plugin(&now->actions[number], file, &object)) {
             gpuhal_fail("%s installed a signal handler for signal %d (%s)", step, number, strsignal(number));
         }
-        gpuhal_note("%s: %s installed a signal handler for signal %d (%s)", step, object, number, strsignal(number));
+        const char *name = strrchr(object, '/');
+        add_word(of_vendor, sizeof of_vendor, name != NULL ? name + 1 : object);
+    }
+    if (of_vendor[0] != '\0') {
+        gpuhal_note("%s: signal handlers were installed by libraries that the plugin uses: %s", step, of_vendor);
     }
 }
 
@@ -194,19 +232,34 @@ static const char *first_without(const char *all, const char *others)
     return NULL;
 }
 
-static void expect_environment(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step)
+static void note_environment_import(void *user, const char *name)
 {
-    const char *added = first_without(now->environment, before->environment);
-    const char *lost = first_without(before->environment, now->environment);
-    if (added != NULL) {
-        gpuhal_fail("%s changed the environment: %s", step, added);
-    }
-    if (lost != NULL) {
-        gpuhal_fail("%s changed the environment: %s is gone", step, lost);
+    static const char *const names[] = {"setenv", "putenv", "unsetenv", "clearenv", "environ", "__environ"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *(bool *)user |= strcmp(name, names[i]) == 0;
     }
 }
 
-void gpuhal_process_state_expect(const gpuhal_process_state *before, const char *step, const char *file)
+/* Drivers do this too (PoCL sets HWLOC_PLUGINS_PATH), and a plugin that cannot call setenv() is not to blame for it. */
+static void expect_environment(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step,
+                               const char *file)
+{
+    const char *added = first_without(now->environment, before->environment);
+    const char *lost = first_without(before->environment, now->environment);
+    bool to_blame = false;
+    if (added == NULL && lost == NULL) {
+        return;
+    }
+    const gpuhal_elf_visitor visitor = {.user = &to_blame, .imported = note_environment_import};
+    gpuhal_elf_visit(file, &visitor);
+    if (to_blame) {
+        gpuhal_fail("%s changed the environment: %s%s", step, added != NULL ? added : lost, added != NULL ? "" : " is gone");
+    }
+    gpuhal_note("%s: a library that the plugin uses changed the environment: %s%s", step, added != NULL ? added : lost,
+                added != NULL ? "" : " is gone");
+}
+
+void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file)
 {
     gpuhal_process_state *now = gpuhal_process_state_now();
     if (strcmp(before->directory, now->directory) != 0) {
@@ -221,8 +274,9 @@ void gpuhal_process_state_expect(const gpuhal_process_state *before, const char 
     if (before->rounding != now->rounding || before->traps != now->traps) {
         gpuhal_fail("%s changed the floating-point environment", step);
     }
-    expect_environment(before, now, step);
+    expect_environment(before, now, step, file);
     expect_signals(before, now, step, file);
-    free(now->environment);
+    free(before->environment);
+    *before = *now;
     free(now);
 }

@@ -1,5 +1,5 @@
-/* run.c: the parent's side: makes a child, listens until it has told everything, died, or run out of time. A verdict comes from the
- * pipe; only a check that is without one when the child is gone is judged by how the child ended.
+/* run.c: the parent's side: makes a child, listens until it has told everything, died, or run out of time. A verdict comes from
+ * the pipe; only a check that is without one when the child is gone is judged by how the child ended.
  */
 #include "run.h"
 

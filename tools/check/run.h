@@ -1,5 +1,5 @@
-/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork once they were
- * started, so every child starts them anew. One child runs several checks, one after another, as long as they pass.
+/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork once they
+ * were started, so every child starts them anew. One child runs several checks, one after another, as long as they pass.
  */
 #ifndef GPUHAL_CHECK_RUN_H
 #define GPUHAL_CHECK_RUN_H
@@ -36,12 +36,12 @@ typedef struct gpuhal_record {
 
 typedef struct gpuhal_runner {
     const gpuhal_check_options *options;
-    int output;                          /* file that stands for standard output and error of the children */
-    off_t output_seen;                   /* what of it belongs to settled checks */
-    _Atomic(const char *) *step;         /* shared with the child: what the plugin is doing */
-    unsigned hangs;                      /* checks that ran past the deadline */
-    char printed[512];                   /* the first that was printed in a check that passed, and in which */
-    uint32_t devices[DEVICES_MAX];       /* what the first check told */
+    int output;                    /* file that stands for standard output and error of the children */
+    off_t output_seen;             /* what of it belongs to settled checks */
+    _Atomic(const char *) *step;   /* shared with the child: what the plugin is doing */
+    unsigned hangs;                /* checks that ran past the deadline */
+    char printed[512];             /* the first that was printed in a check that passed, and in which */
+    uint32_t devices[DEVICES_MAX]; /* what the first check told */
     unsigned device_count;
 } gpuhal_runner;
 

@@ -1,10 +1,12 @@
-/* session.c: meeting a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check with
- * a sentence when the plugin does not play its part. */
+/* session.c: meeting a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check
+ * with a sentence when the plugin does not play its part. */
 #include "check.h"
 
 #include <gpuhal/error.h>
 
 #include <string.h>
+
+#define GUARD 0xc5
 
 void gpuhal_session_load(gpuhal_trial *trial)
 {
@@ -30,12 +32,26 @@ void gpuhal_session_enumerate(gpuhal_trial *trial)
     trial->listed = gpuhal_listing_find(&trial->listing, trial->index);
 }
 
+static void expect_guard(const gpuhal_slots *slots, const char *who)
+{
+    size_t written = sizeof slots->guard;
+    while (written > 0 && slots->guard[written - 1] == GUARD) {
+        written--;
+    }
+    if (written > 0) {
+        gpuhal_fail("%s wrote %zu bytes behind the %u bytes that it may fill", who, written, GPUHAL_OPS_SPACE);
+    }
+}
+
 gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots)
 {
     memset(out_slots, 0, sizeof *out_slots);
+    memset(out_slots->guard, GUARD, sizeof out_slots->guard);
     out_slots->ops.size = sizeof out_slots->ops;
     gpuhal_step("describe");
-    return trial->plugin->describe(index, &out_slots->ops);
+    gpuhal_status status = trial->plugin->describe(index, &out_slots->ops);
+    expect_guard(out_slots, "describe");
+    return status;
 }
 
 void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
@@ -43,15 +59,16 @@ void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &out_opening->slots), "describe");
     gpuhal_step("open");
     out_opening->device = NULL;
-    gpuhal_expect_ok(
-        trial->plugin->open(trial->host, trial->index, NULL, &out_opening->device, &out_opening->slots.ops), "open");
+    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->index, NULL, &out_opening->device, &out_opening->slots.ops), "open");
+    expect_guard(&out_opening->slots, "open");
     const gpuhal_ops *ops = &out_opening->slots.ops;
     if (out_opening->device == NULL) {
         gpuhal_fail("open returned OK and no device");
     }
     if (ops->allocate == NULL || ops->release == NULL || ops->copy == NULL) {
-        gpuhal_fail("the mandatory slot %s is missing",
-                    ops->allocate == NULL ? "allocate" : ops->release == NULL ? "release" : "copy");
+        gpuhal_fail("the mandatory slot %s is missing", ops->allocate == NULL  ? "allocate"
+                                                        : ops->release == NULL ? "release"
+                                                                               : "copy");
     }
 }
 

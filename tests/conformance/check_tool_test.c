@@ -1,0 +1,210 @@
+/* check_tool_test.c: what a user of gpuhal-check sees, beside its verdicts: options, exit statuses, expected failures. */
+#include "test.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char output[1 << 18];
+static char directory[] = "/tmp/gpuhal-check-test-XXXXXX";
+
+/* Runs gpuhal-check with these arguments, and keeps what it prints; returns its exit status. */
+static int check(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int check(const char *format, ...)
+{
+    char arguments[1024], command[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    snprintf(command, sizeof command, "'%s' %s 2>&1", getenv("GPUHAL_CHECK"), arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t length = fread(output, 1, sizeof output - 1, pipe);
+    output[length] = '\0';
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static void expect_printed(const char *text)
+{
+    if (strstr(output, text) == NULL) {
+        print_message("%s", output);
+        fail_msg("this is not printed: %s", text);
+    }
+}
+
+static void expect_not_printed(const char *text)
+{
+    if (strstr(output, text) != NULL) {
+        print_message("%s", output);
+        fail_msg("this is printed: %s", text);
+    }
+}
+
+static const char *faulty(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/faulty-%s.so", getenv("GPUHAL_FAULTY"), name);
+    return path;
+}
+
+/* A file of this content in a directory of its own. */
+static const char *file_with(const char *name, const char *content)
+{
+    static char path[256];
+    if (strstr(directory, "XXXXXX") != NULL) {
+        assert_non_null(mkdtemp(directory));
+    }
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(content, file);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void clean_up(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", directory);
+    assert_int_equal(system(command), 0);
+}
+
+TEST(the_list_names_every_check_with_a_sentence)
+{
+    assert_int_equal(check("--list"), 0);
+    expect_printed("copy                 copy moves exactly the bytes asked for\n");
+    expect_printed("quiet                nothing was printed in any check\n");
+}
+
+TEST(help_and_version_leave_with_success)
+{
+    assert_int_equal(check("--help"), 0);
+    expect_printed("Usage: gpuhal-check");
+    assert_int_equal(check("--version"), 0);
+    expect_printed("gpuhal-check 0.1.0, plugin ABI 0.1\n");
+}
+
+TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
+{
+    assert_int_equal(check("--frobnicate x.so"), 2);
+    expect_printed("--frobnicate: no such option");
+    assert_int_equal(check("--only cpoy x.so"), 2);
+    expect_printed("cpoy: no check has this name");
+    assert_int_equal(check("--deadline 0 x.so"), 2);
+    expect_printed("0: not a number of seconds");
+    assert_int_equal(check("--deadline"), 2);
+    expect_printed("--deadline: a value is missing");
+    assert_int_equal(check("--device one x.so"), 2);
+    expect_printed("one: not the index of a device");
+    assert_int_equal(check("a.so b.so"), 2);
+    expect_printed("one plugin at a time");
+    assert_int_equal(check("%s", ""), 2);
+    expect_printed("which plugin?");
+}
+
+TEST(a_file_that_is_not_there_leaves_with_3_and_is_named)
+{
+    assert_int_equal(check("/nowhere/plugin.so"), 3);
+    expect_printed("not ok 1 - file: ");
+    expect_printed("/nowhere");
+}
+
+TEST(a_text_file_is_refused_with_a_reason)
+{
+    const char *path = file_with("text.so", "this is no library\n");
+    chmod(path, 0755);
+    assert_int_equal(check("'%s'", path), 3);
+    expect_printed("not ok 1 - file: ");
+    expect_printed("refused at stage file");
+    clean_up();
+}
+
+TEST(a_plugin_is_found_by_a_relative_path)
+{
+    assert_int_equal(chdir(getenv("GPUHAL_FAULTY")), 0);
+    assert_int_equal(check("--only copy faulty-good_all.so"), 0);
+    expect_printed("ok 2 - copy@0: ");
+}
+
+TEST(only_runs_the_named_checks_after_the_first)
+{
+    assert_int_equal(check("--only copy --only fill@0 --only read@7 '%s'", faulty("good_all")), 0);
+    expect_printed("1..3\nok 1 - file: ");
+    expect_printed("\nok 2 - copy@0: ");
+    expect_printed("\nok 3 - fill@0: ");
+    expect_printed("# 3 passed, 0 failed, 0 failed as expected, 0 skipped\n");
+}
+
+TEST(a_device_that_is_not_listed_leaves_with_3)
+{
+    assert_int_equal(check("--device 7 '%s'", faulty("good_all")), 3);
+    expect_printed("the plugin lists no device 7");
+}
+
+TEST(a_crash_costs_its_own_check_alone)
+{
+    assert_int_equal(check("--only copy --only health --only native --only quiet '%s'", faulty("copy_crashes")), 1);
+    expect_printed("\nnot ok 2 - copy@0: ");
+    expect_printed("\nok 3 - health@0: ");
+    expect_printed("\nok 4 - native@0: ");
+    expect_printed("\nok 5 - quiet: ");
+}
+
+TEST(an_expected_failure_does_not_fail_the_run)
+{
+    const char *expect = file_with("expect", "# a comment\n\ncopy@0: known to lose a byte, ticket 12\n");
+    assert_int_equal(check("--only copy --expect '%s' '%s'", expect, faulty("copy_short")), 0);
+    expect_printed(
+        "\nnot ok 2 - copy@0: copy moves exactly the bytes asked for # TODO expected: known to lose a byte, ticket 12\n");
+    expect_printed("# 1 passed, 0 failed, 1 failed as expected, 0 skipped\n");
+    clean_up();
+}
+
+TEST(an_expected_failure_that_passes_fails_the_run)
+{
+    const char *expect = file_with("expect", "fill: was broken once\n");
+    assert_int_equal(check("--only fill --expect '%s' '%s'", expect, faulty("good_all")), 1);
+    expect_printed("\nnot ok 2 - fill@0: ");
+    expect_printed("passes, yet is listed as expected to fail");
+    clean_up();
+}
+
+TEST(an_expected_failure_of_an_unknown_check_leaves_with_2)
+{
+    const char *expect = file_with("expect", "fill: ok\nfiil: a typing error\n");
+    assert_int_equal(check("--expect '%s' '%s'", expect, faulty("good_all")), 2);
+    expect_printed("expect:2: no check has this name: fiil");
+    clean_up();
+}
+
+TEST(an_expected_failure_needs_a_reason)
+{
+    const char *expect = file_with("expect", "fill:\n");
+    assert_int_equal(check("--expect '%s' '%s'", expect, faulty("good_all")), 2);
+    expect_printed("expect:1: a line is 'check: reason'");
+    assert_int_equal(check("--expect /nowhere/list '%s'", faulty("good_all")), 2);
+    expect_printed("/nowhere/list: No such file");
+    clean_up();
+}
+
+TEST(the_list_beside_the_plugin_is_read)
+{
+    char command[1024];
+    file_with("plugin.so.expect", "copy: known\n");
+    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("copy_short"), directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(check("--only copy '%s/plugin.so'", directory), 0);
+    expect_printed("# TODO expected: known");
+    clean_up();
+}
+
+TEST(the_message_of_a_failure_stands_in_a_yaml_block)
+{
+    assert_int_equal(check("--only describe '%s'", faulty("describe_half_group")), 1);
+    expect_printed("not ok 2 - describe@0: ");
+    expect_printed("\n  ---\n  message: \"describe filled 6 of the 7 slots");
+    expect_not_printed("Bail out");
+}
+
+#include "test_main.h"

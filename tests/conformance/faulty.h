@@ -1,0 +1,69 @@
+/* faulty.h: what the files of the misbehaving plugin share.
+ *
+ * It is a whole plugin over host memory: a device of 16 MiB whose memory the host cannot see, with every group of slots that
+ * gpuhal-check knows. One constant, linked in from fault.c, names the one thing that it does wrong; `is(copy_short)` asks for it
+ * where the right thing would be done.
+ */
+#ifndef GPUHAL_TEST_FAULTY_H
+#define GPUHAL_TEST_FAULTY_H
+
+#include <gpuhal/plugin.h>
+
+#include <stdbool.h>
+
+enum gpuhal_faulty_name {
+#define FAULT(name, status, options, check, sentence) FAULT_##name,
+#define GOOD(name, options)                           FAULT_##name,
+#include "faults.inc"
+#undef FAULT
+#undef GOOD
+};
+extern const enum gpuhal_faulty_name gpuhal_faulty;
+#define is(name) (gpuhal_faulty == FAULT_##name)
+
+#define TOTAL_BYTES (is(offset_32) || is(size_32) ? UINT64_C(64) << 30 : UINT64_C(16) << 20)
+
+/* One opening. */
+struct gpuhal_plugin_device {
+    const gpuhal_host *host;
+    unsigned registered;
+};
+
+/* What gpuhal_memory.object points to. The host's view is the same bytes, others (not coherent), or none. */
+typedef struct gpuhal_faulty_memory {
+    unsigned char *bytes;
+    unsigned char *host;
+    uint64_t size;
+    void *to_free;
+    int descriptor; /* -1: no shared memory */
+    bool mapped;    /* bytes are a mapping */
+    bool counted;   /* against TOTAL_BYTES */
+    const gpuhal_plugin_device *owner;
+    void *open_map; /* a bounce buffer handed out by map */
+    uint64_t map_offset, map_bytes;
+    bool map_writes;
+} gpuhal_faulty_memory;
+
+static inline gpuhal_faulty_memory *gpuhal_faulty_of(const gpuhal_memory *memory)
+{
+    return memory->object;
+}
+
+/* faulty_memory.c */
+void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
+uint64_t gpuhal_faulty_used(void);
+void gpuhal_faulty_take(uint64_t bytes);                       /* counts as used, and never is given back */
+void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* empties all memory of other openings */
+bool gpuhal_faulty_states(gpuhal_memory_kind kind);
+
+/* faulty_transfer.c: with a NULL queue at once, otherwise through faulty_queue.c */
+void gpuhal_faulty_describe_transfer(gpuhal_ops *ops);
+void gpuhal_faulty_drop_stale(const void *object);
+
+/* faulty_queue.c */
+void gpuhal_faulty_describe_queue(gpuhal_ops *ops);
+/* Runs @p work later, in order, with a copy of @p bytes bytes of @p arguments. */
+gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
+                                    uint64_t bytes);
+
+#endif

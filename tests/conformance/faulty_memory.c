@@ -1,0 +1,313 @@
+/* faulty_memory.c: memory of the misbehaving plugin: allocating, importing, exporting, mapping, registering, cleaning. */
+#include "faulty.h"
+
+#include <gpuhal/native.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FIRST_ALIGNMENT 64u
+#define LIVE_MAX        4096
+
+/* All memory that is alive, and the bytes in use. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gpuhal_faulty_memory *live[LIVE_MAX];
+static uint64_t used;
+static bool ran_out;
+
+uint64_t gpuhal_faulty_used(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t bytes = used;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
+void gpuhal_faulty_take(uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    used += bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+void gpuhal_faulty_forget(const gpuhal_plugin_device *device)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < LIVE_MAX; i++) {
+        if (live[i] != NULL && live[i]->owner != device) {
+            memset(live[i]->bytes, 0, live[i]->size);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void count(gpuhal_faulty_memory *memory, bool add)
+{
+    pthread_mutex_lock(&lock);
+    unsigned place = 0;
+    while (place < LIVE_MAX - 1 && live[place] != (add ? NULL : memory)) {
+        place++;
+    }
+    live[place] = add ? memory : NULL;
+    if (memory->counted) {
+        used = add ? used + memory->size : used - memory->size;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static bool fits(uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    bool room = used <= TOTAL_BYTES && bytes <= TOTAL_BYTES - used;
+    room = (room || is(exhaust_never)) && !(is(exhaust_sticks) && ran_out);
+    ran_out = ran_out || !room;
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+bool gpuhal_faulty_states(gpuhal_memory_kind kind)
+{
+    return kind <= (is(good_minimal) ? GPUHAL_MEMORY_READBACK : GPUHAL_MEMORY_DEVICE_MAPPED);
+}
+
+static bool take_shared(gpuhal_faulty_memory *memory, int descriptor)
+{
+    memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    memory->mapped = true;
+    memory->descriptor = descriptor;
+    return memory->bytes != MAP_FAILED;
+}
+
+static bool take_import(gpuhal_faulty_memory *memory, const gpuhal_handle *import)
+{
+    if (import->kind == GPUHAL_HANDLE_OPAQUE_FD) {
+        return take_shared(memory, (int)import->as.os);
+    }
+    memory->bytes = import->as.pointer;
+    memory->host = memory->bytes;
+    if (is(import_copies)) {
+        memory->bytes = memory->to_free = malloc(memory->size);
+        memory->host = NULL;
+        memcpy(memory->bytes, import->as.pointer, memory->size);
+    }
+    return true;
+}
+
+static bool take_exportable(gpuhal_faulty_memory *memory)
+{
+    int descriptor = memfd_create("test", MFD_CLOEXEC);
+    return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
+}
+
+static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
+{
+    if (is(offset_32) || is(size_32)) { /* pages that nobody touches cost nothing */
+        memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory->mapped = true;
+        return memory->bytes != MAP_FAILED;
+    }
+    const uint64_t alignment = alloc->alignment > FIRST_ALIGNMENT ? alloc->alignment : FIRST_ALIGNMENT;
+    const uint64_t rounded = (memory->size + 8 + alignment - 1) / alignment * alignment;
+    memory->to_free = aligned_alloc(alignment, rounded);
+    if (memory->to_free == NULL) {
+        return false;
+    }
+    memset(memory->to_free, 0, rounded);
+    memory->bytes = (unsigned char *)memory->to_free + (is(alignment_ignored) ? 8 : 0);
+    return true;
+}
+
+/* The host's view: of all kinds but DEVICE. */
+static void take_host_view(gpuhal_faulty_memory *memory, gpuhal_memory_kind kind)
+{
+    if (kind == GPUHAL_MEMORY_DEVICE && !is(good_visible)) {
+        return;
+    }
+    memory->host = memory->bytes;
+    if (is(good_incoherent) || is(clean_nothing)) {
+        memory->host = calloc(1, memory->size);
+    }
+    if (is(upload_no_host) && kind == GPUHAL_MEMORY_UPLOAD) {
+        memory->host = NULL;
+    }
+}
+
+static bool offered(const gpuhal_alloc *alloc)
+{
+    const gpuhal_handle_kind import = alloc->import.kind;
+    const bool known_import = import == 0 || import == GPUHAL_HANDLE_OPAQUE_FD || import == GPUHAL_HANDLE_HOST_POINTER;
+    const bool known_export = (alloc->export_kinds & ~(1u << GPUHAL_HANDLE_OPAQUE_FD)) == 0;
+    if (is(good_minimal) && (import != 0 || alloc->export_kinds != 0)) {
+        return false;
+    }
+    return (gpuhal_faulty_states(alloc->kind) || is(kind_unknown)) && (known_import || is(import_unknown)) &&
+           (known_export || is(export_unknown)) && (alloc->peer_count == 0 || is(peers_unknown)) &&
+           !(is(kind_refused) && alloc->kind == GPUHAL_MEMORY_READBACK);
+}
+
+static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (!offered(alloc)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    const uint64_t bytes = is(size_wraps) ? (alloc->bytes + 63) & ~UINT64_C(63) : alloc->bytes;
+    if (bytes > TOTAL_BYTES / 2) {
+        return is(size_status) ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_TOO_LARGE;
+    }
+    if (alloc->import.kind == 0 && !fits(bytes)) {
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "test", 1, "the test device is full");
+    }
+    gpuhal_faulty_memory *memory = calloc(1, sizeof *memory);
+    if (memory == NULL) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    *memory = (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .counted = alloc->import.kind == 0};
+    const bool is_import = alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
+    const bool taken = is_import                 ? take_import(memory, &alloc->import)
+                       : alloc->export_kinds > 0 ? take_exportable(memory)
+                                                 : take_bytes(memory, alloc);
+    if (!taken) {
+        free(memory);
+        return GPUHAL_ERROR_OUT_OF_MEMORY;
+    }
+    if (!is_import) {
+        take_host_view(memory, alloc->kind);
+    }
+    count(memory, true);
+    if (is(leak_allocation)) {
+        char *lost = malloc(512);
+        memset(lost, 1, 512);
+        __asm__ volatile("" : : "r"(lost) : "memory");
+    }
+    out_memory->object = memory;
+    out_memory->flags = memory->host == memory->bytes ? GPUHAL_MEMORY_HOST_COHERENT : 0;
+    out_memory->bytes = is(bytes_fewer) ? bytes - 1 : bytes;
+    out_memory->address = is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes;
+    out_memory->host = memory->host;
+    return GPUHAL_OK;
+}
+
+static void faulty_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    (void)device;
+    gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
+    count(own, false);
+    if (is(read_stale)) {
+        gpuhal_faulty_drop_stale(own);
+    }
+    if (own->mapped) {
+        munmap(own->bytes, own->size);
+    }
+    if (own->descriptor >= 0) {
+        close(own->descriptor);
+    }
+    if (own->to_free != NULL && own->host != own->bytes) {
+        free(own->host);
+    }
+    free(own->to_free);
+    free(own);
+}
+
+static gpuhal_status faulty_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                  int32_t invalidate)
+{
+    (void)device;
+    const gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
+    if (own->host == NULL || own->host == own->bytes || is(clean_nothing)) {
+        return GPUHAL_OK;
+    }
+    if (invalidate != 0) {
+        memcpy(own->host + offset, own->bytes + offset, bytes);
+    } else {
+        memcpy(own->bytes + offset, own->host + offset, bytes);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                uint32_t access, void **out_pointer)
+{
+    (void)device;
+    gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
+    own->open_map = malloc(bytes);
+    if (own->open_map == NULL) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    memcpy(own->open_map, own->bytes + (is(map_offset) ? 0 : offset), bytes);
+    own->map_offset = offset;
+    own->map_bytes = bytes;
+    own->map_writes = (access & GPUHAL_ACCESS_WRITE) != 0 && !is(map_lost);
+    *out_pointer = own->open_map;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_unmap(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer)
+{
+    (void)device;
+    gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
+    if (own->map_writes) {
+        memcpy(own->bytes + own->map_offset, pointer, own->map_bytes);
+    }
+    free(own->open_map);
+    own->open_map = NULL;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_register(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
+{
+    (void)memory, (void)bytes;
+    if (is(register_once) && device->registered > 0) {
+        return GPUHAL_ERROR_BUSY;
+    }
+    device->registered++;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_unregister(gpuhal_plugin_device *device, void *memory)
+{
+    (void)memory;
+    device->registered -= is(register_once) ? 0 : 1;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                   gpuhal_handle *out_handle, uint64_t *out_offset)
+{
+    (void)device;
+    const gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
+    if (kind != GPUHAL_HANDLE_OPAQUE_FD || own->descriptor < 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    out_handle->kind = kind;
+    out_handle->as.os = is(export_no_descriptor) ? -1 : dup(own->descriptor);
+    *out_offset = 0;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+{
+    (void)device;
+    out_native->type = GPUHAL_NATIVE_OPENCL_BUFFER;
+    out_native->values[0] = is(native_empty) ? 0 : (uintptr_t)memory->object;
+    return GPUHAL_OK;
+}
+
+void gpuhal_faulty_describe_memory(gpuhal_ops *ops)
+{
+    ops->allocate = faulty_allocate;
+    ops->release = faulty_release;
+    if (is(good_minimal)) {
+        return;
+    }
+    ops->clean = faulty_clean;
+    ops->map = faulty_map;
+    ops->unmap = faulty_unmap;
+    ops->register_host = faulty_register;
+    ops->unregister_host = faulty_unregister;
+    ops->export_memory = faulty_export;
+    ops->native_memory = faulty_native_memory;
+}

@@ -1,0 +1,282 @@
+/* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs what was flushed, in order. One
+ * lock protects everything in this file; it is not held while work runs. */
+#include "faulty.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct command {
+    struct command *next;
+    void (*work)(const void *arguments);
+    gpuhal_plugin_event *signals; /* or this event is done */
+    gpuhal_plugin_event *awaits;  /* or this one has to be */
+    uint64_t generation;          /* the recording of the event that is meant */
+    unsigned char arguments[64];
+} command;
+
+struct gpuhal_plugin_queue {
+    pthread_t thread;
+    command *waiting, **waiting_end; /* enqueued */
+    command *flushed, **flushed_end; /* to be run */
+    bool ends;
+    bool slow; /* sleeps before each command */
+};
+
+struct gpuhal_plugin_event {
+    uint64_t recorded, done; /* counts */
+    uint64_t time_ns;        /* of the last time done */
+    void (*notify)(void *user, gpuhal_status status);
+    void *user;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void finish_event(gpuhal_plugin_event *event, uint64_t generation)
+{
+    pthread_mutex_lock(&lock);
+    event->done = generation;
+    event->time_ns = now_ns();
+    void (*notify)(void *user, gpuhal_status status) = event->notify;
+    void *user = event->user;
+    event->notify = NULL;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; notify != NULL && i < (is(notify_twice) ? 2 : 1); i++) {
+        notify(user, GPUHAL_OK);
+    }
+}
+
+static void await_event(const gpuhal_plugin_event *event, uint64_t generation)
+{
+    pthread_mutex_lock(&lock);
+    while (event->done < generation) {
+        pthread_cond_wait(&changed, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void run(const gpuhal_plugin_queue *queue, command *one)
+{
+    if (queue->slow) {
+        nanosleep(&(const struct timespec){.tv_nsec = 3000000}, NULL);
+    }
+    if (one->work != NULL) {
+        one->work(one->arguments);
+    } else if (one->awaits != NULL) {
+        await_event(one->awaits, one->generation);
+    } else if (!is(event_early)) {
+        finish_event(one->signals, one->generation);
+    }
+    free(one);
+}
+
+static void *serve(void *user)
+{
+    gpuhal_plugin_queue *queue = user;
+    pthread_mutex_lock(&lock);
+    while (!queue->ends || queue->flushed != NULL) {
+        command *one = queue->flushed;
+        if (one == NULL) {
+            pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        queue->flushed = one->next;
+        if (queue->flushed == NULL) {
+            queue->flushed_end = &queue->flushed;
+        }
+        pthread_mutex_unlock(&lock);
+        run(queue, one);
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
+{
+    command *one = malloc(sizeof *one);
+    if (one == NULL) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    *one = *model;
+    pthread_mutex_lock(&lock);
+    if (is(queue_backwards) && one->work != NULL) {
+        one->next = queue->waiting;
+        queue->waiting_end = queue->waiting == NULL ? &one->next : queue->waiting_end;
+        queue->waiting = one;
+    } else {
+        *queue->waiting_end = one;
+        queue->waiting_end = &one->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
+                                    uint64_t bytes)
+{
+    command one = {.work = work};
+    memcpy(one.arguments, arguments, bytes);
+    return append(queue, &one);
+}
+
+static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
+{
+    pthread_mutex_lock(&lock);
+    if (queue->waiting != NULL) {
+        *queue->flushed_end = queue->waiting;
+        queue->flushed_end = queue->waiting_end;
+        queue->waiting = NULL;
+        queue->waiting_end = &queue->waiting;
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+{
+    static unsigned created;
+    (void)device, (void)priority, (void)flags;
+    if (adopt != NULL) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    queue->waiting_end = &queue->waiting;
+    queue->flushed_end = &queue->flushed;
+    pthread_mutex_lock(&lock);
+    queue->slow = is(event_early) || (is(wait_nothing) && created++ % 2 == 0);
+    pthread_mutex_unlock(&lock);
+    if (pthread_create(&queue->thread, NULL, serve, queue) != 0) {
+        free(queue);
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    *out_queue = queue;
+    return GPUHAL_OK;
+}
+
+static void faulty_queue_destroy(gpuhal_plugin_queue *queue)
+{
+    if (is(queue_leaks)) {
+        return;
+    }
+    faulty_flush(queue);
+    pthread_mutex_lock(&lock);
+    queue->ends = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(queue->thread, NULL);
+    free(queue);
+}
+
+static gpuhal_status faulty_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    (void)device, (void)flags;
+    *out_event = calloc(1, sizeof **out_event);
+    return *out_event != NULL ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static void faulty_event_destroy(gpuhal_plugin_event *event)
+{
+    free(event);
+}
+
+static gpuhal_status faulty_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    pthread_mutex_lock(&lock);
+    command one = {.signals = event, .generation = ++event->recorded};
+    pthread_mutex_unlock(&lock);
+    gpuhal_status status = append(queue, &one);
+    if (is(event_early)) {
+        finish_event(event, one.generation);
+    }
+    return status != GPUHAL_OK ? status : faulty_flush(queue);
+}
+
+static bool is_done(const gpuhal_plugin_event *event)
+{
+    return event->done == event->recorded && !is(event_never);
+}
+
+static gpuhal_status faulty_event_query(gpuhal_plugin_event *event)
+{
+    pthread_mutex_lock(&lock);
+    bool done = is_done(event);
+    pthread_mutex_unlock(&lock);
+    return done ? GPUHAL_OK : GPUHAL_NOT_READY;
+}
+
+static gpuhal_status faulty_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
+    int error = is(block_refuses) ? 1 : 0;
+    pthread_mutex_lock(&lock);
+    while (!is_done(event) && error == 0) {
+        error = pthread_cond_timedwait(&changed, &lock, &until);
+    }
+    pthread_mutex_unlock(&lock);
+    return error == 0 ? GPUHAL_OK : GPUHAL_ERROR_TIMEOUT;
+}
+
+static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user)
+{
+    pthread_mutex_lock(&lock);
+    bool already = is_done(event);
+    event->notify = already ? NULL : done;
+    event->user = user;
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; already && i < (is(notify_twice) ? 2 : 1); i++) {
+        done(user, GPUHAL_OK);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    if (is(wait_nothing)) {
+        return GPUHAL_OK;
+    }
+    pthread_mutex_lock(&lock);
+    const command one = {.awaits = event, .generation = event->recorded};
+    pthread_mutex_unlock(&lock);
+    return append(queue, &one);
+}
+
+static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+{
+    pthread_mutex_lock(&lock);
+    *out_ns = is(elapsed_wild) ? UINT64_C(3600000000000) : to->time_ns - from->time_ns;
+    pthread_mutex_unlock(&lock);
+    return GPUHAL_OK;
+}
+
+void gpuhal_faulty_describe_queue(gpuhal_ops *ops)
+{
+    ops->queue_create = faulty_queue_create;
+    ops->queue_destroy = faulty_queue_destroy;
+    ops->flush = faulty_flush;
+    ops->event_create = faulty_event_create;
+    ops->event_destroy = faulty_event_destroy;
+    ops->event_record = faulty_event_record;
+    ops->event_query = faulty_event_query;
+    ops->event_block = faulty_event_block;
+    ops->event_notify = faulty_event_notify;
+    ops->queue_wait = faulty_queue_wait;
+    ops->elapsed = faulty_elapsed;
+}
