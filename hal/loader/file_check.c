@@ -163,7 +163,7 @@ static bool refuse_cut_off(gpuhal_attempt *attempt, const gpuhal_checked_file *f
 static bool check_segments(gpuhal_attempt *attempt, const gpuhal_checked_file *file, const ElfW(Phdr) *segments, size_t count,
                            bool program)
 {
-    uint64_t last_address = 0;
+    uint64_t last_end = 0;
     size_t loads = 0;
     bool dynamic = false;
     for (size_t i = 0; i < count; i++) {
@@ -181,10 +181,10 @@ static bool check_segments(gpuhal_attempt *attempt, const gpuhal_checked_file *f
         /* The order and the alignment are what the kernel and the dynamic loader rely on without looking. */
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr || !aligned ||
-            (loads > 0 && segment->p_vaddr < last_address)) {
+            (loads > 0 && segment->p_vaddr < last_end)) {
             return refuse_elf(attempt, file->path, "is damaged: its segments make no sense");
         }
-        last_address = segment->p_vaddr;
+        last_end = segment->p_vaddr + segment->p_memsz;
         loads++;
     }
     if (loads == 0 || (!dynamic && !program)) {

@@ -1,0 +1,395 @@
+/* tests/plugins/bad.c: one plugin over host memory that is compiled many times, each time with one fault.
+ *
+ * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would have it; the
+ * variants `good` and `good_fork_safe` have none. Adding a variant is a line in CMakeLists.txt and an #ifdef here.
+ */
+#include <gpuhal/plugin.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static __attribute__((unused)) void crash(void)
+{
+    raise(SIGSEGV);
+}
+
+static __attribute__((unused)) void hang(void)
+{
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_sec = 3600}, NULL);
+    }
+}
+
+static __attribute__((unused)) void spin(void)
+{
+    for (volatile unsigned long rounds = 0;; rounds = rounds + 1) {
+    }
+}
+
+static __attribute__((unused)) void put(const char *text)
+{
+    size_t length = strlen(text);
+    if (write(3, text, length) != (ssize_t)length) {
+        _exit(9);
+    }
+}
+
+/* ---- while loading */
+
+#ifdef VARIANT_constructor_stack_overflow
+static __attribute__((noinline)) unsigned overflow(unsigned depth)
+{
+    volatile char more[4096];
+    more[depth % sizeof more] = 1;
+    return depth == ~0u ? 0 : overflow(depth + 1) + (unsigned)more[0];
+}
+#endif
+
+__attribute__((constructor)) static void construct(void)
+{
+#if defined VARIANT_constructor_segfault
+    volatile int *volatile nowhere = (volatile int *)8;
+    *nowhere = 1;
+#elif defined VARIANT_constructor_abort
+    abort();
+#elif defined VARIANT_constructor_exit_3
+    exit(3);
+#elif defined VARIANT_constructor_exit_0
+    _exit(0);
+#elif defined VARIANT_constructor_spins
+    spin();
+#elif defined VARIANT_constructor_sleeps
+    hang();
+#elif defined VARIANT_constructor_stack_overflow
+    if (overflow(1) == 0) {
+        _exit(1);
+    }
+#elif defined VARIANT_constructor_killed
+    raise(SIGKILL);
+#elif defined VARIANT_constructor_ignores_end
+    signal(SIGTERM, SIG_IGN);
+    hang();
+#endif
+}
+
+#ifdef VARIANT_undefined_symbol
+void gpuhal_test_nobody_has_this(void);
+#endif
+#ifdef VARIANT_missing_library
+int gpuhal_test_absent(void);
+#endif
+
+/* ---- memory and transfer: plain malloc and memcpy */
+
+static gpuhal_status bad_allocate(__attribute__((unused)) gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                  gpuhal_memory *out_memory)
+{
+    out_memory->object = calloc(1, alloc->bytes);
+    out_memory->host = out_memory->object;
+    out_memory->bytes = alloc->bytes;
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT;
+    return out_memory->object ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+static void bad_release(__attribute__((unused)) gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    free(memory->object);
+}
+
+static gpuhal_status bad_copy(__attribute__((unused)) gpuhal_plugin_device *device,
+                              __attribute__((unused)) gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
+                              const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    memcpy((char *)to->object + to_offset, (const char *)from->object + from_offset, bytes);
+    return GPUHAL_OK;
+}
+
+#if defined VARIANT_half_a_group
+static gpuhal_status bad_map(__attribute__((unused)) gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                             __attribute__((unused)) uint64_t bytes, __attribute__((unused)) uint32_t access, void **out_pointer)
+{
+    *out_pointer = (char *)memory->object + offset;
+    return GPUHAL_OK;
+}
+#endif
+
+/* ---- start */
+
+static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) const gpuhal_host *host)
+{
+#if defined VARIANT_start_fails
+    return host->report(host, GPUHAL_ERROR_DRIVER, "vendorInit", 42, "the vendor is on holiday");
+#elif defined VARIANT_start_without_driver
+    static const char *const sonames[] = {"libgpuhal-test-vendor.so.1", "libgpuhal-test-vendor.so", NULL};
+    void (*function)(void) = NULL;
+    const gpuhal_symbol symbols[] = {{"vendorInit", &function, 1}};
+    return host->library(host, "TESTVENDOR", sonames, symbols, 1);
+#elif defined VARIANT_start_with_stub_driver
+    static const char *const sonames[] = {"libc.so.6", NULL};
+    void (*wanted)(void) = NULL, (*optional)(void) = NULL;
+    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"gpuhal_test_required", &wanted, 1}};
+    return host->library(host, "TESTVENDOR", sonames, symbols, 2);
+#elif defined VARIANT_good_with_driver
+    static const char *const sonames[] = {"libgpuhal-test-vendor.so.1", "libc.so.6", NULL};
+    void (*wanted)(void) = NULL, (*optional)(void) = (void (*)(void))bad_start;
+    const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"malloc", &wanted, 1}};
+    gpuhal_status status = host->library(host, "TESTVENDOR", sonames, symbols, 2);
+    host->log(host, GPUHAL_LOG_INFO, host->setting(host, "TEST_WORD") ? host->setting(host, "TEST_WORD") : "no word");
+    return status || !wanted || optional ? host->report(host, GPUHAL_ERROR_DRIVER, "library", status, "slots are wrong") : GPUHAL_OK;
+#elif defined VARIANT_start_without_permission
+    return host->report(host, GPUHAL_ERROR_NO_PERMISSION, "open", EACCES, "/dev/vendor0: join group render");
+#elif defined VARIANT_start_unknown_status
+    return -4711;
+#elif defined VARIANT_start_crashes
+    crash();
+#elif defined VARIANT_start_hangs
+    hang();
+#elif defined VARIANT_good_slow_start
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+#elif defined VARIANT_start_fails_once
+    static int calls;
+    if (calls++ == 0) {
+        return host->report(host, GPUHAL_ERROR_BUSY, "vendorInit", 7, "try again");
+    }
+#endif
+    return GPUHAL_OK;
+}
+
+/* ---- enumerate */
+
+static void tell_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+{
+    host->device(host, sink, index);
+#ifndef VARIANT_name_missing
+    host->text(host, sink, GPUHAL_FACT_NAME, "Test Device");
+#endif
+    host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
+    host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "it is a test");
+}
+
+static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    (void)host;
+    (void)sink;
+#if defined VARIANT_uuid_in_capitals
+    host->text(host, sink, GPUHAL_FACT_UUID, "00112233-4455-6677-8899-AABBCCDDEEFF");
+#elif defined VARIANT_pci_without_domain
+    host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, "c1:00.0");
+#elif defined VARIANT_luid_too_short
+    host->text(host, sink, GPUHAL_FACT_LUID, "123");
+#elif defined VARIANT_number_as_text
+    host->text(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, "8 GB");
+#elif defined VARIANT_text_as_number
+    host->u64(host, sink, GPUHAL_FACT_VENDOR, 4318);
+#elif defined VARIANT_type_unknown
+    host->u64(host, sink, GPUHAL_FACT_TYPE, 99);
+#elif defined VARIANT_alignment_of_three
+    host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 3);
+#elif defined VARIANT_no_device_memory
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_UPLOAD);
+#elif defined VARIANT_text_null
+    host->text(host, sink, GPUHAL_FACT_VENDOR, NULL);
+#elif defined VARIANT_text_huge
+    static char text[65536];
+    memset(text, 'x', sizeof text - 1);
+    host->text(host, sink, GPUHAL_FACT_VENDOR, text);
+#elif defined VARIANT_text_not_utf8
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "caf\xe9");
+#elif defined VARIANT_reason_unknown
+    host->missing(host, sink, GPUHAL_FACT_VENDOR, 0, "no reason");
+#endif
+}
+
+static __attribute__((unused)) void close_everything(void)
+{
+    for (int file = 0; file < 1024; file++) {
+        close(file);
+    }
+}
+
+static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+#if defined VARIANT_fact_before_device
+    host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
+#elif defined VARIANT_no_device
+    return GPUHAL_OK;
+#elif defined VARIANT_no_device_with_reason
+    return host->report(host, GPUHAL_ERROR_NO_DEVICE, NULL, 0, "the bus is empty");
+#elif defined VARIANT_enumerate_fails
+    tell_device(host, sink, 0);
+    return host->report(host, GPUHAL_ERROR_DRIVER, "vendorGetDevices", 999, NULL);
+#elif defined VARIANT_enumerate_hangs
+    tell_device(host, sink, 0);
+    hang();
+#elif defined VARIANT_count_lies
+    for (uint32_t i = 0; i < 100000; i++) {
+        tell_device(host, sink, i);
+    }
+#elif defined VARIANT_index_twice
+    tell_device(host, sink, 1);
+    tell_device(host, sink, 1);
+#elif defined VARIANT_rubbish_on_stream
+    put("\nhello, is anybody there?\n");
+#elif defined VARIANT_lies_on_stream
+    put("\n[end]\nstate = 0\nstatus = 0\ndevices = 3\ncomplete = 1\n");
+#elif defined VARIANT_endless_line_on_stream
+    for (int i = 0; i < 20000; i++) {
+        put("0123456789");
+    }
+#elif defined VARIANT_floods_stream
+    for (int i = 0; i < 120000; i++) {
+        put("# fifty bytes of comment that nobody asked for.....\n");
+    }
+#elif defined VARIANT_good_but_prints
+    printf("a plugin that prints\n");
+    fprintf(stderr, "and complains\n");
+    fflush(stdout);
+#elif defined VARIANT_closes_everything
+    close_everything();
+#elif defined VARIANT_good_leaves_child
+    if (fork() == 0) {
+        hang();
+    }
+#elif defined VARIANT_dies_and_leaves_child
+    if (fork() == 0) {
+        hang();
+    }
+    raise(SIGKILL);
+#elif defined VARIANT_good_many_devices
+    for (uint32_t i = 2; i < 20; i += 2) {
+        tell_device(host, sink, i);
+    }
+    return GPUHAL_OK;
+#endif
+    tell_device(host, sink, 0);
+    tell_bad_fact(host, sink);
+#if defined VARIANT_enumerate_crashes
+    crash();
+#endif
+    return GPUHAL_OK;
+}
+
+static gpuhal_status bad_describe(__attribute__((unused)) uint32_t index, gpuhal_ops *out_ops)
+{
+    out_ops->allocate = bad_allocate;
+    out_ops->release = bad_release;
+    out_ops->copy = bad_copy;
+#if defined VARIANT_describe_fails
+    return GPUHAL_ERROR_NOT_FOUND;
+#elif defined VARIANT_no_allocate
+    out_ops->allocate = NULL;
+#elif defined VARIANT_half_a_group
+    out_ops->map = bad_map;
+#endif
+    return GPUHAL_OK;
+}
+
+static gpuhal_status bad_open(__attribute__((unused)) const gpuhal_host *host, __attribute__((unused)) uint32_t index,
+                              __attribute__((unused)) const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+                              __attribute__((unused)) gpuhal_ops *ops)
+{
+    *out_device = malloc(1);
+    return *out_device ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static void bad_close(gpuhal_plugin_device *device)
+{
+    free(device);
+}
+
+static gpuhal_status bad_sample(const gpuhal_host *host, __attribute__((unused)) uint32_t index,
+                                __attribute__((unused)) const gpuhal_key *keys, __attribute__((unused)) uint32_t count,
+                                __attribute__((unused)) uint32_t flags, gpuhal_sink *sink)
+{
+#if defined VARIANT_sample_names_device
+    host->device(host, sink, 7);
+#elif defined VARIANT_good_sample_fails
+    return GPUHAL_ERROR_DRIVER;
+#elif defined VARIANT_sample_crashes
+    crash();
+#endif
+    host->u64(host, sink, GPUHAL_VALUE_MEMORY_FREE_BYTES, 12345678);
+    return GPUHAL_OK;
+}
+
+/* ---- the answer of the query */
+
+static const gpuhal_plugin plugin = {
+#if defined VARIANT_size_zero
+    .size = 0,
+#elif defined VARIANT_size_short
+    .size = GPUHAL_PLUGIN_MINIMUM - 1,
+#elif defined VARIANT_good_without_optional
+    .size = GPUHAL_PLUGIN_MINIMUM,
+#elif defined VARIANT_good_of_tomorrow
+    .size = sizeof(gpuhal_plugin) + 64,
+#else
+    .size = sizeof(gpuhal_plugin),
+#endif
+#if defined VARIANT_other_abi
+    .abi = GPUHAL_ABI + 1,
+#else
+    .abi = GPUHAL_ABI,
+#endif
+#if defined VARIANT_good_fork_safe
+    .flags = GPUHAL_PLUGIN_FORK_SAFE,
+#endif
+#if defined VARIANT_name_null
+    .name = NULL,
+#elif defined VARIANT_name_bad
+    .name = "Name Bad",
+#elif defined VARIANT_name_other
+    .name = "somebody_else",
+#else
+    .name = NAME,
+#endif
+#ifndef VARIANT_version_null
+    .version = "1.2.3",
+#endif
+#ifndef VARIANT_no_start
+    .start = bad_start,
+#endif
+    .enumerate = bad_enumerate,
+    .describe = bad_describe,
+    .open = bad_open,
+    .close = bad_close,
+    .sample = bad_sample,
+};
+
+#if defined VARIANT_symbol_is_data
+GPUHAL_API extern const gpuhal_plugin *const gpuhal_plugin_query_data __asm__("gpuhal_plugin_query");
+const gpuhal_plugin *const gpuhal_plugin_query_data = &plugin;
+#else
+#if defined VARIANT_no_symbol
+GPUHAL_API const gpuhal_plugin *gpuhal_test_other_query(uint32_t host_abi, const gpuhal_host *host);
+#define QUERY gpuhal_test_other_query
+#else
+#define QUERY gpuhal_plugin_query
+#endif
+const gpuhal_plugin *QUERY(__attribute__((unused)) uint32_t host_abi, __attribute__((unused)) const gpuhal_host *host)
+{
+#if defined VARIANT_query_null
+    return NULL;
+#elif defined VARIANT_query_refuses
+    (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, "it wants plugin ABI 7.3");
+    return NULL;
+#elif defined VARIANT_query_rubbish
+    return (const gpuhal_plugin *)(uintptr_t)64;
+#elif defined VARIANT_query_crashes
+    crash();
+#elif defined VARIANT_undefined_symbol
+    gpuhal_test_nobody_has_this();
+#elif defined VARIANT_missing_library
+    (void)gpuhal_test_absent();
+#endif
+    return &plugin;
+}
+#endif

@@ -1,0 +1,229 @@
+/* Manifests and where they are looked for. */
+#include "loader_support.h"
+
+#include "loader/attempt.h"
+#include "loader/manifest.h"
+
+/* Writes a manifest and returns how it is refused, or "". In a static buffer. */
+static const char *refusal_of(const char *text)
+{
+    static char reason[512];
+    write_file(in_folder("tried.gpuhal"), text, strlen(text));
+    gpuhal_attempt attempt = {0};
+    gpuhal_manifest manifest;
+    bool good = gpuhal_manifest_read(&attempt, in_folder("tried.gpuhal"), false, &manifest);
+    assert_int_equal(good, !attempt.reason);
+    snprintf(reason, sizeof reason, "%s", attempt.reason ? attempt.reason : "");
+    gpuhal_manifest_finish(&manifest);
+    gpuhal_attempt_finish(&attempt);
+    return reason;
+}
+
+static void assert_refused(const char *text, const char *words)
+{
+    const char *reason = refusal_of(text);
+    if (!strstr(reason, words) || !strstr(reason, "tried.gpuhal")) {
+        fail_msg("\"%s\" is no \"%s\"", reason, words);
+    }
+}
+
+TEST(a_whole_manifest_is_read)
+{
+    new_folder();
+    write_manifest("whole.gpuhal", "whole", "lib/whole.so",
+                   "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = WHOLE\nwatch = /etc/whole\n"
+                   "color = green\n");
+    gpuhal_attempt attempt = {0};
+    gpuhal_manifest manifest;
+    assert_true(gpuhal_manifest_read(&attempt, in_folder("whole.gpuhal"), false, &manifest));
+    assert_string_equal(manifest.name, "whole");
+    assert_string_equal(manifest.library, in_folder("lib/whole.so"));
+    assert_int_equal(manifest.priority, -5);
+    assert_true(gpuhal_manifest_has_platform(&manifest, "linux"));
+    assert_true(gpuhal_manifest_has_platform(&manifest, "windows"));
+    assert_false(gpuhal_manifest_has_platform(&manifest, "win"));
+    assert_false(gpuhal_manifest_has_platform(&manifest, "macos"));
+    gpuhal_manifest_finish(&manifest);
+    gpuhal_attempt_finish(&attempt);
+}
+
+TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
+{
+    new_folder();
+    assert_refused("", "is empty");
+    assert_refused("# nothing\n", "does not say name");
+    assert_refused("name = a\n", "line 1: a manifest begins with [plugin]");
+    assert_refused("[plugin]\nname = a\nabi = 0.1\n", "does not say library");
+    assert_refused("[plugin]\nlibrary = a.so\nabi = 0.1\n", "does not say name");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\n", "does not say abi");
+    assert_refused("[plugin]\nname = A\n", "line 2: name must be");
+    assert_refused("[plugin]\nname = ../a\n", "line 2: name must be");
+    assert_refused("[plugin]\nname = abcdefghijklmnopqrstuvwxyz_123456\n", "line 2: name must be");
+    assert_refused("[plugin]\nname = a\nname = b\n", "line 3: name stands there twice");
+    assert_refused("[plugin]\n[plugin]\n", "line 2: a manifest has one record");
+    assert_refused("[device]\n", "line 1: a manifest has one record");
+    assert_refused("[plugin]\nlibrary =\n", "line 2: library is empty");
+    assert_refused("[plugin]\npriority = high\n", "line 2: priority must be");
+    assert_refused("[plugin]\npriority = 99999999999\n", "line 2: priority must be");
+    assert_refused("[plugin]\nplatforms =\n", "line 2: platforms is empty");
+    assert_refused("[plugin]\nabi = one\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.65536\n", "line 2: abi must be");
+    assert_refused("[plugin]\nno equals sign\n", "line 2: ");
+    assert_refused("[plugin]\nname = \xff\n", "line 2: ");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.2\n", "ABI 0.2; this library speaks 0.1");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.1");
+    assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.1"), "");
+}
+
+TEST(bad_manifests_leave_a_record_and_the_good_plugin_is_listed)
+{
+    new_folder();
+    char *huge = malloc(GPUHAL_MANIFEST_BYTES_MAX + 1);
+    assert_non_null(huge);
+    memset(huge, '#', GPUHAL_MANIFEST_BYTES_MAX + 1);
+    write_file(in_folder("huge.gpuhal"), huge, GPUHAL_MANIFEST_BYTES_MAX + 1);
+    free(huge);
+    write_file(in_folder("empty.gpuhal"), "", 0);
+    write_file(in_folder("broken.gpuhal"), "[plugin\n", 8);
+    assert_int_equal(mkdir(in_folder("folder.gpuhal"), 0755), 0);
+    assert_int_equal(mkfifo(in_folder("fifo.gpuhal"), 0644), 0);
+    assert_int_equal(symlink("nowhere", in_folder("dangling.gpuhal")), 0);
+    write_manifest("open.gpuhal", "open", test_plugin("good_fork_safe"), "");
+    assert_int_equal(chmod(in_folder("open.gpuhal"), 0666), 0);
+    write_manifest("windows.gpuhal", "windows", test_plugin("good_fork_safe"), "platforms = windows macos\n");
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    const struct {
+        const char *file;
+        gpuhal_plugin_state state;
+        const char *words;
+    } wanted[] = {
+        {"huge.gpuhal", GPUHAL_PLUGIN_REJECTED, "larger than 64 KiB"},
+        {"empty.gpuhal", GPUHAL_PLUGIN_REJECTED, "is empty"},
+        {"broken.gpuhal", GPUHAL_PLUGIN_REJECTED, "broken.gpuhal, line 1: "},
+        {"folder.gpuhal", GPUHAL_PLUGIN_REJECTED, "is a directory"},
+        {"fifo.gpuhal", GPUHAL_PLUGIN_REJECTED, "is no regular file"},
+        {"dangling.gpuhal", GPUHAL_PLUGIN_REJECTED, "does not exist"},
+        {"open.gpuhal", GPUHAL_PLUGIN_REJECTED, "may be written to by everybody"},
+    };
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        assert_verdict(&candidates, candidate_at(&candidates, in_folder(wanted[i].file)), wanted[i].state, GPUHAL_STAGE_MANIFEST,
+                       wanted[i].words);
+    }
+    assert_verdict(&candidates, find_candidate(&candidates, "windows"), GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_STAGE_SELECT,
+                   "is for windows macos; this is linux");
+    assert_listed(&candidates, "good");
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_library_without_a_manifest_is_remarked_upon)
+{
+    new_folder();
+    copy_file(test_plugin("good"), in_folder("gpuhal-stray.so"));
+    copy_file(test_plugin("good"), in_folder("gpuhal-named.so"));
+    write_manifest("other.gpuhal", "good", "gpuhal-named.so", "");
+    copy_file(test_plugin("good"), in_folder("gpuhal-broken.so"));
+    write_file(in_folder("broken.gpuhal"), "[plugin\n", 8);
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    const gpuhal_candidate *stray = candidate_at(&candidates, in_folder("gpuhal-stray.so"));
+    assert_verdict(&candidates, stray, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "no manifest names it: write ");
+    assert_string_equal(stray->name, "stray");
+    assert_listed(&candidates, "good");
+    assert_null(candidate_at(&candidates, in_folder("gpuhal-broken.so")));
+    gpuhal_candidates_finish(&candidates);
+}
+
+/* A folder inside the own one with one good plugin. */
+static void add_folder(const char *name, const char *plugin)
+{
+    char path[128];
+    assert_int_equal(mkdir(in_folder(name), 0755), 0);
+    snprintf(path, sizeof path, "%s/%s.gpuhal", name, plugin);
+    write_manifest(path, plugin, test_plugin(plugin), "");
+}
+
+TEST(the_variable_is_searched_before_the_configuration_and_both_in_the_order_given)
+{
+    new_folder();
+    add_folder("first", "good");
+    add_folder("second", "good");
+    add_folder("third", "good");
+    gpuhal_settings settings = own_settings();
+    settings.environment_plugin_path = gpuhal_text_format("%s", in_folder("second"));
+    settings.plugin_path = gpuhal_text_format("%s:%s", in_folder("third"), in_folder("first"));
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_true(candidates.count >= 3);
+    assert_int_equal(candidates.list[0].state, GPUHAL_PLUGIN_OK);
+    assert_int_equal(candidates.list[1].state, GPUHAL_PLUGIN_DUPLICATE);
+    assert_int_equal(candidates.list[2].state, GPUHAL_PLUGIN_DUPLICATE);
+    gpuhal_candidates_finish(&candidates);
+    free(settings.environment_plugin_path);
+    free(settings.plugin_path);
+}
+
+TEST(a_directory_met_twice_is_searched_once)
+{
+    new_folder();
+    add_folder("plugins", "good");
+    assert_int_equal(symlink("plugins", in_folder("again")), 0);
+    gpuhal_settings settings = own_settings();
+    settings.plugin_path = gpuhal_text_format("%s:%s/:%s//plugins/.:%s", in_folder("plugins"), in_folder("plugins"), own_folder(),
+                                              in_folder("again"));
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good");
+    for (size_t i = 0; i < candidates.count; i++) {
+        assert_int_not_equal(candidates.list[i].state, GPUHAL_PLUGIN_DUPLICATE);
+    }
+    gpuhal_candidates_finish(&candidates);
+    free(settings.plugin_path);
+}
+
+TEST(a_path_that_is_not_absolute_is_an_error_that_names_its_source)
+{
+    new_folder();
+    const char *const bad[] = {"plugins", "/tmp:plugins", ":/tmp", "/tmp:", "/tmp::/usr", "./plugins", "~/plugins"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        gpuhal_candidates candidates;
+        gpuhal_settings settings = own_settings();
+        settings.plugin_path = (char *)bad[i];
+        assert_int_equal(gpuhal_loader_run(&settings, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "config.plugin_path is \""));
+        assert_int_equal(candidates.count, 0);
+        settings = own_settings();
+        settings.environment_plugin_path = (char *)bad[i];
+        assert_int_equal(gpuhal_loader_run(&settings, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_PLUGIN_PATH is \""));
+    }
+}
+
+TEST(a_directory_of_the_user_that_is_not_there_is_remarked_upon)
+{
+    new_folder();
+    gpuhal_settings settings = own_settings();
+    settings.plugin_path = gpuhal_text_format("%s/nowhere:%s", own_folder(), own_folder());
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_int_equal(candidates.remark_count, 1);
+    assert_non_null(strstr(candidates.remarks[0], "config.plugin_path names "));
+    assert_non_null(strstr(candidates.remarks[0], "/nowhere"));
+    assert_listed(&candidates, "good");
+    gpuhal_candidates_finish(&candidates);
+    free(settings.plugin_path);
+}
+
+TEST(a_vendors_manifest_must_name_its_library_absolutely)
+{
+    new_folder();
+    write_manifest("vendor.gpuhal", "vendor", "vendor.so", "");
+    gpuhal_attempt attempt = {0};
+    gpuhal_manifest manifest;
+    assert_false(gpuhal_manifest_read(&attempt, in_folder("vendor.gpuhal"), true, &manifest));
+    assert_non_null(strstr(attempt.reason, "line 3: library must be an absolute path"));
+    gpuhal_manifest_finish(&manifest);
+    gpuhal_attempt_finish(&attempt);
+}
+
+#include "test_main.h"
