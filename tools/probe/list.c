@@ -196,11 +196,17 @@ static void print_titles(const device_table *table, const gpuhal_probe_screen *s
 static void print_footer(const gpuhal_probe_machine *machine, uint32_t hidden, bool explained, const gpuhal_probe_screen *screen)
 {
     if (machine->chosen && !explained) {
+        const char *id = gpuhal_device_id(machine->chosen);
         gpuhal_probe_screen_put(screen, PROBE_GOOD, "* ");
-        gpuhal_probe_screen_wrap(screen, machine->chosen_reason, MARK_COLUMNS, MARK_COLUMNS);
+        gpuhal_probe_screen_put(screen, PROBE_BOLD, id);
+        gpuhal_probe_screen_put(screen, PROBE_PLAIN, ": ");
+        gpuhal_probe_screen_wrap(screen, machine->chosen_reason, MARK_COLUMNS + strlen(id) + 2, MARK_COLUMNS);
     }
     if (hidden) {
-        fprintf(screen->out, "  %u more face%s of these devices: gpuhal-probe --all\n", hidden, hidden == 1 ? "" : "s");
+        char text[96];
+        snprintf(text, sizeof text, "%u more face%s of these devices: gpuhal-probe --all", hidden, hidden == 1 ? "" : "s");
+        fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
+        gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }
 }
 

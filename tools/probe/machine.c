@@ -65,7 +65,8 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
         bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
         bool failed = refused || gpuhal_probe_report_is_problem(&report) || report.state == GPUHAL_PLUGIN_NO_DRIVER;
         if (failed && asks_for(selectors, report.name)) {
-            gpuhal_probe_say("%s: %s: %s", report.name, gpuhal_probe_state_words(report.state), report.reason);
+            bool named = strncmp(report.reason, report.name, strlen(report.name)) == 0; /* not twice */
+            gpuhal_probe_say("%s%s%s", named ? "" : report.name, named ? "" : ": ", report.reason);
             code = refused ? PROBE_NO_PERMISSION : code;
         }
     }

@@ -35,24 +35,29 @@ static FILE *take_output(void)
     }
     int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
-    if (!out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    /* All of it is written when it is closed: there a failure is seen with its reason. */
+    static char buffer[256u << 10];
+    if (!out || setvbuf(out, buffer, _IOFBF, sizeof buffer) != 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
         gpuhal_probe_say("standard output cannot be written: %s", strerror(errno));
         return NULL;
     }
     return out;
 }
 
-/* Closes the output; an exit code that claims success is not given for data that did not arrive. */
-static gpuhal_probe_exit close_output(FILE *out, gpuhal_probe_exit code)
+/* Writes what was printed; false with a sentence when it did not arrive. Once: *out is NULL afterwards. */
+static bool close_output(FILE **out)
 {
-    errno = 0;
-    bool failed = ferror(out) != 0;
-    failed = fclose(out) != 0 || failed;
-    if (!failed) {
-        return code;
+    if (!*out) {
+        return true;
     }
-    gpuhal_probe_say("standard output cannot be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
-    return PROBE_INTERNAL;
+    errno = 0;
+    bool failed = ferror(*out) != 0;
+    failed = fclose(*out) != 0 || failed;
+    *out = NULL;
+    if (failed) {
+        gpuhal_probe_say("standard output cannot be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+    }
+    return !failed;
 }
 
 static gpuhal_probe_exit out_of_memory(void)
@@ -84,15 +89,17 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment, FILE *out)
+static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment, FILE **out)
 {
     gpuhal_probe_machine machine;
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
     if (code == PROBE_GO_ON) {
-        bool printed = options->json ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, out)
-                                     : print_sections(options, &machine, environment, out);
-        fflush(out); /* before the messages, where both go to one terminal */
+        bool printed = options->json ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, *out)
+                                     : print_sections(options, &machine, environment, *out);
+        /* The data before the messages, for both may go to one terminal. */
+        bool written = close_output(out);
         code = printed ? gpuhal_probe_machine_judge(&machine, options) : out_of_memory();
+        code = written ? code : PROBE_INTERNAL;
     }
     gpuhal_probe_machine_finish(&machine);
     return code;
@@ -126,8 +133,8 @@ int main(int count, char **arguments)
         code = PROBE_COMPLETE;
     }
     if (code == PROBE_GO_ON) {
-        code = run(&options, &environment, out);
+        code = run(&options, &environment, &out);
     }
     gpuhal_probe_environment_finish(&environment);
-    return (int)close_output(out, code);
+    return close_output(&out) ? (int)code : (int)PROBE_INTERNAL;
 }
