@@ -11,6 +11,10 @@
 
 enum { RING = 4 };
 
+/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's size above, and
+ * below what is worth a hand-over. */
+#define LEAST_PIECE_BYTES (256u << 10)
+
 typedef struct staged {
     gpuhal_device *to_device, *from_device;
     const gpuhal_memory *to, *from;
@@ -128,6 +132,14 @@ static gpuhal_status both_at_once(staged *copy)
     return status;
 }
 
+static uint64_t choose_piece(const gpuhal_device *from_device, uint64_t bytes)
+{
+    uint64_t most = gpuhal_staging_payload_bytes(from_device);
+    uint64_t piece = bytes / 8 & ~(uint64_t)(LEAST_PIECE_BYTES - 1);
+    piece = piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
+    return piece < most ? piece : most;
+}
+
 gpuhal_status gpuhal_staged_copy(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
                                  const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -139,7 +151,7 @@ gpuhal_status gpuhal_staged_copy(gpuhal_device *to_device, const gpuhal_memory *
         .to_offset = to_offset,
         .from_offset = from_offset,
         .bytes = bytes,
-        .piece_bytes = gpuhal_staging_payload_bytes(from_device),
+        .piece_bytes = choose_piece(from_device, bytes),
     };
     uint64_t pieces = piece_count(&copy);
     gpuhal_status status = gpuhal_staging_take(from_device, GPUHAL_STAGING_FROM_DEVICE, &copy.chunks[0]);
