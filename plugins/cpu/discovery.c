@@ -126,6 +126,7 @@ static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
     }
 }
 
+/* What the kernel says; each value is missing alone. */
 static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
 {
     uint64_t node, hertz;
@@ -181,6 +182,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
+/* Gives one value when it was asked for. */
 static void tell_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
                        bool known, uint64_t value)
 {

@@ -32,6 +32,7 @@ static uint64_t round_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
+/* Whether so much is free, as far as was seen lately. Where nobody tells, the system has to refuse by itself. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -43,6 +44,7 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
+/* Counts the bytes against the limit, which all openings of the device share. Without a lock: a fork could leave it taken. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -54,6 +56,7 @@ static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
     return true;
 }
 
+/* The contents are nobody's yet, so anything may be written. */
 static void touch(volatile char *start, uint64_t bytes, uint64_t page)
 {
     for (uint64_t at = 0; at < bytes; at += page) {
@@ -62,6 +65,7 @@ static void touch(volatile char *start, uint64_t bytes, uint64_t page)
     start[bytes - 1] = 0;
 }
 
+/* Maps more than is needed where the alignment is larger than a page, and gives both ends back. Returns 0 or an errno. */
 static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 {
     uint64_t page = page_bytes();

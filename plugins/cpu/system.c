@@ -51,6 +51,7 @@ static const char *find_line(const char *text, const char *key)
     return NULL;
 }
 
+/* The value of the line with @p key, without blanks behind it; cut when it does not fit. */
 static bool copy_line(const char *text, const char *key, char *to, size_t size)
 {
     const char *value = find_line(text, key);
@@ -86,6 +87,7 @@ static const group_version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
+/* Reads one file of one group; @p group is "" for the topmost. */
 static bool group_text(const char *root, const group_version *version, const char *group, const char *file, char text[TEXT_BYTES])
 {
     char path[PATH_BYTES];
@@ -193,6 +195,7 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
+/* Fills in what is still empty. The part numbers belong to the implementer: those below are Arm's own. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
     char implementer[16], part[16];

@@ -15,6 +15,7 @@ static void CL_CALLBACK context_says(const char *text, const void *binary, size_
     host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without words");
 }
 
+/* In order and without profiling: a call enqueues its commands and waits for the last. */
 static cl_command_queue create_queue(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
@@ -98,6 +99,7 @@ static gpuhal_opencl_lane grow(gpuhal_plugin_device *device)
     return lane;
 }
 
+/* Acquire and release: whoever takes a lane sees the queue that another thread has put there. */
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
 {
     uint32_t idle = atomic_load_explicit(&device->idle, memory_order_acquire);
@@ -135,6 +137,7 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     return code;
 }
 
+/* Some drivers answer with a code of no meaning when the device was unplugged, and say so only when asked. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code)
 {
     if (code == CL_SUCCESS) {
@@ -153,6 +156,7 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
     return status;
 }
 
+/* Asks nobody: a driver that hangs would hang here too. */
 static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -140,6 +140,7 @@ static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_NAME, name);
 }
 
+/* The text goes on with words of the vendor; only the number is the version. */
 static void tell_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char text[256], version[16];
@@ -164,6 +165,7 @@ static bool is_software(cl_device_type type, const char *name)
     return found;
 }
 
+/* A device may have several type bits (Oclgrind has all): the processor wins, since then it is one. */
 static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id, const char *name)
 {
     cl_device_type bits = 0;

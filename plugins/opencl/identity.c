@@ -58,6 +58,7 @@ static bool ask_amd(cl_device_id id, pci_address *out_address)
     return true;
 }
 
+/* All zero is what drivers give that know the question and not the answer. */
 static bool is_possible(const pci_address *address)
 {
     bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 && address->function == 0; /* the root bridge */
@@ -79,6 +80,7 @@ static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
+/* A UUID of zeros is met in drivers of chips without a serial number; it would make them all one device. */
 static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];

@@ -29,6 +29,7 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
     return code;
 }
 
+/* A driver that gives neither a buffer nor a code has run out of something. */
 static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, cl_mem *out_mem)
 {
     cl_int code = CL_SUCCESS;
@@ -36,6 +37,7 @@ static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, ui
     return *out_mem ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
 }
 
+/* Device memory has no address in OpenCL, so that an alignment beyond the promised one can neither be made nor checked. */
 static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
@@ -56,6 +58,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
+/* @p out_code is an error whenever the result is NULL. */
 static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset, uint64_t bytes,
                           cl_int *out_code)
 {
@@ -152,6 +155,7 @@ static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(buffer);
 }
 
+/* DISCARD spares a discrete GPU the way of the old contents to the host. */
 static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                                 uint32_t access, void **out_pointer)
 {

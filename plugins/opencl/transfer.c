@@ -117,6 +117,7 @@ typedef struct side {
     uint64_t offset, row_pitch, slice_pitch;
 } side;
 
+/* Page-locked memory of ours counts as host memory here. */
 static side resolve(const gpuhal_plugin_rect *rect)
 {
     side result = {.row_pitch = rect->row_pitch, .slice_pitch = rect->slice_pitch};
@@ -165,6 +166,7 @@ static cl_int rect_command(cl_command_queue queue, const side *to, const side *f
                                                      from_slice, to_row, to_slice, 0, NULL, out_event);
 }
 
+/* Row number @p row of all slices; only between buffers. */
 static cl_int row_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3], uint64_t row,
                           cl_event *out_event)
 {

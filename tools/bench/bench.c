@@ -35,7 +35,11 @@ bool gpuhal_bench_is_software(const gpuhal_device *device)
 
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench)
 {
-    return (gpuhal_bench_plan){.rounds = bench->options->pairs, .sample_ns = bench->options->quick ? 20000 : 200000};
+    return (gpuhal_bench_plan){
+        .rounds = bench->options->pairs,
+        .sample_ns = bench->options->quick ? 20000 : 200000,
+        .extra_ns = bench->options->quick ? 0 : UINT64_C(1500000000),
+    };
 }
 
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
@@ -44,6 +48,7 @@ gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
     if (!bench->options->quick) {
         plan.rounds = plan.rounds > CALL_ROUNDS ? plan.rounds : CALL_ROUNDS;
         plan.sample_ns = 50000;
+        plan.extra_ns = 0; /* They are judged by the difference, and have rounds enough. */
     }
     return plan;
 }

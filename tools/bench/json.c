@@ -40,22 +40,40 @@ json_t *gpuhal_bench_json_document(const gpuhal_bench_options *options, const ch
 
 json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
 {
-    const bool copy = row->bytes > 0;
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
-    const double bandwidth = copy ? (double)row->bytes / gib * 1e9 : NAN;
+    const double per_ns = row->bytes > 0 ? (double)row->bytes / gib * 1e9 : NAN;
     const int verdict = gpuhal_bench_verdict(row);
-    const double slower_half = row->kind == GPUHAL_BENCH_SLOWER_HALF ? row->result.median : NAN;
-    return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:n}",
-                     "device", row->device, "peer", text(row->peer), "test", row->test, "path", text(row->path), "bytes",
-                     copy ? json_integer((json_int_t)row->bytes) : json_null(), "gib_per_s", number(bandwidth / row->ours),
-                     "baseline_gib_per_s", number(bandwidth / row->baseline), "ratio",
-                     number(row->kind == GPUHAL_BENCH_RATIO ? row->result.median : NAN), "ratio_low",
-                     number(amount ? NAN : row->result.low), "ratio_high", number(amount ? NAN : row->result.high),
-                     "ratio_of_slower_half", number(slower_half), "unit", text(amount ? row->unit : NULL), "ours",
-                     number(amount ? row->ours : NAN), "baseline", number(amount ? row->baseline : NAN), "value",
-                     number(amount ? row->result.median : NAN), "value_low", number(amount ? row->result.low : NAN),
-                     "value_high", number(amount ? row->result.high : NAN), "budget", number(row->budget), "ok",
-                     verdict < 0 ? json_null() : json_boolean(verdict), "software", (int)row->software, "error");
+    const struct {
+        const char *key;
+        json_t *value;
+    } members[] = {
+        {"device", text(row->device)},
+        {"peer", text(row->peer)},
+        {"test", text(row->test)},
+        {"path", text(row->path)},
+        {"bytes", row->bytes > 0 ? json_integer((json_int_t)row->bytes) : json_null()},
+        {"gib_per_s", number(per_ns / row->ours)},
+        {"baseline_gib_per_s", number(per_ns / row->baseline)},
+        {"ratio", number(row->kind == GPUHAL_BENCH_RATIO ? row->result.median : NAN)},
+        {"ratio_low", number(amount ? NAN : row->result.low)},
+        {"ratio_high", number(amount ? NAN : row->result.high)},
+        {"ratio_of_slower_half", number(row->kind == GPUHAL_BENCH_SLOWER_HALF ? row->result.median : NAN)},
+        {"unit", text(amount ? row->unit : NULL)},
+        {"ours", number(amount ? row->ours : NAN)},
+        {"baseline", number(amount ? row->baseline : NAN)},
+        {"value", number(amount ? row->result.median : NAN)},
+        {"value_low", number(amount ? row->result.low : NAN)},
+        {"value_high", number(amount ? row->result.high : NAN)},
+        {"budget", number(row->budget)},
+        {"ok", verdict < 0 ? json_null() : json_boolean(verdict)},
+        {"software", json_boolean(row->software || row->peer_software)},
+        {"error", json_null()},
+    };
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_object_set_new(object, members[i].key, members[i].value);
+    }
+    return object;
 }
 
 json_t *gpuhal_bench_json_error(const char *device, const char *test, const char *why)

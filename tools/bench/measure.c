@@ -13,6 +13,10 @@
 
 static const uint64_t largest_batch = UINT64_C(1) << 24;
 
+/* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never of where
+ * it lies, so that they favour no verdict. */
+static const double wanted_width = 0.02;
+
 static char failure[512] = "nothing failed";
 
 bool gpuhal_bench_failed(const char *format, ...)
@@ -70,6 +74,27 @@ static bool calibrate(const gpuhal_bench_side *side, uint64_t sample_ns, uint64_
     }
 }
 
+static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, uint64_t batch, size_t count, gpuhal_bench_times *times)
+{
+    for (const size_t end = times->rounds + count; times->rounds < end; times->rounds++) {
+        for (size_t step = 0; step < side_count; step++) {
+            const size_t side = times->rounds % 2 == 0 ? step : side_count - 1 - step;
+            uint64_t ns;
+            if (!timed(&sides[side], batch, &ns)) {
+                return false;
+            }
+            times->ns[side][times->rounds] = (double)ns / (double)batch;
+        }
+    }
+    return true;
+}
+
+static bool uncertain(const gpuhal_bench_times *times)
+{
+    const gpuhal_bench_interval ratio = gpuhal_bench_ratio(times, 1, 0);
+    return times->rounds + 2 <= GPUHAL_BENCH_SAMPLES_MAX && ratio.high - ratio.low > wanted_width * ratio.median;
+}
+
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {
@@ -81,15 +106,14 @@ bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, con
         }
         batch = count > batch ? count : batch;
     }
-    out_times->rounds = plan->rounds;
-    for (size_t round = 0; round < plan->rounds; round++) {
-        for (size_t step = 0; step < side_count; step++) {
-            const size_t side = round % 2 == 0 ? step : side_count - 1 - step;
-            uint64_t ns;
-            if (!timed(&sides[side], batch, &ns)) {
-                return false;
-            }
-            out_times->ns[side][round] = (double)ns / (double)batch;
+    out_times->rounds = 0;
+    if (!add_rounds(sides, side_count, batch, plan->rounds, out_times)) {
+        return false;
+    }
+    const uint64_t end = gpuhal_bench_now_ns() + plan->extra_ns;
+    while (side_count > 1 && uncertain(out_times) && gpuhal_bench_now_ns() < end) {
+        if (!add_rounds(sides, side_count, batch, 2, out_times)) {
+            return false;
         }
     }
     return true;

@@ -1,4 +1,4 @@
-/* measure.h: timing two or three ways of doing the same thing beside each other, in alternating rounds. */
+/* measure.h: timing several ways of doing the same thing beside each other, in alternating rounds. */
 #ifndef GPUHAL_BENCH_MEASURE_H
 #define GPUHAL_BENCH_MEASURE_H
 
@@ -13,12 +13,13 @@ typedef struct gpuhal_bench_side {
     void *user;
 } gpuhal_bench_side;
 
-enum { GPUHAL_BENCH_SIDES_MAX = 3 };
+enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 
 /* How long to measure. */
 typedef struct gpuhal_bench_plan {
-    size_t rounds;      /* 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
+    size_t rounds;      /* At least so many, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
     uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it. */
+    uint64_t extra_ns;  /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
 } gpuhal_bench_plan;
 
 /* Nanoseconds for one operation: of each side, in each round. */

@@ -160,6 +160,11 @@ static void print_ratio(const gpuhal_bench_row *row, const char *device, const c
         snprintf(budget, sizeof budget, "%.2f ", row->budget);
     }
     const int columns[2] = {peer != NULL ? 9 : 10, peer != NULL ? 9 : 6};
+    if (strcmp(row->test, "ceiling") == 0) {
+        printf("%-19s ", "  both at once:");
+        printf("%8s %8s %8s %6s  %s\n", size, ours, baseline, ratio, interval);
+        return;
+    }
     printf("%-*s %-*s %8s %8s %8s %6s  %-14s %s%s\n", columns[0], device, columns[1], peer != NULL ? peer : row->test, size, ours,
            baseline, ratio, interval, budget, verdict_word(row));
 }
@@ -197,14 +202,16 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
         json_array_append_new(json_object_get(output->document, "results"), gpuhal_bench_json_row(&shown));
         return;
     }
-    char device[40];
+    char device[WORD];
+    char peer[WORD];
     snprintf(device, sizeof device, "%s%s", row->device, row->software ? "*" : "");
-    output->software = output->software || row->software;
+    snprintf(peer, sizeof peer, "%s%s", row->peer != NULL ? row->peer : "", row->peer_software ? "*" : "");
+    output->software = output->software || row->software || row->peer_software;
     print_heading(output, &shown);
     if (shown.kind == GPUHAL_BENCH_AMOUNT) {
         print_amount(&shown, device);
     } else {
-        print_ratio(&shown, device, shown.peer);
+        print_ratio(&shown, device, shown.peer != NULL ? peer : NULL);
     }
     fflush(stdout);
 }

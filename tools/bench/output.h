@@ -27,7 +27,8 @@ typedef struct gpuhal_bench_row {
     double baseline;
     gpuhal_bench_interval result;
     double budget;
-    bool software;     /* On a software device the figure describes the host's processor. */
+    bool software;     /* The device is a software device: the figure describes the host's processor. */
+    bool peer_software;
 } gpuhal_bench_row;
 
 typedef struct gpuhal_bench_output gpuhal_bench_output;

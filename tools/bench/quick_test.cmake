@@ -1,3 +1,5 @@
+cmake_minimum_required(VERSION 3.20)
+
 # Runs `gpuhal-bench --quick --json` and reads what it printed. BENCH: the program.
 execute_process(COMMAND ${BENCH} --quick --json RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE messages)
 if(NOT code EQUAL 0)

@@ -1,3 +1,5 @@
+cmake_minimum_required(VERSION 3.20)
+
 # Every mistake ends the program with its exit code and a message that repeats the word at fault. BENCH: the program.
 function(expect code word)
   execute_process(COMMAND ${BENCH} ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE text ERROR_VARIABLE messages)
