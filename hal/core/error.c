@@ -9,14 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct report {
-    gpuhal_status status; /* GPUHAL_OK: none */
-    int64_t vendor_code;
-    char vendor_call[64], vendor_text[512];
-} report;
-
 static _Thread_local gpuhal_error_detail last;
-static _Thread_local report aside;
 
 /* Drops a UTF-8 character that was cut off at the end. */
 static void drop_cut_character(char *text)
@@ -87,16 +80,16 @@ gpuhal_status gpuhal_error_host_memory(void)
 
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text)
 {
-    aside.status = status;
-    aside.vendor_code = vendor_code;
-    put(aside.vendor_call, sizeof aside.vendor_call, vendor_call);
-    put(aside.vendor_text, sizeof aside.vendor_text, text);
+    last.report_status = status;
+    last.report_code = vendor_code;
+    put(last.report_call, sizeof last.report_call, vendor_call);
+    put(last.report_text, sizeof last.report_text, text);
     return status;
 }
 
 void gpuhal_error_forget_report(void)
 {
-    aside.status = GPUHAL_OK;
+    last.report_status = GPUHAL_OK;
 }
 
 static void word_sentence(gpuhal_status status, const char *where, const char *what)
@@ -128,15 +121,15 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
     begin(answer);
     put(last.backend, sizeof last.backend, backend);
     put(last.device, sizeof last.device, device);
-    if (aside.status == status && status != GPUHAL_OK) {
-        last.error.vendor_code = aside.vendor_code;
-        put(last.vendor_call, sizeof last.vendor_call, aside.vendor_call);
-        put(last.vendor_text, sizeof last.vendor_text, aside.vendor_text);
+    if (last.report_status == status && status != GPUHAL_OK) {
+        last.error.vendor_code = last.report_code;
+        put(last.vendor_call, sizeof last.vendor_call, last.report_call);
+        put(last.vendor_text, sizeof last.vendor_text, last.report_text);
     } else if (!known) {
         last.error.vendor_code = status;
         snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin answered %d, which is no status", (int)status);
     }
-    aside.status = GPUHAL_OK;
+    last.report_status = GPUHAL_OK;
     word_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
     return answer;
 }

@@ -25,10 +25,13 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
 void gpuhal_error_add_device(const char *backend, const char *device);
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
 
-/* A detail with its texts. Errors of a thread that works for another are carried over with these two. */
+/* A detail with its texts, and the plugin's report that waits to be used. Errors of a thread that works for another are carried over with these two. */
 typedef struct gpuhal_error_detail {
     gpuhal_error error;
     char sentence[768], backend[32], device[48], vendor_call[64], vendor_text[512];
+    gpuhal_status report_status; /* GPUHAL_OK: none waits */
+    int64_t report_code;
+    char report_call[64], report_text[512];
 } gpuhal_error_detail;
 /* Copies this thread's last detail. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail);

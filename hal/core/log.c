@@ -3,6 +3,7 @@
  * thread-local depth makes destroy return instead of hanging. */
 #include "core/log.h"
 
+#include "core/error.h"
 #include "os/os.h"
 
 #include <stdarg.h>
@@ -15,11 +16,12 @@ struct gpuhal_log {
     gpuhal_log_fn *listener;
     void *user;
     uint32_t level;
-    uint32_t running; /* protected by list_mutex: listeners running now */
+    uint32_t running;            /* listeners running now */
+    uint32_t running_generation; /* fork generation that `running` counts in: a child does not have its parent's threads */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `last_number` and `running` */
-static gpuhal_condition list_condition = {PTHREAD_COND_INITIALIZER};
+static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_log *first; /* newest first: numbers fall along the list */
 static uint64_t last_number;
 static _Thread_local int depth; /* listeners that run on this thread */
@@ -60,7 +62,7 @@ void gpuhal_log_destroy(gpuhal_log *log)
     if (*link) {
         *link = log->next;
     }
-    while (log->running > 0 && depth == 0) {
+    while (log->running > 0 && depth == 0 && log->running_generation == gpuhal_os_fork_generation()) {
         gpuhal_condition_wait(&list_condition, &list_mutex);
     }
     gpuhal_mutex_unlock(&list_mutex);
@@ -72,16 +74,34 @@ static bool wants(const gpuhal_log *log, int32_t level)
     return log->listener && level > 0 && (uint32_t)level <= log->level;
 }
 
+/* File names and vendors' texts may hold anything: no line of the log breaks or colours the terminal it ends on. */
+static void clean(char *line)
+{
+    for (; *line; line++) {
+        if ((unsigned char)*line < 0x20 || *line == 0x7f) {
+            *line = '?';
+        }
+    }
+}
+
 /* Called with list_mutex held, which is given up while the listener runs. */
 static void tell(gpuhal_log *log, int32_t level, const char *line)
 {
-    log->running++;
+    uint32_t generation = gpuhal_os_fork_generation();
+    log->running = log->running_generation == generation ? log->running + 1 : 1;
+    log->running_generation = generation;
     gpuhal_mutex_unlock(&list_mutex);
+    /* What the listener calls must not replace the detail of the failure that is just being told. */
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
     depth++;
     log->listener(log->user, level, line);
     depth--;
+    gpuhal_error_restore(&detail);
     gpuhal_mutex_lock(&list_mutex);
-    log->running--;
+    if (log->running_generation == gpuhal_os_fork_generation()) {
+        log->running--;
+    }
     gpuhal_condition_signal_all(&list_condition);
 }
 
@@ -95,6 +115,7 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    clean(line);
     gpuhal_mutex_lock(&list_mutex);
     tell(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
@@ -110,8 +131,11 @@ static gpuhal_log *next_below(uint64_t number)
     return log;
 }
 
-void gpuhal_log_to_all(int32_t level, const char *line)
+void gpuhal_log_to_all(int32_t level, const char *text)
 {
+    char line[1024];
+    snprintf(line, sizeof line, "%s", text);
+    clean(line);
     /* While a listener runs the list may change: the walk goes on by number, never by a pointer kept from before. */
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_log *log = next_below(UINT64_MAX);

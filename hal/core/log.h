@@ -18,6 +18,6 @@ enum { GPUHAL_LEVEL_ERROR = 1, GPUHAL_LEVEL_WARNING = 2, GPUHAL_LEVEL_INFO = 3, 
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
 void gpuhal_log_destroy(gpuhal_log *log);
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void gpuhal_log_to_all(int32_t level, const char *line);
+void gpuhal_log_to_all(int32_t level, const char *text);
 
 #endif

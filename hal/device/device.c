@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static _Thread_local char thread_mark; /* its address names the thread */
+
 static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
 {
     gpuhal_device *device = calloc(1, sizeof *device);
@@ -49,6 +51,10 @@ static gpuhal_status hide_devices(gpuhal *gpu)
     for (size_t i = 0; !status && i < count; i++) {
         gpuhal_selector selector;
         bool matched = false;
+        if (!*texts[i]) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, gpu->settings.devices);
+            break;
+        }
         status = gpuhal_selector_parse(texts[i], source, &selector);
         for (uint32_t d = 0; !status && d < gpu->device_count; d++) {
             if (gpuhal_selector_matches(&selector, gpu->devices[d])) {
@@ -95,7 +101,9 @@ gpuhal_status gpuhal_devices_create(gpuhal *gpu)
         }
     }
     gpuhal_devices_identify(gpu);
-    return gpu->settings.devices ? hide_devices(gpu) : GPUHAL_OK;
+    gpuhal_status status = gpu->settings.devices ? hide_devices(gpu) : GPUHAL_OK;
+    gpuhal_devices_prefer(gpu);
+    return status;
 }
 
 void gpuhal_devices_destroy(gpuhal *gpu)
@@ -149,6 +157,9 @@ static bool same_device(const gpuhal_listed_device *a, const gpuhal_listed_devic
     return true;
 }
 
+/* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
+#define MOST_ALIGNMENT 4096u
+
 static const gpuhal_listed_device *find_listed(const gpuhal_listed_devices *devices, uint32_t index)
 {
     for (size_t i = 0; i < devices->count; i++) {
@@ -165,17 +176,14 @@ static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key ke
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-/* Loads the plugin into this process and finds the device in what it lists here. */
-static gpuhal_status start_backend(gpuhal_device *device, const gpuhal_listed_device **out_listed)
+gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed)
 {
-    gpuhal_status status = gpuhal_backend_start(device->candidate, &device->backend);
+    gpuhal_status status = gpuhal_backend_start(device->candidate, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
         return status;
     }
-    device->plugin = gpuhal_backend_plugin(device->backend);
-    device->generation = gpuhal_backend_generation(device->backend);
-    *out_listed = find_listed(gpuhal_backend_devices(device->backend), device->listed->index);
+    *out_listed = find_listed(gpuhal_backend_devices(*out_backend), device->listed->index);
     if (*out_listed && same_device(device->listed, *out_listed)) {
         return GPUHAL_OK;
     }
@@ -188,9 +196,17 @@ static gpuhal_status start_backend(gpuhal_device *device, const gpuhal_listed_de
 static gpuhal_status open_now(gpuhal_device *device)
 {
     const gpuhal_listed_device *listed = NULL;
-    gpuhal_status status = start_backend(device, &listed);
+    atomic_store(&device->lost, 0);
+    gpuhal_status status = gpuhal_device_start_backend(device, &device->backend, &listed);
     if (status) {
         return status;
+    }
+    device->plugin = gpuhal_backend_plugin(device->backend);
+    device->generation = gpuhal_backend_generation(device->backend);
+    uint64_t alignment = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1) |
+                         gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    if (alignment > MOST_ALIGNMENT) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "it wants copies aligned to more than %u bytes", MOST_ALIGNMENT);
     }
     memset(device->ops_space, 0, sizeof device->ops_space);
     device->ops.size = sizeof device->ops;
@@ -212,7 +228,6 @@ static gpuhal_status open_now(gpuhal_device *device)
     device->copy_mask = alignment_mask(listed, GPUHAL_FACT_COPY_ALIGNMENT_BYTES);
     device->fill_mask = alignment_mask(listed, GPUHAL_FACT_FILL_ALIGNMENT_BYTES);
     device->allocation_max_bytes = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
-    gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_DEBUG, "opened %s", device->id);
     return GPUHAL_OK;
 }
 
@@ -226,15 +241,20 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     }
     uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_mutex_lock(&device->mutex);
-    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation) {
+    bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == &thread_mark;
+    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself) {
         gpuhal_condition_wait(&device->condition, &device->mutex);
     }
     int state = atomic_load(&device->state);
     if (state == GPUHAL_DEVICE_CLOSED) {
         atomic_store(&device->state, GPUHAL_DEVICE_OPENING);
         device->opening_generation = generation;
+        device->opener = &thread_mark;
     }
     gpuhal_mutex_unlock(&device->mutex);
+    if (state == GPUHAL_DEVICE_OPENING && by_itself) {
+        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is just being opened by this very thread", device->id);
+    }
     if (state == GPUHAL_DEVICE_OPENING) {
         gpuhal_status status = gpuhal_error_set(
             GPUHAL_ERROR_FORKED, "%s was being opened when this process was forked: fork before opening, or exec", device->id);
@@ -247,7 +267,11 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     gpuhal_status status = open_now(device);
     gpuhal_mutex_lock(&device->mutex);
     atomic_store_explicit(&device->state, status ? GPUHAL_DEVICE_CLOSED : GPUHAL_DEVICE_IS_OPEN, memory_order_release);
+    device->opener = NULL;
     gpuhal_condition_signal_all(&device->condition);
     gpuhal_mutex_unlock(&device->mutex);
+    if (!status) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_DEBUG, "opened %s", device->id);
+    }
     return status;
 }

@@ -39,6 +39,7 @@ struct gpuhal_device {
     gpuhal_condition condition; /* `state` changed */
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
     uint32_t opening_generation; /* fork generation of the thread that opens */
+    const void *opener;          /* that thread, by the address of its mark */
 
     /* Set by opening. */
     gpuhal_backend *backend;
@@ -64,6 +65,9 @@ gpuhal_status gpuhal_devices_create(gpuhal *gpu);
 /* Closes what is open and frees the objects; staging has been freed before. */
 void gpuhal_devices_destroy(gpuhal *gpu);
 
+/* Loads the plugin into this process when it was not, and finds the device in what it lists here. */
+gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_backend **out_backend,
+                                          const gpuhal_listed_device **out_listed);
 /* Whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
@@ -92,7 +96,8 @@ typedef struct gpuhal_selector {
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device);
 
-/* Numbers the physical devices and marks the preferred face of each. identity.c. */
+/* Numbers the physical devices, and, once some are hidden, marks the preferred visible face of each. identity.c. */
 void gpuhal_devices_identify(gpuhal *gpu);
+void gpuhal_devices_prefer(gpuhal *gpu);
 
 #endif

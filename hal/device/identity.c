@@ -41,18 +41,32 @@ void gpuhal_devices_identify(gpuhal *gpu)
     uint32_t next = 0;
     for (uint32_t d = 0; d < gpu->device_count; d++) {
         gpuhal_device *device = gpu->devices[d];
-        gpuhal_device *face = NULL; /* the preferred one among the earlier faces */
-        for (uint32_t e = 0; e < d; e++) {
-            if (gpu->devices[e]->preferred && same_hardware(gpu->devices[e], device)) {
-                face = gpu->devices[e];
-            }
+        const gpuhal_device *face = NULL;
+        for (uint32_t e = 0; e < d && !face; e++) {
+            face = same_hardware(gpu->devices[e], device) ? gpu->devices[e] : NULL;
         }
-        /* `cpu` comes last and is yet the face to use: a software device never outranks it. */
-        bool outranks = face && strcmp(device->candidate->name, "cpu") == 0 && strcmp(face->candidate->name, "cpu") != 0;
         device->physical = face ? face->physical : next++;
-        device->preferred = !face || outranks;
-        if (outranks) {
-            face->preferred = 0;
+    }
+}
+
+/* `cpu` comes last in the order of backends and is yet the face to use: a software device never outranks it. */
+static bool outranks(const gpuhal_device *later, const gpuhal_device *earlier)
+{
+    return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
+}
+
+void gpuhal_devices_prefer(gpuhal *gpu)
+{
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gpuhal_device *device = gpu->devices[d];
+        device->preferred = 1;
+        for (uint32_t e = 0; e < d; e++) {
+            gpuhal_device *earlier = gpu->devices[e];
+            if (earlier->physical != device->physical || !earlier->preferred) {
+                continue;
+            }
+            earlier->preferred = outranks(device, earlier) ? 0 : 1;
+            device->preferred = !earlier->preferred;
         }
     }
 }

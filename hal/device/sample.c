@@ -54,14 +54,10 @@ gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal
                                 "gpuhal_device_sample: device or values is NULL, count is 0, or a flag is unknown");
     }
     gpuhal_backend *backend = NULL;
-    gpuhal_status status = gpuhal_backend_start(device->candidate, &backend);
+    const gpuhal_listed_device *listed = NULL;
+    gpuhal_status status = gpuhal_device_start_backend(device, &backend, &listed);
     if (status) {
-        gpuhal_error_add_device(device->candidate->name, device->id);
         return status;
-    }
-    uint32_t generation = gpuhal_backend_generation(backend);
-    if (generation != 0 && generation != gpuhal_os_fork_generation()) {
-        return gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s was started before this process was forked", device->id);
     }
     const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
     bool offered = plugin->sample != NULL;

@@ -32,6 +32,20 @@ static bool is_backend_name(const char *text, size_t length)
     return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
 }
 
+/* In lower case; in a glob only `*` and `?` have a meaning, what else fnmatch would read is escaped. */
+static void take_value(gpuhal_selector *selector, const char *value)
+{
+    size_t at = 0;
+    for (; *value && at + 2 < sizeof selector->text; value++) {
+        if (selector->form == GPUHAL_SELECT_NAME && (*value == '[' || *value == '\\')) {
+            selector->text[at++] = '\\';
+        }
+        selector->text[at++] = *value;
+    }
+    selector->text[at] = 0;
+    lower(selector->text);
+}
+
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector)
 {
     gpuhal_selector *selector = out_selector;
@@ -51,11 +65,10 @@ gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal
         selector->key = strncmp(text, "pci", name) == 0 ? GPUHAL_FACT_PCI_ADDRESS : GPUHAL_FACT_UUID;
         bool known = selector->form == GPUHAL_SELECT_NAME || (name == 3 && strncmp(text, "pci", 3) == 0) ||
                      (name == 4 && strncmp(text, "uuid", 4) == 0);
-        if (!known || !*value || strlen(value) >= sizeof selector->text) {
+        if (!known || !*value || strlen(value) >= sizeof selector->text / 2) {
             return no_selector(text, source);
         }
-        snprintf(selector->text, sizeof selector->text, "%s", value);
-        lower(selector->text);
+        take_value(selector, value);
         return GPUHAL_OK;
     }
     uint64_t index = 0;
@@ -105,7 +118,7 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
         lower(name);
-        return fnmatch(selector->text, name, FNM_NOESCAPE) == 0;
+        return fnmatch(selector->text, name, 0) == 0;
     }
     return false;
 }

@@ -1,7 +1,7 @@
 /* loader/attempt.h: one plugin's way through the stages, and where and why it ended.
  *
- * Every step of the loader takes the attempt, enters its stage, and on failure leaves state, status and a sentence in it and returns
- * false. Only gpuhal_attempt_fail_call touches the thread's last error, which then has the vendor's code too.
+ * Every step of the loader takes the attempt, enters its stage, and on failure leaves state, status and a sentence in it and
+ * returns false. Only gpuhal_attempt_fail_call touches the thread's last error, which then has the vendor's code too.
  */
 #ifndef GPUHAL_LOADER_ATTEMPT_H
 #define GPUHAL_LOADER_ATTEMPT_H

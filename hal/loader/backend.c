@@ -30,20 +30,9 @@ struct gpuhal_backend {
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
-static gpuhal_condition list_changed = {PTHREAD_COND_INITIALIZER};
-static uint32_t condition_generation; /* fork generation that list_changed belongs to; 0: none yet */
+static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
 static _Thread_local char thread_mark;
-
-/* A child of a fork inherits waiters that it does not have. Called with list_mutex held. */
-static void renew_condition(void)
-{
-    uint32_t now = gpuhal_os_fork_generation();
-    if (condition_generation != 0 && condition_generation != now) {
-        gpuhal_condition_init(&list_changed);
-    }
-    condition_generation = now;
-}
 
 static gpuhal_backend *find(gpuhal_builtin_fn *builtin, uint64_t device, uint64_t inode)
 {
@@ -81,7 +70,8 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_attempt *attemp
     attempt->version = gpuhal_text_copy(outcome->version);
     attempt->driver = gpuhal_text_copy(outcome->driver);
     if (backend->progress != BACKEND_READY) {
-        return gpuhal_attempt_fail(attempt, outcome->state, outcome->status, "%s", outcome->reason ? outcome->reason : "it failed");
+        return gpuhal_attempt_fail(attempt, outcome->state, outcome->status, "%s",
+                                   outcome->reason ? outcome->reason : "it failed");
     }
     return !attempt->name || strcmp(attempt->name, backend->plugin.name) == 0 ||
            gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
@@ -128,7 +118,8 @@ static bool wait_for_starter(gpuhal_attempt *attempt, const gpuhal_backend *back
             return refuse_forked(attempt);
         }
         if (backend->starter == &thread_mark) {
-            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_BUSY, "the plugin opens itself while it starts");
+            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_BUSY,
+                                       "the plugin opens itself while it starts");
         }
         gpuhal_condition_wait(&list_changed, &list_mutex);
     }
@@ -172,7 +163,6 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
 {
     gpuhal_checked_file file = {.device = candidate->device, .inode = candidate->inode};
     gpuhal_mutex_lock(&list_mutex);
-    renew_condition();
     gpuhal_backend *backend = find(candidate->builtin, file.device, file.inode);
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
         /* The file may have been replaced since it was listed: then its successor is another backend. */
@@ -182,7 +172,6 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
             return false;
         }
         gpuhal_mutex_lock(&list_mutex);
-        renew_condition();
     }
     backend = find_or_add(candidate->builtin, file.device, file.inode);
     bool good = backend ? use(attempt, backend, file.path) : gpuhal_attempt_no_memory(attempt);
@@ -196,8 +185,7 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, gpuhal_bac
 {
     *out_backend = NULL;
     gpuhal_attempt attempt = {.name = candidate->name, .ignore_environment = candidate->ignore_environment};
-    gpuhal_status status =
-        gpuhal_backend_obtain(&attempt, candidate, out_backend) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
+    gpuhal_status status = gpuhal_backend_obtain(&attempt, candidate, out_backend) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
     gpuhal_attempt_finish(&attempt);
     return status;
 }

@@ -51,8 +51,8 @@ void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, co
     candidates->remark_count += remarks[candidates->remark_count] != NULL;
 }
 
-void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *format,
-                             ...)
+void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
+                             const char *format, ...)
 {
     char sentence[SENTENCE_MAX];
     va_list arguments;

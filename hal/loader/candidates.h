@@ -13,8 +13,8 @@ void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, co
 /* Nothing was decided about it yet. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
 /* Ends the candidate's way. */
-void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *format,
-                             ...) __attribute__((format(printf, 4, 5)));
+void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
+                             const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Moves stage, texts and, where it failed, state and reason over from an attempt, and finishes the attempt. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good);
 

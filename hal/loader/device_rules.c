@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit and
- * everything else stands for itself. */
+/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit
+ * and everything else stands for itself. */
 #include "loader/device_rules.h"
 
 #include "core/records.h"
@@ -163,7 +163,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
     for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
         const gpuhal_fact *fact = gpuhal_facts_find(&device->facts, mandatory[i]);
         if (!fact || fact->missing) {
-            snprintf(problem, bytes, "device %" PRIu32 " lacks the mandatory fact %s", device->index, gpuhal_key_name(mandatory[i]));
+            snprintf(problem, bytes, "device %" PRIu32 " lacks the mandatory fact %s", device->index,
+                     gpuhal_key_name(mandatory[i]));
             return false;
         }
     }
@@ -216,8 +217,8 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (groups[i].offered != 0 && groups[i].offered != groups[i].whole) {
-            snprintf(problem, bytes, "it fills %d of the %d slots for %s; all or none are needed", groups[i].offered, groups[i].whole,
-                     groups[i].group);
+            snprintf(problem, bytes, "it fills %d of the %d slots for %s; all or none are needed", groups[i].offered,
+                     groups[i].whole, groups[i].group);
             return false;
         }
     }

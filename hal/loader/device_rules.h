@@ -1,5 +1,5 @@
-/* loader/device_rules.h: what the ABI demands of a device that a plugin lists: of one fact, of all facts together, and of the slots.
- * Pure functions: the same rules hold in the helper, in this process, and for what a helper sent. */
+/* loader/device_rules.h: what the ABI demands of a device that a plugin lists: of one fact, of all facts together, and of the
+ * slots. Pure functions: the same rules hold in the helper, in this process, and for what a helper sent. */
 #ifndef GPUHAL_LOADER_DEVICE_RULES_H
 #define GPUHAL_LOADER_DEVICE_RULES_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define GPUHAL_DEVICES_MAX 256u
+#define GPUHAL_DEVICES_MAX   256u
 #define GPUHAL_FACT_TEXT_MAX 4096u
 
 /* Each returns false and words the broken rule in problem. */

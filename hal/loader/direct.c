@@ -55,7 +55,8 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_enumerate: %s is NULL", plugin ? "listener" : "plugin");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_enumerate: %s is NULL",
+                                plugin ? "listener" : "plugin");
     }
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
@@ -71,7 +72,9 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, 
 {
     if (!plugin || !listener || (count && !keys)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_sample: %s is NULL",
-                                !plugin ? "plugin" : !listener ? "listener" : "keys");
+                                !plugin     ? "plugin"
+                                : !listener ? "listener"
+                                            : "keys");
     }
     if (plugin->size < offsetof(gpuhal_plugin, sample) + sizeof plugin->sample || !plugin->sample) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no sample()", plugin->name);

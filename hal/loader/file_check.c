@@ -1,5 +1,5 @@
-/* loader/file_check.c: see file_check.h. Reads the ELF header and the program headers with checked arithmetic; every number in them
- * is somebody else's. */
+/* loader/file_check.c: see file_check.h. Reads the ELF header and the program headers with checked arithmetic; every number in
+ * them is somebody else's. */
 #include "loader/file_check.h"
 
 #include "core/text.h"
@@ -20,8 +20,8 @@ static bool refuse_unreadable(gpuhal_attempt *attempt, const char *path, int err
         return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND, "%s does not exist", path);
     }
     if (error == ELOOP) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND, "%s: the symbolic links run in a circle",
-                                   path);
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND,
+                                   "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
     return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, status, "%s cannot be read: %s", path, strerror(error));
@@ -113,7 +113,7 @@ static const char *machine_name(unsigned machine)
         unsigned machine;
         const char *name;
     } names[] = {
-        {EM_X86_64, "x86-64"}, {EM_AARCH64, "aarch64"}, {EM_386, "x86"},     {EM_ARM, "arm"},
+        {EM_X86_64, "x86-64"}, {EM_AARCH64, "aarch64"}, {EM_386, "x86"},    {EM_ARM, "arm"},
         {EM_RISCV, "riscv"},   {EM_PPC64, "ppc64"},     {EM_S390, "s390x"}, {EM_LOONGARCH, "loongarch"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -125,7 +125,7 @@ static const char *machine_name(unsigned machine)
 }
 
 /* The first bytes: for another machine the dynamic loader would only say that the file does not exist. */
-static bool check_header(gpuhal_attempt *attempt, const char *path, const ElfW(Ehdr) *header, bool program)
+static bool check_header(gpuhal_attempt *attempt, const char *path, const ElfW(Ehdr) * header, bool program)
 {
     const gpuhal_machine machine = gpuhal_os_machine();
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
@@ -160,7 +160,7 @@ static bool refuse_cut_off(gpuhal_attempt *attempt, const gpuhal_checked_file *f
                                "%s is cut off: its headers speak of more than its %" PRIu64 " bytes", file->path, file->bytes);
 }
 
-static bool check_segments(gpuhal_attempt *attempt, const gpuhal_checked_file *file, const ElfW(Phdr) *segments, size_t count,
+static bool check_segments(gpuhal_attempt *attempt, const gpuhal_checked_file *file, const ElfW(Phdr) * segments, size_t count,
                            bool program)
 {
     uint64_t last_end = 0;
@@ -205,8 +205,9 @@ bool gpuhal_file_check_elf(gpuhal_attempt *attempt, const gpuhal_checked_file *f
         return refuse_elf(attempt, file->path, "is empty");
     }
     if (got < sizeof header) {
-        return got < SELFMAG || memcmp(&header, ELFMAG, SELFMAG) != 0 ? refuse_elf(attempt, file->path, "is no shared library")
-                                                                       : refuse_cut_off(attempt, file);
+        return got < SELFMAG || memcmp(&header, ELFMAG, SELFMAG) != 0
+                   ? refuse_elf(attempt, file->path, program ? "is no program" : "is no shared library")
+                   : refuse_cut_off(attempt, file);
     }
     if (!check_header(attempt, file->path, &header, program)) {
         return false;
@@ -214,7 +215,8 @@ bool gpuhal_file_check_elf(gpuhal_attempt *attempt, const gpuhal_checked_file *f
     /* Sections are not needed to run, but stand at the end: where they are missing, the copying has stopped half-way. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t bytes = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
-    if (!lies_within(header.e_phoff, bytes, file->bytes) || (header.e_shoff && !lies_within(header.e_shoff, sections, file->bytes))) {
+    if (!lies_within(header.e_phoff, bytes, file->bytes) ||
+        (header.e_shoff && !lies_within(header.e_shoff, sections, file->bytes))) {
         return refuse_cut_off(attempt, file);
     }
     ElfW(Phdr) *segments = malloc(bytes);

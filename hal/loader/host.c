@@ -1,4 +1,4 @@
-/* loader/host.c: the table of functions that every plugin gets. Constant: what belongs to one call is found through the thread. */
+/* loader/host.c: the table of functions that every plugin gets. It is constant: what belongs to one call is found by thread. */
 #include "loader/host.h"
 
 #include "core/error.h"
@@ -14,7 +14,10 @@ static _Thread_local gpuhal_status reported;
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {
-        gpuhal_log_to_all(level < GPUHAL_LOG_ERROR ? GPUHAL_LOG_ERROR : level > GPUHAL_LOG_DEBUG ? GPUHAL_LOG_DEBUG : level, text);
+        gpuhal_log_to_all(level < GPUHAL_LOG_ERROR   ? GPUHAL_LOG_ERROR
+                          : level > GPUHAL_LOG_DEBUG ? GPUHAL_LOG_DEBUG
+                                                     : level,
+                          text);
     }
 }
 

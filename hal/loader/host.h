@@ -1,4 +1,5 @@
-/* loader/host.h: the functions behind the host table; host.c puts them together, sink.c and vendor_library.c hold the larger ones. */
+/* loader/host.h: the functions behind the host table; host.c puts them together, sink.c and vendor_library.c hold the larger
+ * ones. */
 #ifndef GPUHAL_LOADER_HOST_H
 #define GPUHAL_LOADER_HOST_H
 

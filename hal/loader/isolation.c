@@ -1,7 +1,7 @@
 /* loader/isolation.c: see isolation.h.
  *
- * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a good
- * end. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
+ * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a
+ * good end. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
  */
 #include "loader/isolation.h"
 
@@ -129,7 +129,8 @@ static void word_silence(gpuhal_attempt *attempt, gpuhal_ended ended, int value)
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it crashed with signal %d (%s) %s", value,
                             gpuhal_os_signal_name(value), when);
     } else if (ended == GPUHAL_ENDED_EXIT && value != GPUHAL_HELPER_EXIT_UNHEARD) {
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the process exited with code %d %s", value, when);
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the process exited with code %d %s", value,
+                            when);
     } else if (ended == GPUHAL_ENDED_EXIT) {
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it closed the helper's stream %s", when);
     } else {
@@ -158,7 +159,7 @@ static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
     if (state == GPUHAL_STREAM_CRASHED) {
         word_silence(attempt, GPUHAL_ENDED_SIGNAL, stream->signal);
     } else if (state == GPUHAL_STREAM_RUBBISH) {
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it sent rubbish in line %" PRIu32 ": %s %s",
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it sent rubbish in line %" PRIu32 ": %s, %s",
                             stream->line, stream->problem, gpuhal_attempt_while(attempt->stage));
     } else if (late) {
         char time[32];

@@ -1,5 +1,5 @@
-/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process; what it returns is looked at from the front: no
- * member is read before the size says that it is there. */
+/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process; what it returns is looked at from the front:
+ * no member is read before the size says that it is there. */
 #include "loader/load.h"
 
 #include "core/records.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_LENGTH 31
+#define NAME_MAX_LENGTH    31
 #define VERSION_MAX_LENGTH 63
 
 bool gpuhal_plugin_name_is_valid(const char *name)
@@ -61,8 +61,8 @@ static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
     }
     if (plugin->size < GPUHAL_PLUGIN_MINIMUM) {
         return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
-                                   "the plugin's structure has %" PRIu32 " bytes; at least %" PRIu32 " are mandatory", plugin->size,
-                                   GPUHAL_PLUGIN_MINIMUM);
+                                   "the plugin's structure has %" PRIu32 " bytes; at least %" PRIu32 " are mandatory",
+                                   plugin->size, GPUHAL_PLUGIN_MINIMUM);
     }
     const char *absent = !plugin->start       ? "start"
                          : !plugin->enumerate ? "enumerate"
@@ -71,8 +71,8 @@ static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
                          : !plugin->close     ? "close"
                                               : NULL;
     if (absent) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the plugin lacks the mandatory function %s",
-                                   absent);
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+                                   "the plugin lacks the mandatory function %s", absent);
     }
     return check_names(attempt, plugin);
 }
@@ -107,8 +107,8 @@ static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *
     bool good = known && info.device == device && info.inode == inode;
     if (!good) {
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
-                            "gpuhal_plugin_query lies in %s, not in the file %s that was checked", origin ? origin : "no known file",
-                            path);
+                            "gpuhal_plugin_query lies in %s, not in the file %s that was checked",
+                            origin ? origin : "no known file", path);
     }
     free(origin);
     return good;

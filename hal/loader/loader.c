@@ -1,7 +1,7 @@
 /* loader/loader.c: the way from directories to backends that list devices, step by step; each step is a file of its own.
  *
- * Built-in plugins, search, selection, file checks, duplicates, order, and then every plugin that is left is met. Only mistakes of the
- * caller and want of memory end the run; whatever is wrong with a plugin is its candidate's own story.
+ * Built-in plugins, search, selection, file checks, duplicates, order, and then every plugin that is left is met. Only mistakes
+ * of the caller and want of memory end the run; whatever is wrong with a plugin is its candidate's own story.
  */
 #include "loader/loader.h"
 
@@ -66,13 +66,13 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
         bool same_file = earlier->builtin ? earlier->builtin == later->builtin
                                           : earlier->device == later->device && earlier->inode == later->inode;
         if (same_file) {
-            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, "this very file was found earlier, as %s (%s)",
-                                    earlier->name, describe_place(earlier));
+            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+                                    "this very file was found earlier, as %s (%s)", earlier->name, describe_place(earlier));
             return;
         }
         if (strcmp(earlier->name, later->name) == 0) {
-            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, "a plugin named %s was found earlier: %s",
-                                    earlier->name, describe_place(earlier));
+            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+                                    "a plugin named %s was found earlier: %s", earlier->name, describe_place(earlier));
             return;
         }
     }
@@ -118,7 +118,8 @@ static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
     }
     candidate->state = GPUHAL_PLUGIN_OK;
     candidate->stage = GPUHAL_STAGE_DONE;
-    return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices) ? GPUHAL_OK : gpuhal_error_host_memory();
+    return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices) ? GPUHAL_OK
+                                                                                            : gpuhal_error_host_memory();
 }
 
 static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
@@ -136,9 +137,10 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         const gpuhal_candidate *candidate = &candidates->list[i];
-        gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu devices", candidate->name ? candidate->name : "plugin",
+        gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu device%s", candidate->name ? candidate->name : "plugin",
                         candidate->file ? candidate->file : "no file", gpuhal_plugin_state_name(candidate->state),
-                        candidate->reason ? ": " : "", candidate->reason ? candidate->reason : "", candidate->devices.count);
+                        candidate->reason ? ": " : "", candidate->reason ? candidate->reason : "", candidate->devices.count,
+                        candidate->devices.count == 1 ? "" : "s");
     }
 }
 

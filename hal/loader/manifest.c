@@ -52,8 +52,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
         return refuse_line(at, line, "library must be an absolute path in this directory");
     }
     int directory = (int)(strrchr(at->path, '/') - at->path);
-    at->manifest->library =
-        value[0] == '/' ? gpuhal_text_copy(value) : gpuhal_text_format("%.*s/%s", directory, at->path, value);
+    at->manifest->library = value[0] == '/' ? gpuhal_text_copy(value) : gpuhal_text_format("%.*s/%s", directory, at->path, value);
     return at->manifest->library || gpuhal_attempt_no_memory(at->attempt);
 }
 
@@ -116,8 +115,8 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         at->seen |= 1u << i;
         return keys[i].take(at, gpuhal_text_get(&reader->value), reader->line);
     }
-    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_DEBUG, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path, reader->line,
-                    reader->name);
+    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_DEBUG, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
+                    reader->line, reader->name);
     return true;
 }
 
@@ -150,8 +149,8 @@ static bool check_complete(reading *at)
     const gpuhal_manifest *manifest = at->manifest;
     const char *absent = !manifest->name ? "name" : !manifest->library ? "library" : !manifest->has_abi ? "abi" : NULL;
     if (absent) {
-        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s", at->path,
-                                   absent);
+        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s",
+                                   at->path, absent);
     }
     if (manifest->abi != GPUHAL_ABI) {
         return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
@@ -174,7 +173,8 @@ bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolu
     int error = gpuhal_os_file_read(file.path, GPUHAL_MANIFEST_BYTES_MAX, &text, &bytes);
     gpuhal_checked_file_finish(&file);
     if (error) {
-        return refuse(attempt, path, error == EFBIG ? "is larger than 64 KiB, the most that a manifest may have" : strerror(error));
+        return refuse(attempt, path,
+                      error == EFBIG ? "is larger than 64 KiB, the most that a manifest may have" : strerror(error));
     }
     reading at = {.attempt = attempt, .path = path, .absolute_only = absolute_only, .manifest = out_manifest};
     bool good = (bytes > 0 || refuse(attempt, path, "is empty")) && read_records(&at, text, bytes) && check_complete(&at);

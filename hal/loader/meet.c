@@ -64,7 +64,8 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
     return true;
 }
 
-/* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing. */
+/* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing
+ * by it. */
 static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;

@@ -5,8 +5,8 @@
 #include "loader/attempt.h"
 #include "loader/loader.h"
 
-/* Stages START and ENUMERATE, then describe() and sample() for each device. `plugin` is a copy of this library's size, with zeroes
- * where the plugin's own ends. On failure *out_devices is empty; no device at all is a failure with state NO_DEVICE. */
+/* Stages START and ENUMERATE, then describe() and sample() for each device. `plugin` is a copy of this library's size, with
+ * zeroes where the plugin's own ends. On failure *out_devices is empty; no device at all is a failure with state NO_DEVICE. */
 bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *out_devices);
 /* A copy of every device with its facts; false without memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);

@@ -1,7 +1,8 @@
 /* loader/search.c: see search.h.
  *
- * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory, the vendors'
- * directory. A process with more rights than its user searches the last two only. The same directory met twice is searched once.
+ * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory, the
+ * vendors' directory. A process with more rights than its user searches the last two only. The same directory met twice is
+ * searched once.
  */
 #include "loader/search.h"
 
@@ -53,9 +54,11 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 static void remark_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
-        gpuhal_candidates_remark(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path, strerror(error));
+        gpuhal_candidates_remark(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path,
+                                 strerror(error));
     } else if (error != ENOENT) {
-        gpuhal_candidates_remark(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path, strerror(error));
+        gpuhal_candidates_remark(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path,
+                                 strerror(error));
     }
 }
 
@@ -101,11 +104,12 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     gpuhal_status status = elements ? GPUHAL_OK : gpuhal_error_host_memory();
     for (size_t i = 0; i < count && !status; i++) {
         status = elements[i][0] == '/' ? GPUHAL_OK
-                                       : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is no absolute path",
-                                                          source, paths, elements[i]);
+                                       : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                                          "%s is \"%s\": \"%s\" is no absolute path", source, paths, elements[i]);
     }
     if (!status && gpuhal_os_privileged()) {
-        gpuhal_candidates_remark(at->candidates, at->log, "%s is not searched by a process with more rights than its user", source);
+        gpuhal_candidates_remark(at->candidates, at->log, "%s is not searched by a process with more rights than its user",
+                                 source);
         count = 0;
     }
     for (size_t i = 0; i < count && !status; i++) {
@@ -249,7 +253,8 @@ static gpuhal_status read_directories(search *at)
         const searched_directory *directory = &at->list[d];
         gpuhal_log_line(at->log, GPUHAL_LEVEL_DEBUG, "searching %s", directory->path);
         for (size_t i = 0; i < directory->count && !status; i++) {
-            status = has_suffix(directory->names[i], MANIFEST_SUFFIX) ? add_manifest(at, directory, directory->names[i]) : GPUHAL_OK;
+            status =
+                has_suffix(directory->names[i], MANIFEST_SUFFIX) ? add_manifest(at, directory, directory->names[i]) : GPUHAL_OK;
         }
     }
     /* Only now every manifest is known that may name a library of another directory. */

@@ -13,9 +13,9 @@ static const struct {
     int32_t priority;
 } known[] = {{"cuda", 900}, {"rocm", 800}, {"vulkan", 500}, {"opencl", 400}, {"cpu", 0}};
 
-#define KNOWN_COUNT (sizeof known / sizeof *known)
+#define KNOWN_COUNT          (sizeof known / sizeof *known)
 #define THIRD_PARTY_PRIORITY 100
-#define NOT_LISTED SIZE_MAX
+#define NOT_LISTED           SIZE_MAX
 
 static bool is_cpu(const char *name)
 {
@@ -37,7 +37,8 @@ int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t p
 
 static gpuhal_status refuse(const gpuhal_settings *settings, const char *why)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", settings->backends_source, settings->backends, why);
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", settings->backends_source, settings->backends,
+                            why);
 }
 
 static gpuhal_status check_names(const gpuhal_settings *settings, const gpuhal_selection *selection)
@@ -179,8 +180,8 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, const gp
     for (size_t i = 0; i < candidates->count && !status; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
         if (gpuhal_candidate_is_open(candidate) && !is_wanted(selection, candidate->name)) {
-            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"", settings->backends_source,
-                                    settings->backends);
+            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"",
+                                    settings->backends_source, settings->backends);
         }
     }
     return status;

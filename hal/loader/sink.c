@@ -1,7 +1,7 @@
 /* loader/sink.c: what plugins say about their devices: checked as it comes in, then kept.
  *
- * The first rule that is broken is worded in the sink's `problem`; whoever called the plugin looks there afterwards. Facts that come
- * in after it are dropped: the plugin's list is lost anyway.
+ * The first rule that is broken is worded in the sink's `problem`; whoever called the plugin looks there afterwards. Facts that
+ * come in after it are dropped: the plugin's list is lost anyway.
  */
 #include "loader/device_rules.h"
 #include "loader/host.h"
@@ -103,8 +103,8 @@ void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_si
     }
 }
 
-void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
-                         const char *why)
+void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key,
+                         gpuhal_missing reason, const char *why)
 {
     const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
     if (listener) {

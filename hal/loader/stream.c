@@ -1,4 +1,5 @@
-/* loader/stream.c: see stream.h. Whole lines are read as soon as they are there; each kind of record has one function for its pairs. */
+/* loader/stream.c: see stream.h. Whole lines are read as soon as they are there; each kind of record has one function for its
+ * pairs. */
 #include "loader/stream.h"
 
 #include "loader/device_rules.h"
@@ -119,8 +120,8 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     if (strcmp(key, "text") != 0) {
         return false;
     }
-    gpuhal_log_line(stream->attempt->log, (int32_t)stream->level, "%s: %s", stream->attempt->name ? stream->attempt->name : "plugin",
-                    value);
+    gpuhal_log_line(stream->attempt->log, (int32_t)stream->level, "%s: %s",
+                    stream->attempt->name ? stream->attempt->name : "plugin", value);
     return true;
 }
 

@@ -36,8 +36,8 @@ void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *dev
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices);
 
 typedef enum {
-    GPUHAL_STREAM_MORE,   /* go on reading */
-    GPUHAL_STREAM_ENDED,  /* a complete [end] */
+    GPUHAL_STREAM_MORE,  /* go on reading */
+    GPUHAL_STREAM_ENDED, /* a complete [end] */
     GPUHAL_STREAM_CRASHED,
     GPUHAL_STREAM_RUBBISH /* `problem` says what, `line` where */
 } gpuhal_stream_state;

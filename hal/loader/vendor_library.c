@@ -1,7 +1,7 @@
 /* loader/vendor_library.c: gpuhal_host.library(): opening a vendor's runtime library for a plugin.
  *
- * A bare soname is allowed here and nowhere else: the system's dynamic loader knows where drivers live. What was opened is kept with
- * the attempt under way, for the report; what was tried and failed becomes the sentence of the error.
+ * A bare soname is allowed here and nowhere else: the system's dynamic loader knows where drivers live. What was opened is kept
+ * with the attempt under way, for the report; what was tried and failed becomes the sentence of the error.
  */
 #include "core/error.h"
 #include "core/text.h"

@@ -9,7 +9,8 @@
 
 struct gpuhal_buffer {
     _Atomic uint32_t references;
-    /* Transfers that run now, or MAPPED. Counted only when the device must be told of mappings; otherwise 0 or MAPPED. */
+    /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the device must be
+     * told of mappings. */
     _Atomic int32_t use;
     gpuhal_device *device;
     gpuhal_memory memory;
@@ -23,6 +24,7 @@ struct gpuhal_buffer {
     uint32_t mapped_access;
 };
 #define GPUHAL_BUFFER_MAPPED (-1)
+#define GPUHAL_BUFFER_CHANGING (-2)
 
 /* Adds a reference unless the last one is gone already. */
 bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
@@ -37,7 +39,7 @@ static inline gpuhal_status gpuhal_buffer_enter(gpuhal_buffer *buffer)
         return use == 0 ? GPUHAL_OK : gpuhal_buffer_busy(buffer);
     }
     do {
-        if (use == GPUHAL_BUFFER_MAPPED) {
+        if (use < 0) {
             return gpuhal_buffer_busy(buffer);
         }
     } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));

@@ -21,6 +21,7 @@ static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
     if ((buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
         return GPUHAL_OK;
     }
+    gpuhal_error_forget_report();
     gpuhal_status status =
         device->ops.clean(device->handle, &buffer->memory, buffer->mapped_offset, buffer->mapped_bytes, invalidate);
     return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
@@ -73,8 +74,8 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     int32_t idle = 0;
-    if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_MAPPED)) {
-        return idle == GPUHAL_BUFFER_MAPPED
+    if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
+        return idle < 0
                    ? gpuhal_buffer_busy(buffer)
                    : gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a transfer with the buffer is running", buffer->device->id);
     }
@@ -88,20 +89,25 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     *out_pointer = buffer->mapped;
+    atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
     return GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
 {
-    if (!buffer || !pointer || atomic_load(&buffer->use) != GPUHAL_BUFFER_MAPPED || buffer->mapped != pointer) {
+    int32_t mapped = GPUHAL_BUFFER_MAPPED;
+    bool claimed = buffer && pointer && atomic_compare_exchange_strong(&buffer->use, &mapped, GPUHAL_BUFFER_CHANGING);
+    if (!claimed || buffer->mapped != pointer) {
+        if (claimed) {
+            atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
+        }
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is no mapping of the buffer");
     }
     gpuhal_device *device = buffer->device;
     gpuhal_status status = gpuhal_device_check(device);
     if (status) {
-        return status;
-    }
-    if (buffer->memory.host) {
+        /* Nobody can be told any more; the mapping is over all the same. */
+    } else if (buffer->memory.host) {
         status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
     } else {
         gpuhal_error_forget_report();

@@ -24,7 +24,7 @@ uint32_t gpuhal_os_fork_generation(void);
 /* A mutex that a child of a fork finds unlocked: a lock held by a thread that the child does not have is made anew. */
 typedef struct gpuhal_mutex {
     pthread_mutex_t mutex;
-    _Atomic uint32_t generation; /* fork generation in which `mutex` was initialised; UINT32_MAX while it is being made anew */
+    _Atomic uint32_t generation; /* fork generation in which `mutex` was initialised; with its top bit set while it is being made anew */
 } gpuhal_mutex;
 void gpuhal_mutex_init(gpuhal_mutex *mutex);
 void gpuhal_mutex_finish(gpuhal_mutex *mutex);
@@ -33,10 +33,13 @@ void gpuhal_mutex_unlock(gpuhal_mutex *mutex);
 /* For statics: ready without gpuhal_mutex_init, made at the first lock. */
 #define GPUHAL_MUTEX_INITIALIZER { PTHREAD_MUTEX_INITIALIZER, 0 }
 
-/* A condition to wait for with a gpuhal_mutex held. */
+/* A condition to wait for with a gpuhal_mutex held, and to signal with it held. In the child of a fork it has no waiters. */
 typedef struct gpuhal_condition {
     pthread_cond_t condition;
+    uint32_t generation; /* fork generation of `condition`; protected by the mutex */
 } gpuhal_condition;
+/* For statics. */
+#define GPUHAL_CONDITION_INITIALIZER { PTHREAD_COND_INITIALIZER, 0 }
 void gpuhal_condition_init(gpuhal_condition *condition);
 void gpuhal_condition_finish(gpuhal_condition *condition);
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
@@ -132,7 +135,7 @@ int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_pr
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
 /* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing there now; -2 for
- * an error. A grandchild that holds the stream open does not keep the end back where there is a pidfd. */
+ * an error. A grandchild that holds the stream open does not keep the end back. */
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
 typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2 } gpuhal_ended;

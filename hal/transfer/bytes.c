@@ -3,6 +3,7 @@
 #include "transfer/bytes.h"
 
 #include "core/error.h"
+#include "transfer/ranges.h"
 #include "transfer/staging.h"
 
 #include <inttypes.h>
@@ -36,11 +37,6 @@ static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_mem
     return status ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : GPUHAL_OK;
 }
 
-static bool host_sees(const gpuhal_memory *memory)
-{
-    return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);
-}
-
 static gpuhal_status no_way(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -67,6 +63,10 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
     }
     chunk.host = chunk.memory.host;
     chunk.bytes = alloc.bytes;
+    if (!chunk.host || chunk.memory.bytes < chunk.bytes) {
+        device->ops.release(device->handle, &chunk.memory);
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "memory for one block has no host address, or too few bytes");
+    }
     if (to_device) {
         memcpy(chunk.host, block, (size_t)alloc.bytes);
         status = gpuhal_chunk_empty(device, &chunk, memory, offset, alloc.bytes);
@@ -143,7 +143,7 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
     if (device->ops.write && is_aligned(device, to_offset, bytes)) {
         return write_slot(device, to, to_offset, from, bytes);
     }
-    if (host_sees(to)) {
+    if (gpuhal_host_writes(to)) {
         memcpy((char *)to->host + to_offset, from, (size_t)bytes);
         return GPUHAL_OK;
     }
@@ -192,7 +192,7 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
     if (device->ops.read && is_aligned(device, from_offset, bytes)) {
         return read_slot(device, to, from, from_offset, bytes);
     }
-    if (host_sees(from)) {
+    if (gpuhal_host_writes(from)) {
         memcpy(to, (const char *)from->host + from_offset, (size_t)bytes);
         return GPUHAL_OK;
     }
@@ -238,6 +238,7 @@ gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuhal_memory *to, 
     if (__builtin_expect(!is_aligned(device, to_offset | from_offset, bytes), 0)) {
         return copy_bounced(device, to, to_offset, from, from_offset, bytes);
     }
+    gpuhal_error_forget_report();
     gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
     return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
 }

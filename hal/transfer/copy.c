@@ -65,21 +65,17 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
 
 static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
-    const uint32_t readable = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     if (to->device == from->device) {
         return GPUHAL_PATH_NATIVE;
     }
-    bool to_is_host = to->memory.host && (to->memory.flags & GPUHAL_MEMORY_HOST_COHERENT);
-    bool from_is_host = from->memory.host && (from->memory.flags & readable) == readable;
-    return to_is_host || from_is_host ? GPUHAL_PATH_HOST : GPUHAL_PATH_STAGED;
+    return gpuhal_host_writes(&to->memory) || gpuhal_host_reads(&from->memory) ? GPUHAL_PATH_HOST : GPUHAL_PATH_STAGED;
 }
 
 /* One hop: the source is read by the destination's device where the host can read it fast, else the destination is written by the
  * source's device. */
 static gpuhal_status copy_through_host(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
-    const uint32_t readable = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
-    if (from->memory.host && (from->memory.flags & readable) == readable) {
+    if (gpuhal_host_reads(&from->memory)) {
         return gpuhal_bytes_write(to->device, &to->memory, to_offset, (const char *)from->memory.host + from_offset, bytes);
     }
     return gpuhal_bytes_read(from->device, (char *)to->memory.host + to_offset, &from->memory, from_offset, bytes);

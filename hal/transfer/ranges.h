@@ -22,4 +22,16 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_queue *queue, const 
     return gpuhal_device_check(buffer->device);
 }
 
+/* Whether other devices may read or write this memory at its host address: coherent, and for reading cached, since reading device
+ * memory over a bus byte by byte is slower than any copy. */
+static inline bool gpuhal_host_writes(const gpuhal_memory *memory)
+{
+    return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);
+}
+
+static inline bool gpuhal_host_reads(const gpuhal_memory *memory)
+{
+    return gpuhal_host_writes(memory) && (memory->flags & GPUHAL_MEMORY_HOST_CACHED);
+}
+
 #endif

@@ -39,8 +39,9 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     if (out->row_pitch < extent->width || __builtin_mul_overflow(out->row_pitch, extent->rows, &least_slice)) {
         return invalid("a row pitch is less than the width, or too large");
     }
-    out->slice_pitch = out->slice_pitch ? out->slice_pitch : least_slice;
-    if (extent->slices > 1 && out->slice_pitch < least_slice) {
+    /* A single slice has no pitch that could matter. */
+    out->slice_pitch = out->slice_pitch && extent->slices > 1 ? out->slice_pitch : least_slice;
+    if (out->slice_pitch < least_slice) {
         return invalid("a slice pitch is less than the rows of a slice");
     }
     rows_span = least_slice - out->row_pitch;
@@ -154,9 +155,23 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
     return status;
 }
 
+/* A buffer as the host memory that it is, for the other device to read or write. */
+static side host_side(const side *s)
+{
+    return (side){NULL, s->buffer->memory.host, s->offset, s->row_pitch, s->slice_pitch};
+}
+
 static gpuhal_status copy_now(const side *to, const side *from, const box *extent)
 {
     if (to->buffer && from->buffer && to->buffer->device != from->buffer->device) {
+        if (gpuhal_host_reads(&from->buffer->memory)) {
+            const side host = host_side(from);
+            return copy_on_one_device(to->buffer->device, to, &host, extent);
+        }
+        if (gpuhal_host_writes(&to->buffer->memory)) {
+            const side host = host_side(to);
+            return copy_on_one_device(from->buffer->device, &host, from, extent);
+        }
         return copy_between_devices(to, from, extent);
     }
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);

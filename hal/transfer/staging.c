@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "transfer/bytes.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct gpuhal_staging {
     gpuhal_condition condition; /* a chunk was given back */
     gpuhal_chunk *free;
     uint64_t made, most; /* chunks in existence, and how many there may be */
+    uint32_t generation; /* fork generation that they belong to */
 };
 
 static uint64_t chunk_bytes(const gpuhal_device *device)
@@ -31,11 +33,23 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_dire
     if (!pool && (pool = calloc(1, sizeof *pool))) {
         gpuhal_mutex_init(&pool->mutex);
         gpuhal_condition_init(&pool->condition);
+        pool->generation = gpuhal_os_fork_generation();
         pool->most = device->gpu->settings.staging_limit_bytes / chunk_bytes(device);
         device->staging[direction] = pool;
     }
     gpuhal_mutex_unlock(&device->mutex);
     return pool;
+}
+
+/* Chunks that threads of the parent held at a fork never come back in the child: it counts from none. Called with the mutex held. */
+static void forget_parents_chunks(struct gpuhal_staging *pool)
+{
+    uint32_t now = gpuhal_os_fork_generation();
+    if (pool->generation != now) {
+        pool->generation = now;
+        pool->free = NULL;
+        pool->made = 0;
+    }
 }
 
 static gpuhal_memory_kind kind_of(gpuhal_staging_direction direction)
@@ -61,16 +75,17 @@ static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_staging_directio
         const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind_of(direction), .bytes = chunk->bytes};
         gpuhal_error_forget_report();
         gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk->memory);
-        if (!status && !chunk->memory.host) {
+        if (!status && (!chunk->memory.host || chunk->memory.bytes < chunk->bytes)) {
             device->ops.release(device->handle, &chunk->memory);
             status = GPUHAL_ERROR_DRIVER;
         }
         if (status) {
             free(chunk);
-            return gpuhal_device_failed(device, status, "allocating %u KiB for staging", CHUNK_BYTES >> 10);
+            return gpuhal_device_failed(device, status, "allocating %" PRIu64 " KiB for staging", chunk_bytes(device) >> 10);
         }
         chunk->host = chunk->memory.host;
     } else {
+        chunk->plain = true;
         chunk->host = gpuhal_os_pages_map(chunk->bytes);
     }
     if (!chunk->host) {
@@ -81,10 +96,10 @@ static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_staging_directio
     return GPUHAL_OK;
 }
 
-static void chunk_destroy(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk *chunk)
+static void chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     bool reachable = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
-    if (!has_memory(device, direction)) {
+    if (chunk->plain) {
         gpuhal_os_pages_unmap(chunk->host, chunk->bytes);
     } else if (reachable) {
         device->ops.release(device->handle, &chunk->memory);
@@ -95,6 +110,7 @@ static void chunk_destroy(gpuhal_device *device, gpuhal_staging_direction direct
 /* A free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 {
+    forget_parents_chunks(pool);
     gpuhal_chunk *chunk = pool->free;
     *out_make = false;
     if (chunk) {
@@ -187,7 +203,7 @@ static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction directi
     while (pool && pool->free) {
         gpuhal_chunk *chunk = pool->free;
         pool->free = chunk->next;
-        chunk_destroy(device, direction, chunk);
+        chunk_destroy(device, chunk);
     }
     if (pool) {
         gpuhal_condition_finish(&pool->condition);
@@ -210,6 +226,7 @@ static gpuhal_status clean(gpuhal_device *device, const gpuhal_chunk *chunk, uin
     if ((chunk->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
         return GPUHAL_OK;
     }
+    gpuhal_error_forget_report();
     gpuhal_status status = device->ops.clean(device->handle, &chunk->memory, 0, bytes, invalidate);
     return status ? gpuhal_device_failed(device, status, "making staging memory coherent") : GPUHAL_OK;
 }
@@ -223,7 +240,7 @@ uint64_t gpuhal_staging_payload_bytes(const gpuhal_device *device)
 gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
                                 uint64_t bytes)
 {
-    if (!chunk->memory.object) {
+    if (chunk->plain) {
         return gpuhal_bytes_read(device, chunk->host, from, from_offset, bytes);
     }
     uint64_t lead = from_offset & device->copy_mask;

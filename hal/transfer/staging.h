@@ -13,7 +13,8 @@ typedef enum { GPUHAL_STAGING_TO_DEVICE = 0, GPUHAL_STAGING_FROM_DEVICE = 1 } gp
 
 typedef struct gpuhal_chunk {
     struct gpuhal_chunk *next;
-    gpuhal_memory memory; /* object NULL: plain pages */
+    gpuhal_memory memory; /* of the device; not used when plain */
+    bool plain;           /* pages of the host, because the device offers no such memory */
     void *host;
     uint64_t bytes;
 } gpuhal_chunk;

@@ -49,7 +49,7 @@ static uint32_t remember(cl_platform_id platform, cl_device_id id)
     if (count == ENTRIES_MAX) {
         return count;
     }
-    cl_ulong allocation_max = 0;
+    cl_ulong allocation_max = UINT64_MAX; /* while the driver does not say */
     cl_uint alignment_bits = 0;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);

@@ -128,10 +128,11 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (alloc->bytes > device->entry->allocation_max) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above CL_DEVICE_MAX_MEM_ALLOC_SIZE");
     }
-    gpuhal_opencl_buffer *buffer = calloc(1, sizeof *buffer);
+    gpuhal_opencl_buffer *buffer = malloc(sizeof *buffer);
     if (!buffer) {
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
+    *buffer = (gpuhal_opencl_buffer){0};
     out_memory->object = buffer;
     out_memory->bytes = alloc->bytes;
     gpuhal_status status = alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_device(device, alloc, out_memory)
@@ -141,8 +142,11 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
         out_memory->bytes = 0;
         free(buffer);
     }
-    /* On software devices the two are the same memory; for the caller it is the buffer that did not fit. */
-    return status == GPUHAL_ERROR_HOST_MEMORY ? GPUHAL_ERROR_OUT_OF_MEMORY : status;
+    if (status == GPUHAL_ERROR_HOST_MEMORY) {
+        /* On software devices the two are the same memory; for the caller it is the buffer that did not fit. */
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "clCreateBuffer", CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY");
+    }
+    return status;
 }
 
 static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)

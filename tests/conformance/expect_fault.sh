@@ -1,6 +1,6 @@
 #!/bin/sh
-# expect_fault.sh TOOL PLUGIN STATUS CHECK SENTENCE [OPTION...]: gpuhal-check has to leave with the status, and to fail the check with
-# a message that holds the sentence. Whatever the fault, the report has to be whole: as many lines as the plan says.
+# expect_fault.sh TOOL PLUGIN STATUS CHECK SENTENCE [OPTION...]: gpuhal-check has to leave with the status, and to fail the
+# check with a message that holds the sentence. Whatever the fault, the report has to be whole: as many lines as the plan says.
 tool=$1 plugin=$2 status=$3 check=$4 sentence=$5
 shift 5
 output=$("$tool" "$@" "$plugin" 2>&1)

@@ -1,7 +1,7 @@
 /* tests/plugins/bad.c: one plugin over host memory that is compiled many times, each time with one fault.
  *
- * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would have it; the
- * variants `good` and `good_fork_safe` have none. Adding a variant is a line in CMakeLists.txt and an #ifdef here.
+ * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would have it;
+ * the variants `good` and `good_fork_safe` have none. Adding a variant is a line in CMakeLists.txt and an #ifdef here.
  */
 #include <gpuhal/plugin.h>
 
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,7 +142,8 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"malloc", &wanted, 1}};
     gpuhal_status status = host->library(host, "TESTVENDOR", sonames, symbols, 2);
     host->log(host, GPUHAL_LOG_INFO, host->setting(host, "TEST_WORD") ? host->setting(host, "TEST_WORD") : "no word");
-    return status || !wanted || optional ? host->report(host, GPUHAL_ERROR_DRIVER, "library", status, "slots are wrong") : GPUHAL_OK;
+    return status || !wanted || optional ? host->report(host, GPUHAL_ERROR_DRIVER, "library", status, "slots are wrong")
+                                         : GPUHAL_OK;
 #elif defined VARIANT_start_without_permission
     return host->report(host, GPUHAL_ERROR_NO_PERMISSION, "open", EACCES, "/dev/vendor0: join group render");
 #elif defined VARIANT_start_unknown_status
@@ -215,6 +217,34 @@ static __attribute__((unused)) void close_everything(void)
     }
 }
 
+#ifdef VARIANT_good_looks_around
+/* What surrounds it: descriptors above the stream, where the first three lead, signals, the size of a core dump. */
+static void tell_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    int more = 0, null = 0, blocked = 0, ignored = 0;
+    char target[128];
+    sigset_t mask;
+    struct sigaction action;
+    struct rlimit core;
+    for (int file = 0; file < 1024; file++) {
+        char link[32];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        more += length > 0 && file > 3;
+        null += length == 9 && file < 3 && memcmp(target, "/dev/null", 9) == 0;
+    }
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    for (int number = 1; number < 32; number++) {
+        blocked += sigismember(&mask, number);
+        ignored += sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    }
+    getrlimit(RLIMIT_CORE, &core);
+    snprintf(target, sizeof target, "more %d null %d blocked %d ignored %d core %d leader %d", more, null, blocked, ignored,
+             core.rlim_cur > 1, getpgrp() == getpid());
+    host->text(host, sink, GPUHAL_FACT_VENDOR, target);
+}
+#endif
+
 static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 {
 #if defined VARIANT_fact_before_device
@@ -240,6 +270,9 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     put("\nhello, is anybody there?\n");
 #elif defined VARIANT_lies_on_stream
     put("\n[end]\nstate = 0\nstatus = 0\ndevices = 3\ncomplete = 1\n");
+#elif defined VARIANT_half_an_end
+    put("\n[end]\nstate = 0\nreason = all is well\n");
+    _exit(5);
 #elif defined VARIANT_endless_line_on_stream
     for (int i = 0; i < 20000; i++) {
         put("0123456789");
@@ -255,9 +288,13 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 #elif defined VARIANT_closes_everything
     close_everything();
 #elif defined VARIANT_good_leaves_child
-    if (fork() == 0) {
+    pid_t child = fork();
+    if (child == 0) {
         hang();
     }
+    tell_device(host, sink, 0);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, (uint64_t)child);
+    return GPUHAL_OK;
 #elif defined VARIANT_dies_and_leaves_child
     if (fork() == 0) {
         hang();
@@ -271,6 +308,9 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 #endif
     tell_device(host, sink, 0);
     tell_bad_fact(host, sink);
+#if defined VARIANT_good_looks_around
+    tell_surroundings(host, sink);
+#endif
 #if defined VARIANT_enumerate_crashes
     crash();
 #endif
@@ -368,7 +408,7 @@ static const gpuhal_plugin plugin = {
 GPUHAL_API extern const gpuhal_plugin *const gpuhal_plugin_query_data __asm__("gpuhal_plugin_query");
 const gpuhal_plugin *const gpuhal_plugin_query_data = &plugin;
 #else
-#if defined VARIANT_no_symbol
+#if defined VARIANT_no_symbol || defined VARIANT_query_elsewhere
 GPUHAL_API const gpuhal_plugin *gpuhal_test_other_query(uint32_t host_abi, const gpuhal_host *host);
 #define QUERY gpuhal_test_other_query
 #else

@@ -172,6 +172,9 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     unsigned char *target = range(device->lab, to, to_offset, bytes);
     const unsigned char *source = range(device->lab, from, from_offset, bytes);
     device->lab->copies++;
+    if (device->lab->fail_copy && device->lab->quiet_failures) {
+        return device->lab->fail_copy;
+    }
     if (device->lab->fail_copy) {
         return device->host->report(device->host, device->lab->fail_copy, "labCopy", 5, "told to fail");
     }
@@ -187,6 +190,9 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
 {
     unsigned char *target = range(device->lab, to, offset, bytes);
     device->lab->writes++;
+    if (device->lab->gossip) {
+        device->host->report(device->host, GPUHAL_ERROR_DRIVER, "labGossip", 42, "an old story");
+    }
     if (device->lab->fail_write) {
         return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "told to fail");
     }
@@ -231,7 +237,9 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
                                const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
     device->lab->rects++;
-    if (queue || (!to->memory && !from->memory) ||
+    bool pitches = to->row_pitch >= extent[0] && from->row_pitch >= extent[0] && to->slice_pitch >= to->row_pitch * extent[1] &&
+                   from->slice_pitch >= from->row_pitch * extent[1];
+    if (queue || !pitches || (!to->memory && !from->memory) ||
         (to->memory == from->memory && (to->row_pitch != from->row_pitch || to->slice_pitch != from->slice_pitch))) {
         return broken_rule(device, "copy_rect");
     }
@@ -313,6 +321,9 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
     if (lab->fail_open) {
         return host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
     }
+    if (gpuhal_lab.chatty_open) {
+        host->log(host, GPUHAL_LOG_WARNING, "opening\nthe lab");
+    }
     const struct timespec pause = {.tv_nsec = (long)gpuhal_lab.slow_open_ms * 1000000};
     nanosleep(&pause, NULL);
     gpuhal_plugin_device *device = malloc(sizeof *device);
@@ -348,7 +359,7 @@ static void close_device(gpuhal_plugin_device *device)
 
 const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host)
 {
-    static const gpuhal_plugin plugin = {.size = sizeof plugin,
+    static gpuhal_plugin plugin = {.size = sizeof plugin,
                                          .abi = GPUHAL_ABI,
                                          .name = "lab",
                                          .version = "1",
@@ -359,6 +370,7 @@ const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host
                                          .close = close_device,
                                          .sample = sample};
     (void)host;
+    plugin.flags = gpuhal_lab.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0;
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 

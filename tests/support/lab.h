@@ -21,6 +21,8 @@ typedef struct gpuhal_lab_device {
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
+    uint32_t quiet_failures;       /* fails without a report */
+    uint32_t gossip;               /* reports something and succeeds */
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
     uint64_t allocation_max;       /* 0: none stated */
@@ -34,6 +36,8 @@ typedef struct gpuhal_lab_device {
 typedef struct gpuhal_lab_state {
     uint32_t count;
     uint32_t slow_open_ms;
+    uint32_t fork_safe;
+    uint32_t chatty_open; /* logs a line while it opens */
     gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
 } gpuhal_lab_state;
 

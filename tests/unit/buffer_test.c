@@ -194,6 +194,31 @@ TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
     assert_int_equal(gpuhal_lab.devices[1].maps, 0);
 }
 
+static void *unmap(void *user)
+{
+    gpuhal_buffer *buffer = ((gpuhal_buffer **)user)[0];
+    return (void *)(intptr_t)(gpuhal_buffer_unmap(buffer, ((void **)user)[1]) == GPUHAL_OK);
+}
+
+TEST(of_two_threads_that_unmap_at_once_one_does)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .mappable = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    for (int round = 0; round < 200; round++) {
+        void *pair[2] = {buffer, NULL}, *first = NULL, *second = NULL;
+        pthread_t threads[2];
+        assert_int_equal(gpuhal_buffer_map(buffer, 0, 64, GPUHAL_ACCESS_WRITE, &pair[1]), GPUHAL_OK);
+        assert_int_equal(pthread_create(&threads[0], NULL, unmap, pair), 0);
+        assert_int_equal(pthread_create(&threads[1], NULL, unmap, pair), 0);
+        pthread_join(threads[0], &first);
+        pthread_join(threads[1], &second);
+        assert_int_equal((intptr_t)first + (intptr_t)second, 1);
+    }
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 TEST(a_device_without_any_way_to_map_says_so)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1}}};

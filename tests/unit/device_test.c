@@ -268,6 +268,73 @@ TEST(in_the_child_of_a_fork_started_backends_refuse_and_the_cpu_works)
     gpuhal_close(gpu);
 }
 
+typedef struct nosy {
+    gpuhal_device *device;
+    gpuhal_status opened;
+    int lines;
+} nosy;
+
+/* A listener that uses the library while it is told something. */
+static void use_the_device(void *user, int32_t level, const char *line)
+{
+    nosy *n = user;
+    (void)level;
+    n->lines++;
+    assert_null(strchr(line, '\n'));
+    if (n->device) {
+        n->opened = gpuhal_device_open(n->device);
+        gpuhal_device *none = NULL;
+        gpuhal_select(NULL, "auto", 0, &none, NULL);
+    }
+}
+
+TEST(a_listener_may_use_the_device_that_is_opening_and_leaves_the_error_alone)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .chatty_open = 1};
+    nosy n = {0};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.log = use_the_device, .log_user = &n, .log_level = 4}, 0);
+    n.device = gpuhal_device_at(gpu, 0);
+    n.lines = 0;
+    assert_int_equal(gpuhal_device_open(n.device), GPUHAL_OK);
+    assert_int_equal(n.lines, 2);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 8);
+    gpuhal_lab.devices[0].fail_write = GPUHAL_ERROR_DEVICE_LOST;
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_DEVICE_LOST);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "labWrite");
+    n.device = NULL;
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(a_device_that_was_lost_while_opening_is_whole_again_when_it_opens)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_DEVICE_LOST}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_lab.devices[0].fail_open = GPUHAL_OK;
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
+    gpuhal_close(gpu);
+}
+
+TEST(when_the_preferred_face_is_hidden_another_is_preferred)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "[soft]", .software = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.devices = "lab"}, 1);
+    uint32_t physical = 9, preferred = 0;
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 0), &physical, &preferred), GPUHAL_OK);
+    assert_int_equal(preferred, 1);
+    assert_string_equal(chosen(gpu, "name=[soft]", 0), "lab:0");
+    assert_string_equal(chosen(gpu, "name=*[a-z]*", 0), "none");
+    gpuhal_close(gpu);
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+}
+
 TEST(null_objects_are_answered_and_never_touched)
 {
     gpuhal_device *device = NULL;

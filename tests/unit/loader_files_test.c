@@ -1,4 +1,4 @@
-/* Files that must not be loaded: refused before a byte of them runs, with a sentence, and the good plugin beside them is listed. */
+/* Files that must not be loaded: refused before a byte of them runs, in words, and the good plugin beside them is listed. */
 #include "loader_support.h"
 
 #include "loader/attempt.h"
@@ -159,10 +159,10 @@ TEST(a_plugin_for_another_machine_is_named_as_such)
 TEST(headers_that_point_outside_the_file_are_refused)
 {
     new_folder();
-    const ElfW(Off) far = (ElfW(Off))-8;
+    const uint64_t far = UINT64_MAX - 7;
     const uint16_t none = 0, odd = 7;
-    write_changed("far_segments", offsetof(ElfW(Ehdr), e_phoff), &far, sizeof far);
-    write_changed("far_sections", offsetof(ElfW(Ehdr), e_shoff), &far, sizeof far);
+    write_changed("far_segments", offsetof(ElfW(Ehdr), e_phoff), &far, sizeof(ElfW(Off)));
+    write_changed("far_sections", offsetof(ElfW(Ehdr), e_shoff), &far, sizeof(ElfW(Off)));
     write_changed("no_segments", offsetof(ElfW(Ehdr), e_phnum), &none, sizeof none);
     write_changed("odd_segments", offsetof(ElfW(Ehdr), e_phentsize), &odd, sizeof odd);
     expect("far_segments", GPUHAL_PLUGIN_REJECTED, "is cut off");

@@ -30,9 +30,10 @@ static void assert_refused(const char *text, const char *words)
 TEST(a_whole_manifest_is_read)
 {
     new_folder();
-    write_manifest("whole.gpuhal", "whole", "lib/whole.so",
-                   "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = WHOLE\nwatch = /etc/whole\n"
-                   "color = green\n");
+    write_manifest(
+        "whole.gpuhal", "whole", "lib/whole.so",
+        "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = WHOLE\nwatch = /etc/whole\n"
+        "color = green\n");
     gpuhal_attempt attempt = {0};
     gpuhal_manifest manifest;
     assert_true(gpuhal_manifest_read(&attempt, in_folder("whole.gpuhal"), false, &manifest));
@@ -133,6 +134,7 @@ TEST(a_library_without_a_manifest_is_remarked_upon)
     assert_string_equal(stray->name, "stray");
     assert_listed(&candidates, "good");
     assert_null(candidate_at(&candidates, in_folder("gpuhal-broken.so")));
+    assert_null(find_candidate(&candidates, "named"));
     gpuhal_candidates_finish(&candidates);
 }
 

@@ -96,7 +96,8 @@ TEST(a_list_that_is_none_is_an_error_that_names_the_variable)
     assert_backends_refused("-cpu", GPUHAL_ERROR_INVALID_ARGUMENT, "cpu cannot be excluded");
     assert_backends_refused("goo", GPUHAL_ERROR_NOT_FOUND, "no backend named \"goo\"");
     assert_backends_refused("GOOD", GPUHAL_ERROR_NOT_FOUND, "no backend named \"GOOD\"");
-    assert_backends_refused("-goo", GPUHAL_ERROR_NOT_FOUND, "no backend named \"goo\"; there are cuda, rocm, vulkan, opencl, cpu");
+    assert_backends_refused("-goo", GPUHAL_ERROR_NOT_FOUND,
+                            "no backend named \"goo\"; there are cuda, rocm, vulkan, opencl, cpu");
 }
 
 TEST(a_known_backend_that_is_not_installed_is_reported)
@@ -120,6 +121,12 @@ TEST(cpu_comes_last_whatever_its_manifest_and_the_list_say)
     add_three();
     write_manifest("0.gpuhal", "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", "priority = 1000\n");
     assert_string_equal(listed_with(NULL), "good_fork_safe good good_but_prints cpu");
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_int_equal(find_candidate(&candidates, "cpu")->priority, 0);
+    assert_int_equal(find_candidate(&candidates, "good_fork_safe")->priority, 450);
+    assert_int_equal(find_candidate(&candidates, "good")->priority, 100);
+    gpuhal_candidates_finish(&candidates);
     assert_string_equal(listed_with("cpu,good"), "good cpu");
     assert_string_equal(listed_with("good"), "good cpu");
     assert_string_equal(listed_with("cpu"), "cpu");
@@ -140,7 +147,8 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     assert_string_equal(find_candidate(&candidates, "good")->file, test_plugin("good"));
     char wanted[700];
     snprintf(wanted, sizeof wanted, "a plugin named good was found earlier: %s", test_plugin("good"));
-    assert_verdict(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
+    assert_verdict(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+                   wanted);
     snprintf(wanted, sizeof wanted, "this very file was found earlier, as good (%s)", test_plugin("good"));
     assert_verdict(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
     gpuhal_candidates_finish(&candidates);
@@ -149,7 +157,10 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
 TEST(a_refused_plugin_does_not_hide_a_good_one_of_its_name)
 {
     new_folder();
-    write_file(in_folder("early.so"), "\x7f" "ELF", 4);
+    write_file(in_folder("early.so"),
+               "\x7f"
+               "ELF",
+               4);
     write_manifest("1.gpuhal", "good", "early.so", "");
     write_manifest("2.gpuhal", "good", test_plugin("good"), "");
     assert_string_equal(listed_with(NULL), "good");
@@ -175,7 +186,8 @@ static gpuhal_status list_one(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-static gpuhal_status no_memory(__attribute__((unused)) gpuhal_plugin_device *device, __attribute__((unused)) const gpuhal_alloc *alloc,
+static gpuhal_status no_memory(__attribute__((unused)) gpuhal_plugin_device *device,
+                               __attribute__((unused)) const gpuhal_alloc *alloc,
                                __attribute__((unused)) gpuhal_memory *out_memory)
 {
     return GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -185,10 +197,10 @@ static void no_release(__attribute__((unused)) gpuhal_plugin_device *device, __a
 {
 }
 
-static gpuhal_status no_copy(__attribute__((unused)) gpuhal_plugin_device *device, __attribute__((unused)) gpuhal_plugin_queue *queue,
-                             __attribute__((unused)) const gpuhal_memory *to, __attribute__((unused)) uint64_t to_offset,
-                             __attribute__((unused)) const gpuhal_memory *from, __attribute__((unused)) uint64_t from_offset,
-                             __attribute__((unused)) uint64_t bytes)
+static gpuhal_status no_copy(__attribute__((unused)) gpuhal_plugin_device *device,
+                             __attribute__((unused)) gpuhal_plugin_queue *queue, __attribute__((unused)) const gpuhal_memory *to,
+                             __attribute__((unused)) uint64_t to_offset, __attribute__((unused)) const gpuhal_memory *from,
+                             __attribute__((unused)) uint64_t from_offset, __attribute__((unused)) uint64_t bytes)
 {
     return GPUHAL_ERROR_DRIVER;
 }

@@ -3,6 +3,7 @@
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "loader/loader.h"
@@ -23,8 +24,8 @@
 
 static char folder[64];
 
-UNUSED_HELPER int remove_one(const char *path, __attribute__((unused)) const struct stat *status, __attribute__((unused)) int type,
-                             __attribute__((unused)) struct FTW *walk)
+UNUSED_HELPER int remove_one(const char *path, __attribute__((unused)) const struct stat *status,
+                             __attribute__((unused)) int type, __attribute__((unused)) struct FTW *walk)
 {
     return remove(path);
 }
@@ -57,11 +58,11 @@ UNUSED_HELPER const char *own_folder(void)
     return folder;
 }
 
-/* "<folder>/<name>", in a static buffer that the next calls but three overwrite. */
+/* "<folder>/<name>", in one of four buffers of the thread that take turns. */
 UNUSED_HELPER const char *in_folder(const char *name)
 {
-    static char paths[4][512];
-    static unsigned next;
+    static _Thread_local char paths[4][512];
+    static _Thread_local unsigned next;
     char *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", own_folder(), name);
     return path;
@@ -92,8 +93,8 @@ UNUSED_HELPER char *read_file(const char *path, size_t *out_bytes)
 
 UNUSED_HELPER const char *test_plugin(const char *name)
 {
-    static char paths[4][512];
-    static unsigned next;
+    static _Thread_local char paths[4][512];
+    static _Thread_local unsigned next;
     char *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s/gpuhal-%s.so", GPUHAL_TEST_PLUGINS, name, name);
     return path;
@@ -170,8 +171,8 @@ UNUSED_HELPER bool has_verdict(const gpuhal_candidate *candidate, gpuhal_plugin_
            (words ? candidate->reason && strstr(candidate->reason, words) : !candidate->reason);
 }
 
-UNUSED_HELPER void assert_verdict(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate, gpuhal_plugin_state state,
-                                  gpuhal_plugin_stage stage, const char *words)
+UNUSED_HELPER void assert_verdict(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate,
+                                  gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *words)
 {
     if (!has_verdict(candidate, state, stage, words)) {
         print_candidates(candidates);

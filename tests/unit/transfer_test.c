@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SHAPES = 7, BYTES = 3 * 1024 * 1024 + 11 };
 
@@ -272,6 +274,21 @@ TEST(ranges_that_leave_the_buffer_or_overflow_move_nothing)
     gpuhal_close(gpu);
 }
 
+TEST(a_single_slice_may_have_any_slice_pitch)
+{
+    set_up_shapes();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    const gpuhal_rect to = {.buffer = buffer, .row_pitch = 8, .slice_pitch = 1}, from = {.host = "abcdefghijklmnop"};
+    assert_int_equal(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[]){4, 4, 1}), GPUHAL_OK);
+    unsigned char got[28] = {0};
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 0, 28), GPUHAL_OK);
+    assert_memory_equal(got, "abcd", 4);
+    assert_memory_equal(got + 24, "mnop", 4);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 TEST(rectangle_arithmetic_that_overflows_is_refused)
 {
     set_up_shapes();
@@ -382,7 +399,7 @@ TEST(a_failing_half_of_a_staged_copy_is_reported_with_its_device_and_leaves_the_
 typedef struct crossing {
     gpuhal *gpu;
     uint32_t number;
-    int wrong;
+    _Atomic int wrong;
 } crossing;
 
 static void *cross(void *user)
@@ -403,6 +420,21 @@ static void *cross(void *user)
     gpuhal_buffer_release(to);
     free(model);
     free(got);
+    return NULL;
+}
+
+/* Copies between devices 0 and 1, which need not have anything to say about the bytes. */
+static void *cross_two(void *user)
+{
+    crossing *c = user;
+    gpuhal_buffer *from = gpuhal_lab_buffer(c->gpu, 0, BYTES), *to = gpuhal_lab_buffer(c->gpu, 1, BYTES);
+    for (int round = 0; round < 30; round++) {
+        if (gpuhal_copy(NULL, to, 0, from, 0, BYTES) != GPUHAL_OK) {
+            c->wrong = 1;
+        }
+    }
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
     return NULL;
 }
 
@@ -434,6 +466,49 @@ TEST(verify_accepts_every_good_shape_and_names_the_first_wrong_byte)
     gpuhal_lab.devices[0].fail_read = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_device_verify(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DRIVER);
     assert_int_equal(gpuhal_device_verify(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.quiet_failures = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_lab.devices[0].gossip = 1;
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_OK);
+    gpuhal_lab.devices[0].fail_copy = GPUHAL_ERROR_DRIVER;
+    assert_int_equal(gpuhal_copy(NULL, buffer, 0, buffer, 32, 8), GPUHAL_ERROR_DRIVER);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "");
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2, .fork_safe = 1, .devices = {{.hidden = 1}, {.hidden = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.staging_limit_bytes = 64 << 10}, 0);
+    crossing c = {gpu, 0, 0};
+    pthread_t threads[4];
+    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 1 << 20), *to = gpuhal_lab_buffer(gpu, 1, 1 << 20);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, cross_two, &c), 0);
+    }
+    for (int round = 0; round < 5; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            _exit(gpuhal_copy(NULL, to, 0, from, 0, 1 << 20) == GPUHAL_OK ? 0 : 1);
+        }
+        int status = 1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(c.wrong, 0);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
     gpuhal_close(gpu);
 }
 

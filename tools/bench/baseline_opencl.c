@@ -15,7 +15,8 @@ struct gpuhal_bench_opencl {
     /* clCreateCommandQueue is the one that every version has. */
     cl_command_queue(CL_API_CALL *create_queue)(cl_context, cl_device_id, cl_command_queue_properties, cl_int *);
     cl_int(CL_API_CALL *release_queue)(cl_command_queue);
-    cl_int(CL_API_CALL *write)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *write)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *,
+                               cl_event *);
     cl_int(CL_API_CALL *read)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *);
     cl_int(CL_API_CALL *copy)(cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *);
     cl_int(CL_API_CALL *finish)(cl_command_queue);
@@ -42,7 +43,8 @@ static void *open_library(const gpuhal *gpu)
 {
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
         gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, "opencl") == 0 && *report.driver != '\0') {
+        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, "opencl") == 0 &&
+            *report.driver != '\0') {
             return dlopen(report.driver, RTLD_NOW | RTLD_LOCAL);
         }
     }
@@ -144,8 +146,8 @@ bool gpuhal_bench_opencl_read(gpuhal_bench_opencl *cl, void *to, const gpuhal_na
     return true;
 }
 
-/* Waits for the event: clFinish is quicker on some drivers, but does not tell whether the copy failed, so no program that wants to
- * know can use it. */
+/* Waits for the event: clFinish is quicker on some drivers, but does not tell whether the copy failed, so no program that wants
+ * to know can use it. */
 bool gpuhal_bench_opencl_copy(gpuhal_bench_opencl *cl, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                               uint64_t count)
 {

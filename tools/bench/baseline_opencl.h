@@ -18,7 +18,8 @@ void gpuhal_bench_opencl_destroy(gpuhal_bench_opencl *cl);
 /* Whether the device is a device of OpenCL. */
 bool gpuhal_bench_opencl_is(gpuhal_device *device);
 
-bool gpuhal_bench_opencl_write(gpuhal_bench_opencl *cl, const gpuhal_native *to, const void *from, uint64_t bytes, uint64_t count);
+bool gpuhal_bench_opencl_write(gpuhal_bench_opencl *cl, const gpuhal_native *to, const void *from, uint64_t bytes,
+                               uint64_t count);
 bool gpuhal_bench_opencl_read(gpuhal_bench_opencl *cl, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);
 bool gpuhal_bench_opencl_copy(gpuhal_bench_opencl *cl, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                               uint64_t count);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALL_ROUNDS = 301 };
+enum { CALL_ROUNDS = 301, CALL_SERIES = 8 };
 
 bool gpuhal_bench_open_cpu_alone(gpuhal **out_gpu)
 {
@@ -33,6 +33,13 @@ bool gpuhal_bench_is_software(const gpuhal_device *device)
     return gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software) == GPUHAL_OK && software != 0;
 }
 
+bool gpuhal_bench_is_inline(const gpuhal_device *device)
+{
+    const char *name;
+    return gpuhal_bench_is_software(device) && gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK &&
+           strncmp(name, "basic", 5) == 0;
+}
+
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench)
 {
     return (gpuhal_bench_plan){
@@ -48,6 +55,7 @@ gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
     if (!bench->options->quick) {
         plan.rounds = plan.rounds > CALL_ROUNDS ? plan.rounds : CALL_ROUNDS;
         plan.sample_ns = 50000;
+        plan.series = CALL_SERIES;
         plan.extra_ns = 0; /* They are judged by the difference, and have rounds enough. */
     }
     return plan;

@@ -11,9 +11,9 @@
 typedef struct gpuhal_bench {
     const gpuhal_bench_options *options;
     gpuhal *gpu;
-    gpuhal_device *only;        /* NULL: every device. */
+    gpuhal_device *only; /* NULL: every device. */
     gpuhal_bench_output *output;
-    gpuhal_bench_times times;   /* Of the row at work. */
+    gpuhal_bench_times times; /* Of the row at work. */
 } gpuhal_bench;
 
 /* The groups of rows. Each reports its own failures and goes on with the next row. */
@@ -31,6 +31,9 @@ bool gpuhal_bench_open_cpu_alone(gpuhal **out_gpu);
 bool gpuhal_bench_wants(const gpuhal_bench *bench, const gpuhal_device *device);
 bool gpuhal_bench_is_cpu(const gpuhal_device *device);
 bool gpuhal_bench_is_software(const gpuhal_device *device);
+
+/* Whether it is PoCL's device `basic`, which works inside the call: nothing waits for another thread. */
+bool gpuhal_bench_is_inline(const gpuhal_device *device);
 
 /* Rounds for rows that last long, and for rows of short samples, which can have many more of them. */
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench);

@@ -1,5 +1,5 @@
-/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes set, release
- * before close) are done here. */
+/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes set,
+ * release before close) are done here. */
 #include "direct.h"
 #include "measure.h"
 

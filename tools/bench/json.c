@@ -79,9 +79,23 @@ json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
 json_t *gpuhal_bench_json_error(const char *device, const char *test, const char *why)
 {
     json_t *object = json_pack("{s:s, s:s, s:b, s:s}", "device", device, "test", test, "ok", 0, "error", why);
-    static const char *const absent[] = {"peer",  "path",     "bytes", "gib_per_s", "baseline_gib_per_s",   "ratio",
-                                         "ratio_low", "ratio_high", "ratio_of_slower_half", "unit", "ours", "baseline",
-                                         "value", "value_low", "value_high", "budget", "software"};
+    static const char *const absent[] = {"peer",
+                                         "path",
+                                         "bytes",
+                                         "gib_per_s",
+                                         "baseline_gib_per_s",
+                                         "ratio",
+                                         "ratio_low",
+                                         "ratio_high",
+                                         "ratio_of_slower_half",
+                                         "unit",
+                                         "ours",
+                                         "baseline",
+                                         "value",
+                                         "value_low",
+                                         "value_high",
+                                         "budget",
+                                         "software"};
     for (size_t i = 0; object != NULL && i < sizeof absent / sizeof *absent; i++) {
         json_object_set_new(object, absent[i], json_null());
     }

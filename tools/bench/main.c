@@ -53,8 +53,8 @@ static int run_groups(gpuhal_bench *bench)
         uint32_t bit;
         void (*rows)(gpuhal_bench *bench);
     } groups[] = {
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
-        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},         {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
+        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},     {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
+        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},     {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
         {GPUHAL_BENCH_STAGED, gpuhal_bench_rows_staged},
     };
     bench->output = gpuhal_bench_output_create(bench->options, cpu_name(bench->gpu));

@@ -95,8 +95,8 @@ static bool uncertain(const gpuhal_bench_times *times)
     return times->rounds + 2 <= GPUHAL_BENCH_SAMPLES_MAX && ratio.high - ratio.low > wanted_width * ratio.median;
 }
 
-bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
-                          gpuhal_bench_times *out_times)
+static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
+                       gpuhal_bench_times *out_times)
 {
     uint64_t batch = 1;
     for (size_t side = 0; side < side_count; side++) {
@@ -115,6 +115,31 @@ bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, con
         if (!add_rounds(sides, side_count, batch, 2, out_times)) {
             return false;
         }
+    }
+    return true;
+}
+
+/* A budget in nanoseconds is about a processor that is left alone; on a shared one everything takes twice as long for a while,
+ * and so does the difference. The calmest series is the one with the quickest baseline: ours has no say in it. */
+bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
+                          gpuhal_bench_times *out_times)
+{
+    static const struct timespec pause = {.tv_nsec = 150000000};
+    gpuhal_bench_times times;
+    double calmest = 0;
+    if (plan->series <= 1) {
+        return one_series(sides, side_count, plan, out_times);
+    }
+    for (size_t series = 0; series < plan->series; series++) {
+        if (!one_series(sides, side_count, plan, &times)) {
+            return false;
+        }
+        const double baseline = gpuhal_bench_time(&times, side_count - 1).median;
+        if (series == 0 || baseline < calmest) {
+            calmest = baseline;
+            *out_times = times;
+        }
+        nanosleep(&pause, NULL);
     }
     return true;
 }

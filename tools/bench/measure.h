@@ -19,6 +19,7 @@ enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 typedef struct gpuhal_bench_plan {
     size_t rounds;      /* At least so many, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
     uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it. */
+    size_t series;      /* Of so many series, spread over time, the calmest counts; 0 and 1: one. */
     uint64_t extra_ns;  /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
 } gpuhal_bench_plan;
 

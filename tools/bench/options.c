@@ -23,27 +23,26 @@ static const struct {
     {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},
 };
 
-static const char help[] =
-    "usage: gpuhal-bench [option]...\n"
-    "Measures libgpuhal beside the vendor's own calls and memcpy, in one run.\n"
-    "\n"
-    "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
-    "  --only GROUP,...   call, copy, staged, allocate, open; default: all\n"
-    "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB\n"
-    "  --pairs N          pairs of samples for a row, 15 to 999; default 31; noisy\n"
-    "                     rows get more\n"
-    "  --quick            few pairs and small sizes: shows that all runs, no verdict\n"
-    "  --json             print JSON (schema gpuhal.bench/1) instead of a table\n"
-    "  --callgrind-loop N ours|direct\n"
-    "                     make N blocking copies of 64 bytes on cpu:0, by the library\n"
-    "                     or by the plugin's own function, and print nothing: for\n"
-    "                     counting instructions (tools/bench/instructions.sh)\n"
-    "  --help, --version\n"
-    "\n"
-    "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
-    "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
-    "exit codes: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
-    "            3 no device, 5 the device was not found\n";
+static const char help[] = "usage: gpuhal-bench [option]...\n"
+                           "Measures libgpuhal beside the vendor's own calls and memcpy, in one run.\n"
+                           "\n"
+                           "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
+                           "  --only GROUP,...   call, copy, staged, allocate, open; default: all\n"
+                           "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB\n"
+                           "  --pairs N          pairs of samples for a row, 15 to 999; default 31; noisy\n"
+                           "                     rows get more\n"
+                           "  --quick            few pairs and small sizes: shows that all runs, no verdict\n"
+                           "  --json             print JSON (schema gpuhal.bench/1) instead of a table\n"
+                           "  --callgrind-loop N ours|direct\n"
+                           "                     make N blocking copies of 64 bytes on cpu:0, by the library\n"
+                           "                     or by the plugin's own function, and print nothing: for\n"
+                           "                     counting instructions (tools/bench/instructions.sh)\n"
+                           "  --help, --version\n"
+                           "\n"
+                           "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
+                           "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
+                           "exit codes: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
+                           "            3 no device, 5 the device was not found\n";
 
 static bool usage(int *out_exit, const char *what, const char *word)
 {
@@ -135,8 +134,17 @@ static void set_defaults(gpuhal_bench_options *options)
     }
 }
 
-enum { OPTION_DEVICE = 256, OPTION_ONLY, OPTION_SIZES, OPTION_PAIRS, OPTION_QUICK, OPTION_JSON, OPTION_CALLGRIND, OPTION_HELP,
-       OPTION_VERSION };
+enum {
+    OPTION_DEVICE = 256,
+    OPTION_ONLY,
+    OPTION_SIZES,
+    OPTION_PAIRS,
+    OPTION_QUICK,
+    OPTION_JSON,
+    OPTION_CALLGRIND,
+    OPTION_HELP,
+    OPTION_VERSION
+};
 
 static const struct option long_options[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},

@@ -28,7 +28,7 @@ enum {
 };
 
 typedef struct gpuhal_bench_options {
-    const char *device;           /* A selector; NULL: every device. */
+    const char *device; /* A selector; NULL: every device. */
     uint64_t sizes[GPUHAL_BENCH_SIZES_MAX];
     size_t size_count;
     bool sizes_given;
@@ -36,9 +36,9 @@ typedef struct gpuhal_bench_options {
     uint32_t groups;
     bool quick;
     bool json;
-    uint64_t callgrind_count;     /* Not 0: run the loop for counting instructions and nothing else. */
-    const char *callgrind_kind;   /* "ours" or "direct". */
-    const char *const *child;     /* Not NULL: the words behind --child, ended by NULL. */
+    uint64_t callgrind_count;   /* Not 0: run the loop for counting instructions and nothing else. */
+    const char *callgrind_kind; /* "ours" or "direct". */
+    const char *const *child;   /* Not NULL: the words behind --child, ended by NULL. */
 } gpuhal_bench_options;
 
 /* Reads the command line. False when the program is to end now, with @out_exit. */

@@ -18,8 +18,8 @@ struct gpuhal_bench_output {
     bool quick;
     bool terminal;
     bool failed;
-    bool software;      /* A row with the mark of a software device was printed. */
-    int last_kind;      /* Of the row before; -1: none. */
+    bool software; /* A row with the mark of a software device was printed. */
+    int last_kind; /* Of the row before; -1: none. */
     json_t *document;
 };
 
@@ -126,8 +126,7 @@ static void print_heading(gpuhal_bench_output *output, const gpuhal_bench_row *r
                "least");
         break;
     case GPUHAL_BENCH_SLOWER_HALF:
-        printf("%-9s %-9s %8s %8s %8s %6s  %-14s %s\n", "from", "to", "size", "GiB/s", "half", "ratio", "95 % interval",
-               "least");
+        printf("%-9s %-9s %8s %8s %8s %6s  %-14s %s\n", "from", "to", "size", "GiB/s", "half", "ratio", "95 % interval", "least");
         break;
     case GPUHAL_BENCH_AMOUNT:
         printf("%-9s %-15s %7s %7s %7s %16s  %s\n", "device", "what", "ours", "base", "more", "95 % interval", "most");

@@ -18,16 +18,16 @@ typedef enum gpuhal_bench_kind {
 typedef struct gpuhal_bench_row {
     gpuhal_bench_kind kind;
     const char *device;
-    const char *peer;  /* NULL: none. */
+    const char *peer; /* NULL: none. */
     const char *test;
-    const char *path;  /* The way between two devices; NULL: one device. */
-    const char *unit;  /* "ns" or "KiB" for amounts. */
-    uint64_t bytes;    /* Of a copy; 0: none. */
+    const char *path; /* The way between two devices; NULL: one device. */
+    const char *unit; /* "ns" or "KiB" for amounts. */
+    uint64_t bytes;   /* Of a copy; 0: none. */
     double ours;
     double baseline;
     gpuhal_bench_interval result;
     double budget;
-    bool software;     /* The device is a software device: the figure describes the host's processor. */
+    bool software; /* The device is a software device: the figure describes the host's processor. */
     bool peer_software;
 } gpuhal_bench_row;
 

@@ -8,7 +8,6 @@
 #include "direct.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { CALL_BYTES = 64, AWAITED_BYTES = 256, BUFFER_BYTES = 4096 };
 
@@ -100,13 +99,6 @@ static bool call_overhead(gpuhal_bench *bench, gpuhal_device *device)
     return good;
 }
 
-static double awaited_budget(const gpuhal_device *device)
-{
-    const char *name;
-    const bool inlines = gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK && strncmp(name, "basic", 5) == 0;
-    return inlines && gpuhal_bench_is_software(device) ? awaited_budget_ns : NAN;
-}
-
 static bool natives(call_pair *pair)
 {
     pair->native_to = (gpuhal_native){.size = sizeof pair->native_to};
@@ -122,7 +114,8 @@ static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device)
     bool good = open_pair(device, AWAITED_BYTES, &pair) && natives(&pair) &&
                 (pair.cl = gpuhal_bench_opencl_create(bench->gpu, device)) != NULL;
     if (good) {
-        good = measure(bench, device, "awaited_copy", &pair, run_opencl, awaited_budget(device));
+        good =
+            measure(bench, device, "awaited_copy", &pair, run_opencl, gpuhal_bench_is_inline(device) ? awaited_budget_ns : NAN);
         gpuhal_bench_opencl_destroy(pair.cl);
     }
     close_pair(&pair);

@@ -21,7 +21,7 @@ typedef struct transfer {
     gpuhal_bench_opencl *cl; /* NULL: none of OpenCL. */
     gpuhal_native native_to;
     gpuhal_native native_from;
-    void *host_to;           /* NULL: the host does not see the buffers. */
+    void *host_to; /* NULL: the host does not see the buffers. */
     void *host_from;
 } transfer;
 

@@ -3,7 +3,8 @@
  * The halves are what a program would do without the library: reading the source into host memory, and writing host memory to
  * the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a processor and
  * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both halves at once, by
- * pieces through small memory of their own, with nothing to hand over. Where the ceiling lies below the budget, there is no verdict. */
+ * pieces through small memory of their own, with nothing to hand over. Where the ceiling lies below the budget, there is no
+ * verdict. */
 #include "bench.h"
 #include "child.h"
 
@@ -27,7 +28,7 @@ typedef struct staged {
     gpuhal_buffer *from;
     unsigned char *host; /* Room for the whole, and for a piece of each half. */
     uint64_t bytes;
-    bool is_staged;      /* Else it is one hop, and there is nothing to overlap. */
+    bool is_staged; /* Else it is one hop, and there is nothing to overlap. */
 } staged;
 
 enum { WHOLE, READ_HALF, WRITE_HALF, CEILING, SIDES };
@@ -108,9 +109,9 @@ static bool run_ceiling(void *user, uint64_t count)
 static bool prepare(gpuhal_device *to, gpuhal_device *from, staged *s)
 {
     gpuhal_path path = 0;
-    const bool good =
-        gpuhal_bench_buffer(from, s->bytes, &s->from) && gpuhal_bench_buffer(to, s->bytes, &s->to) &&
-           (s->host = gpuhal_bench_host_memory(s->bytes > 2 * piece_bytes ? s->bytes : 2 * piece_bytes)) != NULL && gpuhal_bench_prove(s->to, s->from, s->host, s->bytes);
+    const bool good = gpuhal_bench_buffer(from, s->bytes, &s->from) && gpuhal_bench_buffer(to, s->bytes, &s->to) &&
+                      (s->host = gpuhal_bench_host_memory(s->bytes > 2 * piece_bytes ? s->bytes : 2 * piece_bytes)) != NULL &&
+                      gpuhal_bench_prove(s->to, s->from, s->host, s->bytes);
     s->is_staged = good && gpuhal_copy_path(s->to, s->from, &path) == GPUHAL_OK && path == GPUHAL_PATH_STAGED;
     return good;
 }
@@ -124,7 +125,9 @@ static void add_row(gpuhal_bench *bench, const staged *s, size_t side, size_t sl
         .device = gpuhal_device_id(from),
         .peer = gpuhal_device_id(to),
         .test = side == WHOLE ? "copy" : "ceiling",
-        .path = side == CEILING ? NULL : s->is_staged ? "staged" : "host",
+        .path = side == CEILING ? NULL
+                : s->is_staged  ? "staged"
+                                : "host",
         .bytes = s->bytes,
         .ours = gpuhal_bench_time(&bench->times, side).median,
         .baseline = gpuhal_bench_time(&bench->times, slower).median,

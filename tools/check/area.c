@@ -28,8 +28,8 @@ const char *gpuhal_kind_word(gpuhal_memory_kind kind)
     return kind < 4 ? words[kind] : "unknown";
 }
 
-gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
-                              gpuhal_memory *out_memory)
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+                                    gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes, .alignment = alignment};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -37,19 +37,20 @@ gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind 
     return opening->slots.ops.allocate(opening->device, &alloc, out_memory);
 }
 
-void gpuhal_release(const gpuhal_opening *opening, gpuhal_memory *memory)
+void gpuhal_plain_release(const gpuhal_opening *opening, gpuhal_memory *memory)
 {
     gpuhal_step("the slot release");
     opening->slots.ops.release(opening->device, memory);
 }
 
-void gpuhal_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                 uint64_t from_offset, uint64_t bytes)
+void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                       uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_step("the slot copy");
     gpuhal_expect_ok(opening->slots.ops.copy(opening->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
 }
 
+/* Coherent memory needs nothing, and the core never calls the slot for it. */
 static void clean(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
 {
     if ((memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0) {
@@ -75,7 +76,7 @@ void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memor
 /* Memory of a kind with a host address; false when there is none of it. */
 static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
 {
-    gpuhal_status status = gpuhal_allocate(opening, kind, bytes, 0, out_memory);
+    gpuhal_status status = gpuhal_plain_allocate(opening, kind, bytes, 0, out_memory);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return false;
     }
@@ -86,8 +87,9 @@ static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64
     return true;
 }
 
-void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                uint64_t bytes, gpuhal_route route)
+/* The host address first: it is the one way that no slot can spoil. */
+void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                      uint64_t bytes, gpuhal_route route)
 {
     const gpuhal_ops *ops = &opening->slots.ops;
     gpuhal_memory staging;
@@ -97,8 +99,8 @@ void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint
     } else if ((ops->write == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
         memcpy(staging.host, from, (size_t)bytes);
         gpuhal_host_wrote(opening, &staging, 0, bytes);
-        gpuhal_copy(opening, memory, offset, &staging, 0, bytes);
-        gpuhal_release(opening, &staging);
+        gpuhal_plain_copy(opening, memory, offset, &staging, 0, bytes);
+        gpuhal_plain_release(opening, &staging);
     } else if (ops->write != NULL) {
         gpuhal_step("the slot write");
         gpuhal_expect_ok(ops->write(opening->device, NULL, memory, offset, from, bytes), "write");
@@ -107,8 +109,8 @@ void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint
     }
 }
 
-void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to, uint64_t bytes,
-                gpuhal_route route)
+void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+                      uint64_t bytes, gpuhal_route route)
 {
     const gpuhal_ops *ops = &opening->slots.ops;
     gpuhal_memory staging;
@@ -116,10 +118,10 @@ void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint
         gpuhal_host_reads(opening, memory, offset, bytes);
         memcpy(to, (const char *)memory->host + offset, (size_t)bytes);
     } else if ((ops->read == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
-        gpuhal_copy(opening, &staging, 0, memory, offset, bytes);
+        gpuhal_plain_copy(opening, &staging, 0, memory, offset, bytes);
         gpuhal_host_reads(opening, &staging, 0, bytes);
         memcpy(to, staging.host, (size_t)bytes);
-        gpuhal_release(opening, &staging);
+        gpuhal_plain_release(opening, &staging);
     } else if (ops->read != NULL) {
         gpuhal_step("the slot read");
         gpuhal_expect_ok(ops->read(opening->device, NULL, to, memory, offset, bytes), "read");
@@ -128,6 +130,7 @@ void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint
     }
 }
 
+/* Four pages, so that ranges can cross pages, and room behind the last offset where the alignment is large. */
 uint64_t gpuhal_area_usual(const gpuhal_trial *trial)
 {
     const uint64_t unit = gpuhal_copy_unit(trial);
@@ -141,7 +144,7 @@ void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal
     area->expected = gpuhal_own(calloc(1, (size_t)bytes));
     area->before = gpuhal_own(calloc(1, (size_t)bytes));
     area->actual = gpuhal_own(calloc(1, (size_t)bytes));
-    gpuhal_expect_ok(gpuhal_allocate(opening, kind, bytes, 0, &area->memory), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opening, kind, bytes, 0, &area->memory), "allocate");
     if (area->memory.bytes < bytes) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu", (unsigned long long)area->memory.bytes,
                     (unsigned long long)bytes);
@@ -151,13 +154,13 @@ void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route)
 {
     gpuhal_pattern(area->expected, area->bytes, seed);
-    gpuhal_put(area->opening, &area->memory, 0, area->expected, area->bytes, route);
+    gpuhal_plain_put(area->opening, &area->memory, 0, area->expected, area->bytes, route);
     memcpy(area->before, area->expected, (size_t)area->bytes);
 }
 
 void gpuhal_area_finish(gpuhal_area *area)
 {
-    gpuhal_release(area->opening, &area->memory);
+    gpuhal_plain_release(area->opening, &area->memory);
     free(area->expected);
     free(area->before);
     free(area->actual);
@@ -169,10 +172,11 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
+/* The room for the actual bytes is filled first: a read that does nothing must not find the right bytes from last time. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);
-    gpuhal_get(area->opening, &area->memory, 0, area->actual, area->bytes, route);
+    gpuhal_plain_get(area->opening, &area->memory, 0, area->actual, area->bytes, route);
     claim.expected = area->expected;
     claim.before = area->before;
     claim.actual = area->actual;

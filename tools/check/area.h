@@ -45,17 +45,17 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
 
 /* ---- plain steps, each of which fails the check when the plugin refuses */
 
-gpuhal_status gpuhal_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
-                              gpuhal_memory *out_memory);
-void gpuhal_release(const gpuhal_opening *opening, gpuhal_memory *memory);
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+                                    gpuhal_memory *out_memory);
+void gpuhal_plain_release(const gpuhal_opening *opening, gpuhal_memory *memory);
 /* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are aligned. */
-void gpuhal_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                uint64_t bytes, gpuhal_route route);
-void gpuhal_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to, uint64_t bytes,
-                gpuhal_route route);
+void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                      uint64_t bytes, gpuhal_route route);
+void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+                      uint64_t bytes, gpuhal_route route);
 /* The slot copy, which has to answer OK. */
-void gpuhal_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                 uint64_t from_offset, uint64_t bytes);
+void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                       uint64_t from_offset, uint64_t bytes);
 /* clean(), where the memory needs it. */
 void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
 void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);

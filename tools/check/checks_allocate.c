@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* For what gpuhal_plain_allocate() does not offer: imports, exports, peers. */
 static gpuhal_status allocate_as(const gpuhal_opening *opening, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -14,6 +15,7 @@ static gpuhal_status allocate_as(const gpuhal_opening *opening, const gpuhal_all
     return opening->slots.ops.allocate(opening->device, alloc, out_memory);
 }
 
+/* The core writes into upload memory without asking; a missing host address would be a NULL pointer there. */
 void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
 {
     const uint64_t bytes = gpuhal_area_usual(trial);
@@ -22,7 +24,7 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
             continue;
         }
         gpuhal_memory memory;
-        gpuhal_status status = gpuhal_allocate(&trial->opening, kind, bytes, 0, &memory);
+        gpuhal_status status = gpuhal_plain_allocate(&trial->opening, kind, bytes, 0, &memory);
         if (status != GPUHAL_OK) {
             gpuhal_fail("memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind),
                         gpuhal_status_text(status));
@@ -37,10 +39,11 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
         if (memory.size != sizeof memory) {
             gpuhal_fail("allocate changed the size member of gpuhal_memory to %u", memory.size);
         }
-        gpuhal_release(&trial->opening, &memory);
+        gpuhal_plain_release(&trial->opening, &memory);
     }
 }
 
+/* Another error would make the core give up instead of taking its way around. */
 static void expect_not_supported(const gpuhal_trial *trial, const gpuhal_alloc *alloc, const char *what, uint32_t which)
 {
     gpuhal_memory memory;
@@ -51,6 +54,7 @@ static void expect_not_supported(const gpuhal_trial *trial, const gpuhal_alloc *
     }
 }
 
+/* Kinds that come with later versions must be refused by plugins of today, not taken for something else. */
 void gpuhal_check_allocate_unknown(gpuhal_trial *trial)
 {
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
@@ -87,6 +91,7 @@ void gpuhal_check_allocate_unknown(gpuhal_trial *trial)
     }
 }
 
+/* Compared by address, where there is one: an allocator with a wrong rounding hands out the same bytes twice. */
 static void expect_apart(const gpuhal_memory *one, const gpuhal_memory *other)
 {
     const char *a = one->host, *b = other->host;
@@ -99,6 +104,7 @@ static void expect_apart(const gpuhal_memory *one, const gpuhal_memory *other)
     }
 }
 
+/* One byte more or less than a page is where rounding goes wrong. */
 static void check_sizes(const gpuhal_trial *trial)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -106,7 +112,7 @@ static void check_sizes(const gpuhal_trial *trial)
     enum { SIZES = sizeof sizes / sizeof *sizes };
     gpuhal_memory memories[SIZES];
     for (size_t i = 0; i < SIZES; i++) {
-        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, sizes[i], 0, &memories[i]);
+        gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, sizes[i], 0, &memories[i]);
         if (status != GPUHAL_OK) {
             gpuhal_fail("allocate answered %s to %" PRIu64 " bytes", gpuhal_status_text(status), sizes[i]);
         }
@@ -118,7 +124,7 @@ static void check_sizes(const gpuhal_trial *trial)
         }
     }
     for (size_t i = 0; i < SIZES; i++) {
-        gpuhal_release(&trial->opening, &memories[i]);
+        gpuhal_plain_release(&trial->opening, &memories[i]);
     }
 }
 
@@ -131,7 +137,7 @@ static void check_alignments(const gpuhal_trial *trial)
         gpuhal_memory memories[8];
         unsigned count = 0;
         for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
-            status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, 24 + count, alignment, &memories[count]);
+            status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, 24 + count, alignment, &memories[count]);
             if (status != GPUHAL_OK && (status != GPUHAL_ERROR_NOT_SUPPORTED || alignment <= own)) {
                 gpuhal_fail("allocate answered %s to an alignment of %" PRIu64, gpuhal_status_text(status), alignment);
             }
@@ -142,7 +148,7 @@ static void check_alignments(const gpuhal_trial *trial)
                 gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the device address is %#" PRIx64, alignment,
                             memories[i].address);
             }
-            gpuhal_release(&trial->opening, &memories[i]);
+            gpuhal_plain_release(&trial->opening, &memories[i]);
         }
     }
 }
@@ -153,28 +159,30 @@ void gpuhal_check_allocate_sizes(gpuhal_trial *trial)
     check_alignments(trial);
 }
 
+/* An error must not leave the device in a state that shows only later. */
 static void expect_usable(const gpuhal_trial *trial, const char *after)
 {
     gpuhal_area area;
     const uint64_t bytes = gpuhal_area_usual(trial);
     gpuhal_memory memory;
-    gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory);
+    gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory);
     if (status != GPUHAL_OK) {
         gpuhal_fail("after %s, allocate answered %s to %" PRIu64 " bytes", after, gpuhal_status_text(status), bytes);
     }
-    gpuhal_release(&trial->opening, &memory);
+    gpuhal_plain_release(&trial->opening, &memory);
     gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&area, 77, ROUTE_ANY);
     gpuhal_area_verify(&area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory allocated after %s", after);
     gpuhal_area_finish(&area);
 }
 
+/* Rounding up near 2^64 gives 0, and an allocation of 0 bytes succeeds: the oldest mistake of allocators. */
 void gpuhal_check_allocate_too_large(gpuhal_trial *trial)
 {
     const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0);
     gpuhal_memory memory;
     if (most != 0 && most < UINT64_C(1) << 62) {
-        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, most + 1, 0, &memory);
+        gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, most + 1, 0, &memory);
         if (status != GPUHAL_ERROR_TOO_LARGE) {
             gpuhal_fail("allocate answered %s to allocation_max_bytes + 1 = %" PRIu64 " bytes, instead of too large",
                         gpuhal_status_text(status), most + 1);
@@ -185,7 +193,7 @@ void gpuhal_check_allocate_too_large(gpuhal_trial *trial)
                                       UINT64_C(1) << 62};
     for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
         for (uint64_t alignment = 0; alignment <= 4096; alignment += 4096) {
-            gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
+            gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
             if (status != GPUHAL_ERROR_TOO_LARGE && status != GPUHAL_ERROR_OUT_OF_MEMORY) {
                 gpuhal_fail("allocate answered %s to the absurd size of %" PRIu64 " bytes", gpuhal_status_text(status),
                             absurd[i]);
@@ -200,7 +208,7 @@ static unsigned take_all(const gpuhal_trial *trial, uint64_t total, uint64_t pie
 {
     uint64_t taken = 0;
     for (unsigned count = 0; count < most; count++) {
-        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece, 0, &pieces[count]);
+        gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece, 0, &pieces[count]);
         if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
             return count;
         }
@@ -216,6 +224,7 @@ static unsigned take_all(const gpuhal_trial *trial, uint64_t total, uint64_t pie
     return most;
 }
 
+/* What every engine does when memory is short: release, and try something smaller. Twice, since some drivers recover once. */
 void gpuhal_check_allocate_exhaust(gpuhal_trial *trial)
 {
     enum { PIECES = 16 };
@@ -237,28 +246,29 @@ void gpuhal_check_allocate_exhaust(gpuhal_trial *trial)
             gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count, piece,
                         total, round == 0 ? "" : ", after it had run out of memory once and all was released");
         }
-        gpuhal_release(&trial->opening, &pieces[--count]);
+        gpuhal_plain_release(&trial->opening, &pieces[--count]);
         gpuhal_memory again;
-        gpuhal_status status = gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece / 2, 0, &again);
+        gpuhal_status status = gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, piece / 2, 0, &again);
         if (status != GPUHAL_OK) {
             gpuhal_fail("after out of memory and a release of %" PRIu64 " bytes, allocate answered %s to half of them", piece,
                         gpuhal_status_text(status));
         }
-        gpuhal_release(&trial->opening, &again);
+        gpuhal_plain_release(&trial->opening, &again);
         while (count > 0) {
-            gpuhal_release(&trial->opening, &pieces[--count]);
+            gpuhal_plain_release(&trial->opening, &pieces[--count]);
         }
     }
     expect_usable(trial, "out of memory and the release of everything");
 }
 
+/* No bytes are moved, so that only what allocate itself keeps is seen. */
 static void allocate_release(void *user)
 {
     const gpuhal_trial *trial = user;
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
     gpuhal_memory memory;
-    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
-    gpuhal_release(&trial->opening, &memory);
+    gpuhal_expect_ok(gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
+    gpuhal_plain_release(&trial->opening, &memory);
 }
 
 void gpuhal_check_allocate_1000(gpuhal_trial *trial)

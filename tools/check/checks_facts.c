@@ -21,6 +21,7 @@ static void expect_same_fact(const gpuhal_listed *one, const gpuhal_listed *othe
     }
 }
 
+/* Only facts: values such as free memory may move. */
 static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *other, const char *when)
 {
     for (gpuhal_key key = GPUHAL_FACT_NAME; key <= FACT_LAST; key++) {
@@ -28,6 +29,7 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
     }
 }
 
+/* The core lists devices in one process and opens them in another, and matches them by what was said about them. */
 void gpuhal_check_enumerate_again(gpuhal_trial *trial)
 {
     const gpuhal_listing *first = &trial->listing;
@@ -54,6 +56,8 @@ void gpuhal_check_enumerate_again(gpuhal_trial *trial)
     gpuhal_listing_finish(&second);
 }
 
+/* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been missing
+ * both times. */
 void gpuhal_check_facts_open(gpuhal_trial *trial)
 {
     gpuhal_listing while_open = {0};
@@ -66,6 +70,7 @@ void gpuhal_check_facts_open(gpuhal_trial *trial)
     gpuhal_listing_finish(&while_open);
 }
 
+/* A fact that is not told counts as missing; these few cannot be missing, since nothing could be chosen without them. */
 void gpuhal_check_facts_complete(gpuhal_trial *trial)
 {
     static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
@@ -129,6 +134,7 @@ static size_t utf8_length(const unsigned char *at)
     return length;
 }
 
+/* Names end up in JSON, on terminals and in records. */
 static void expect_text(const char *key, const char *text)
 {
     if (text[0] == '\0') {
@@ -147,6 +153,7 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
+/* Faces of one physical device are matched by these texts, letter by letter, across plugins of different vendors. */
 void gpuhal_check_facts_canonical(gpuhal_trial *trial)
 {
     static const struct {
@@ -189,6 +196,7 @@ static void expect_most(const gpuhal_trial *trial, gpuhal_key key, uint64_t most
     }
 }
 
+/* A 0 that means "unknown" is read as "no memory" by the first program that sums it up. */
 void gpuhal_check_facts_known(gpuhal_trial *trial)
 {
     static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,

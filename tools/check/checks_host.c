@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Page-locked memory is written by the host and read by the device without any call in between but clean(). */
 void gpuhal_check_host_address(gpuhal_trial *trial)
 {
     const uint64_t bytes = gpuhal_area_usual(trial);
@@ -22,14 +23,14 @@ void gpuhal_check_host_address(gpuhal_trial *trial)
             /* Host to device: through the address, away with a copy. */
             gpuhal_area_reset(&shared, 1 + kind, ROUTE_ANY);
             gpuhal_area_reset(&other, 11 + kind, ROUTE_ANY);
-            gpuhal_copy(&trial->opening, &other.memory, 0, &shared.memory, 0, bytes);
+            gpuhal_plain_copy(&trial->opening, &other.memory, 0, &shared.memory, 0, bytes);
             gpuhal_area_changed(&other, 0, shared.expected, bytes);
             gpuhal_area_verify(&other, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
                                "bytes written through the host address of %s memory", gpuhal_kind_word(kind));
             /* Device to host: in with a copy, seen through the address. */
             gpuhal_pattern(pattern, bytes, 21 + kind);
-            gpuhal_put(&trial->opening, &other.memory, 0, pattern, bytes, ROUTE_ANY);
-            gpuhal_copy(&trial->opening, &shared.memory, 0, &other.memory, 0, bytes);
+            gpuhal_plain_put(&trial->opening, &other.memory, 0, pattern, bytes, ROUTE_ANY);
+            gpuhal_plain_copy(&trial->opening, &shared.memory, 0, &other.memory, 0, bytes);
             gpuhal_area_changed(&shared, 0, pattern, bytes);
             gpuhal_area_verify(&shared, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
                                "bytes seen through the host address of %s memory", gpuhal_kind_word(kind));
@@ -63,6 +64,7 @@ static void unmap(const gpuhal_area *area, void *pointer)
     gpuhal_expect_ok(opening->slots.ops.unmap(opening->device, &area->memory, pointer), "unmap");
 }
 
+/* Three ways to map: to read, to change a part, and to overwrite all without reading first. */
 static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsigned char *fresh)
 {
     char fault[400];
@@ -116,6 +118,7 @@ void gpuhal_check_map(gpuhal_trial *trial)
     free(fresh);
 }
 
+/* Registering changes the way that a driver takes, and never the result. */
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
     const gpuhal_opening *opening = area->opening;
@@ -138,6 +141,7 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
     }
 }
 
+/* Several rounds with the same address: a driver that forgets to unregister refuses the second one. */
 void gpuhal_check_register_host(gpuhal_trial *trial)
 {
     const gpuhal_ops *ops = &trial->opening.slots.ops;
@@ -161,6 +165,7 @@ void gpuhal_check_register_host(gpuhal_trial *trial)
     free(memory);
 }
 
+/* Asked often, by a watchdog: it has to be quick and right when nothing is wrong. */
 void gpuhal_check_health(gpuhal_trial *trial)
 {
     if (trial->opening.slots.ops.query_health == NULL) {

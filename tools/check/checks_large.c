@@ -29,6 +29,7 @@ static uint64_t host_available(void)
     return kib << 10;
 }
 
+/* Every reason not to run is said in a sentence: an untested limit shall not look like a tested one. */
 static bool enough(const gpuhal_trial *trial)
 {
     const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
@@ -48,10 +49,11 @@ static bool enough(const gpuhal_trial *trial)
     return false;
 }
 
+/* Through the slot that is there: host addresses would go around it. */
 static void put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
 {
     if (opening->slots.ops.write == NULL) {
-        gpuhal_put(opening, memory, offset, from, WINDOW, ROUTE_ANY);
+        gpuhal_plain_put(opening, memory, offset, from, WINDOW, ROUTE_ANY);
         return;
     }
     gpuhal_step("the slot write");
@@ -61,13 +63,14 @@ static void put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint
 static void get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to)
 {
     if (opening->slots.ops.read == NULL) {
-        gpuhal_get(opening, memory, offset, to, WINDOW, ROUTE_ANY);
+        gpuhal_plain_get(opening, memory, offset, to, WINDOW, ROUTE_ANY);
         return;
     }
     gpuhal_step("the slot read");
     gpuhal_expect_ok(opening->slots.ops.read(opening->device, NULL, to, memory, offset, WINDOW), "read");
 }
 
+/* From the last to the first: cut to 32 bits, the last would be overwritten by the first. */
 static void put_windows(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t seed)
 {
     static unsigned char bytes[WINDOW];
@@ -103,16 +106,17 @@ static void check_offsets(const gpuhal_opening *opening, const gpuhal_memory *me
     static unsigned char actual[WINDOW];
     put_windows(opening, memory, 1);
     expect_windows(opening, memory, 1, "after writing on both sides of 4 GiB");
-    gpuhal_copy(opening, memory, GIB, memory, 4 * GIB, WINDOW);
+    gpuhal_plain_copy(opening, memory, GIB, memory, 4 * GIB, WINDOW);
     get(opening, memory, GIB, actual);
     expect_window(actual, 1 + WINDOWS - 1, GIB, "after a copy from offset 4294967296");
-    gpuhal_copy(opening, memory, 4 * GIB, memory, windows[1], WINDOW);
+    gpuhal_plain_copy(opening, memory, 4 * GIB, memory, windows[1], WINDOW);
     get(opening, memory, 4 * GIB, actual);
     expect_window(actual, 1 + 1, 4 * GIB, "after a copy to offset 4294967296");
     put_windows(opening, memory, 1);
     expect_windows(opening, memory, 1, "after writing again on both sides of 4 GiB");
 }
 
+/* The product of row and pitch is what overflows here, not the pitch. */
 static void check_rows(const gpuhal_opening *opening, const gpuhal_memory *memory)
 {
     enum { WIDTH = 256 };
@@ -137,9 +141,9 @@ static void check_sizes(const gpuhal_opening *opening, const gpuhal_memory *memo
 {
     gpuhal_memory other;
     static unsigned char actual[WINDOW];
-    gpuhal_expect_ok(gpuhal_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &other), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &other), "allocate");
     put_windows(opening, &other, 100);
-    gpuhal_copy(opening, &other, 0, memory, 0, LARGE);
+    gpuhal_plain_copy(opening, &other, 0, memory, 0, LARGE);
     expect_windows(opening, &other, 1, "after a copy of 4295032832 bytes");
     if (opening->slots.ops.fill != NULL) {
         gpuhal_step("the slot fill");
@@ -151,9 +155,10 @@ static void check_sizes(const gpuhal_opening *opening, const gpuhal_memory *memo
             }
         }
     }
-    gpuhal_release(opening, &other);
+    gpuhal_plain_release(opening, &other);
 }
 
+/* Half of what the check takes is the host's, so it goes last and is left out where there is no room. */
 static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory *memory)
 {
     if (opening->slots.ops.read == NULL || opening->slots.ops.write == NULL) {
@@ -183,7 +188,7 @@ void gpuhal_check_above_4gib(gpuhal_trial *trial)
     }
     const gpuhal_opening *opening = &trial->opening;
     gpuhal_memory memory;
-    gpuhal_expect_ok(gpuhal_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
     if (memory.bytes < LARGE) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memory.bytes, LARGE);
     }
@@ -193,5 +198,5 @@ void gpuhal_check_above_4gib(gpuhal_trial *trial)
     }
     check_sizes(opening, &memory);
     check_host_sizes(opening, &memory);
-    gpuhal_release(opening, &memory);
+    gpuhal_plain_release(opening, &memory);
 }

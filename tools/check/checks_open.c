@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Two gpuhal objects, or two engines, open one device at the same time and close it whenever they like. */
 void gpuhal_check_open_twice(gpuhal_trial *trial)
 {
     enum { OPENINGS = 3 };
@@ -45,6 +46,7 @@ static void expect_refused(const gpuhal_trial *trial, const gpuhal_native *adopt
     }
 }
 
+/* Taking rubbish for a vendor's context ends in a crash inside the driver, far from the mistake. */
 void gpuhal_check_open_adopt(gpuhal_trial *trial)
 {
     static const int nothing = 0;
@@ -60,6 +62,7 @@ void gpuhal_check_open_adopt(gpuhal_trial *trial)
                                            .values = {1, UINT64_MAX, 0xdead, 0xbeef}});
 }
 
+/* Two allocations and a copy, since drivers allocate much of their own only at first use. */
 static void open_use_close(void *user)
 {
     const gpuhal_trial *trial = user;
@@ -67,14 +70,15 @@ static void open_use_close(void *user)
     gpuhal_opening opening;
     gpuhal_memory one, other;
     gpuhal_session_open(trial, &opening);
-    gpuhal_expect_ok(gpuhal_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &one), "allocate");
-    gpuhal_expect_ok(gpuhal_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &other), "allocate");
-    gpuhal_copy(&opening, &other, 0, &one, 0, bytes);
-    gpuhal_release(&opening, &one);
-    gpuhal_release(&opening, &other);
+    gpuhal_expect_ok(gpuhal_plain_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &one), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &other), "allocate");
+    gpuhal_plain_copy(&opening, &other, 0, &one, 0, bytes);
+    gpuhal_plain_release(&opening, &one);
+    gpuhal_plain_release(&opening, &other);
     gpuhal_session_close(trial, &opening);
 }
 
+/* A server opens and closes devices for months. The first rounds do not count: drivers cache what they need once. */
 void gpuhal_check_open_100(gpuhal_trial *trial)
 {
     gpuhal_session_load(trial);
@@ -87,6 +91,7 @@ void gpuhal_check_open_100(gpuhal_trial *trial)
 
 #define ROUNDS 5
 
+/* Through sample(), which works on a device that is not open. */
 static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
@@ -107,6 +112,7 @@ typedef struct lister {
     int answer;  /* from it: its resident size once it has listed */
 } lister;
 
+/* Every listing in a process of its own, since a driver keeps what it took the first time. */
 static void lister_main(const gpuhal_trial *trial, int command, int answer)
 {
     gpuhal_trial own = {.options = trial->options, .index = trial->index};
@@ -172,6 +178,7 @@ static uint64_t tolerance(const gpuhal_trial *trial)
     return part < UINT64_C(16) << 20 ? part : UINT64_C(16) << 20;
 }
 
+/* There the process itself, with the driver's libraries in it, counts as used memory. */
 static bool shares_host_memory(const gpuhal_trial *trial)
 {
     return gpuhal_trial_fact(trial, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
@@ -199,6 +206,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* A context that is created only to read a name costs hundreds of MiB on some devices, in every process that lists them. */
 void gpuhal_check_enumerate_memory(gpuhal_trial *trial)
 {
     lister listers[ROUNDS];

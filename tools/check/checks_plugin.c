@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
+/* Everything else needs to know which devices there are, so this check runs first and alone, and tells the parent. What it
+ * refuses, the core refuses too. */
 void gpuhal_check_file(gpuhal_trial *trial)
 {
     gpuhal_session_load(trial);
@@ -40,6 +42,7 @@ static void expect_export(void *user, const char *name)
     *found = true;
 }
 
+/* A plugin that links the library would bring a second copy of the core into the process of an engine that has its own. */
 static void expect_needed(void *user, const char *name)
 {
     (void)user;
@@ -59,6 +62,8 @@ static void remark_constructors(void *user, unsigned constructors, unsigned dest
     }
 }
 
+/* Names of several plugins, drivers and engines meet in one process: whatever is exported besides the query can be bound to by
+ * somebody else's call. */
 void gpuhal_check_symbols(gpuhal_trial *trial)
 {
     bool found = false;
@@ -72,6 +77,7 @@ void gpuhal_check_symbols(gpuhal_trial *trial)
     }
 }
 
+/* The library has loaded the file already; this only finds the handle again. */
 static gpuhal_plugin_query_fn *find_query(const gpuhal_trial *trial)
 {
     gpuhal_plugin_query_fn *query = NULL;
@@ -84,6 +90,8 @@ static gpuhal_plugin_query_fn *find_query(const gpuhal_trial *trial)
     return query;
 }
 
+/* The core asks files whose device is never used. Threads and descriptors may only come with start(); the answer is kept by
+ * every copy of the core, so it has to be one constant. */
 void gpuhal_check_query(gpuhal_trial *trial)
 {
     const gpuhal_holdings before = gpuhal_holdings_now();
@@ -108,6 +116,7 @@ void gpuhal_check_query(gpuhal_trial *trial)
 
 static gpuhal_status reported;
 
+/* The host table of the next check has this in the place of the library's own function. */
 static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
 {
     (void)host, (void)call, (void)code, (void)text;
@@ -115,6 +124,7 @@ static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, 
     return status;
 }
 
+/* A plugin that accepts a core which it was not built for is called through slots that have moved. */
 void gpuhal_check_other_abi(gpuhal_trial *trial)
 {
     gpuhal_session_load(trial);
@@ -132,6 +142,7 @@ void gpuhal_check_other_abi(gpuhal_trial *trial)
     }
 }
 
+/* Members that the loader does not need, yet people and later versions do. */
 void gpuhal_check_members(gpuhal_trial *trial)
 {
     gpuhal_session_load(trial);
@@ -167,6 +178,7 @@ static void *start_one(void *user)
     return NULL;
 }
 
+/* Two engines in one process, each with a copy of the core: nothing orders their calls of start(). */
 void gpuhal_check_two_hosts(gpuhal_trial *trial)
 {
     pthread_barrier_t together;

@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <string.h>
 
+/* Looks after every step, so that the sentence names the step which is to blame. */
 static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
 {
     const char *file = trial->options->file;
@@ -18,7 +19,7 @@ static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
     gpuhal_process_state_expect(before, "allocate", file);
     gpuhal_area_reset(&from, 1, ROUTE_ANY);
     gpuhal_process_state_expect(before, "write", file);
-    gpuhal_copy(&opening, &to.memory, 0, &from.memory, 0, bytes);
+    gpuhal_plain_copy(&opening, &to.memory, 0, &from.memory, 0, bytes);
     gpuhal_process_state_expect(before, "copy", file);
     memcpy(to.expected, from.expected, (size_t)bytes);
     gpuhal_area_verify(&to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "copy");
@@ -35,6 +36,8 @@ static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
     gpuhal_process_state_expect(before, "close", file);
 }
 
+/* The process is the engine's. What a plugin changes in it shows up in code that has nothing to do with devices: a decimal
+ * comma, a file that is not found, a core that is not dumped. */
 void gpuhal_check_process_state(gpuhal_trial *trial)
 {
     const char *file = trial->options->file;
@@ -57,6 +60,7 @@ void gpuhal_check_process_state(gpuhal_trial *trial)
     gpuhal_listing_finish(&sample);
 }
 
+/* Programs write data to standard output; a driver's banner in the middle of it breaks whoever reads it. */
 void gpuhal_check_quiet(gpuhal_trial *trial)
 {
     if (trial->printed[0] != '\0') {

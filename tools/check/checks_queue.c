@@ -19,6 +19,7 @@ typedef struct bench {
     gpuhal_area from, to;
 } bench;
 
+/* Plugins without queues are whole plugins: the core makes queues of its own for them. */
 static bool offered(const gpuhal_trial *trial, bool slot, const char *name)
 {
     if (trial->opening.slots.ops.queue_create == NULL) {
@@ -53,6 +54,7 @@ static gpuhal_plugin_event *make_event(const gpuhal_opening *opening, uint32_t f
     return event;
 }
 
+/* The memory is filled before anything is enqueued, with blocking calls. */
 static void bench_init(bench *work, const gpuhal_trial *trial, uint32_t flags)
 {
     const uint64_t bytes = gpuhal_area_usual(trial);
@@ -120,6 +122,7 @@ static void enqueue_walk(bench *work, unsigned steps, uint64_t piece)
     }
 }
 
+/* Host memory that is written from and read to stays valid until the event is done, as the core promises to plugins. */
 void gpuhal_check_queue_order(gpuhal_trial *trial)
 {
     if (!offered(trial, true, "")) {
@@ -157,6 +160,7 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
     free(host);
 }
 
+/* Events are reused: one that still shows its former answer lets the next work be read too early. */
 void gpuhal_check_event_again(gpuhal_trial *trial)
 {
     if (!offered(trial, true, "")) {
@@ -176,6 +180,7 @@ void gpuhal_check_event_again(gpuhal_trial *trial)
     bench_finish(&work);
 }
 
+/* Timeouts belong to the core, which asks again after one; 0 is a question like event_query(). */
 void gpuhal_check_event_block(gpuhal_trial *trial)
 {
     if (!offered(trial, trial->opening.slots.ops.event_block != NULL, "event_block")) {
@@ -205,6 +210,7 @@ typedef struct notice {
     _Atomic(gpuhal_status) status;
 } notice;
 
+/* May run on any thread, also inside event_notify(). */
 static void take_notice(void *user, gpuhal_status status)
 {
     notice *taken = user;
@@ -212,6 +218,7 @@ static void take_notice(void *user, gpuhal_status status)
     atomic_fetch_add(&taken->calls, 1);
 }
 
+/* A second call would complete somebody else's wait, since the core has reused the record by then. */
 void gpuhal_check_event_notify(gpuhal_trial *trial)
 {
     if (!offered(trial, trial->opening.slots.ops.event_notify != NULL, "event_notify")) {
@@ -238,6 +245,7 @@ void gpuhal_check_event_notify(gpuhal_trial *trial)
     bench_finish(&work);
 }
 
+/* A pair of queues that cannot wait for each other is fair: the core then holds the work back itself. */
 void gpuhal_check_queue_wait(gpuhal_trial *trial)
 {
     if (!offered(trial, trial->opening.slots.ops.queue_wait != NULL, "queue_wait")) {
@@ -274,6 +282,7 @@ void gpuhal_check_queue_wait(gpuhal_trial *trial)
     bench_finish(&work);
 }
 
+/* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. */
 void gpuhal_check_elapsed(gpuhal_trial *trial)
 {
     if (!offered(trial, trial->opening.slots.ops.elapsed != NULL, "elapsed")) {
@@ -301,6 +310,7 @@ void gpuhal_check_elapsed(gpuhal_trial *trial)
     bench_finish(&work);
 }
 
+/* With work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
 static void make_and_destroy(void *user)
 {
     const gpuhal_trial *trial = user;

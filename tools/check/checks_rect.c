@@ -64,6 +64,7 @@ static uint64_t area_bytes(const gpuhal_trial *trial)
     return usual > needed ? usual : needed;
 }
 
+/* Exactly one of memory and host is given. */
 static gpuhal_plugin_rect rect_of(const gpuhal_memory *memory, unsigned char *host, const side *place)
 {
     return (gpuhal_plugin_rect){.memory = memory,
@@ -87,6 +88,7 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
                           .slice_pitch = to->slice_pitch};
 }
 
+/* Slices are multiples of nothing but the alignment: OpenCL wants them to be multiples of the row, so a plugin has to split. */
 static void call_rect(const gpuhal_trial *trial, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
@@ -109,6 +111,7 @@ static bool offered(const gpuhal_trial *trial)
     return true;
 }
 
+/* Both sides filled with different patterns before every shape: a gap that was overwritten shows. */
 void gpuhal_check_rect_device(gpuhal_trial *trial)
 {
     if (!offered(trial)) {
@@ -134,6 +137,7 @@ void gpuhal_check_rect_device(gpuhal_trial *trial)
     gpuhal_area_finish(&source);
 }
 
+/* The source is only read; it may lie in memory that is not writable. */
 void gpuhal_check_rect_upload(gpuhal_trial *trial)
 {
     if (!offered(trial)) {
@@ -159,6 +163,7 @@ void gpuhal_check_rect_upload(gpuhal_trial *trial)
     free(source);
 }
 
+/* Gaps in the caller's memory belong to the caller, who may be writing there at this moment. */
 void gpuhal_check_rect_readback(gpuhal_trial *trial)
 {
     if (!offered(trial)) {

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+/* The member is optional and stands behind the mandatory ones, so its size has to be looked at first. */
 static bool offered(const gpuhal_trial *trial)
 {
     const gpuhal_plugin *plugin = trial->plugin;
@@ -18,6 +19,7 @@ static bool is_value(gpuhal_key key)
     return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
 }
 
+/* Free and used are compared with the total: a wrong unit is off by 1024 and more. */
 static void expect_value(const gpuhal_trial *trial, const gpuhal_listed_fact *fact)
 {
     const char *key = gpuhal_listed_key(fact->key);
@@ -46,6 +48,7 @@ static gpuhal_listing sampled(const gpuhal_trial *trial, const gpuhal_key *keys,
     return sample;
 }
 
+/* Monitors ask for all values, and programs for one: both have to come to the same. */
 void gpuhal_check_sample_all(gpuhal_trial *trial)
 {
     if (!offered(trial)) {
@@ -68,6 +71,7 @@ void gpuhal_check_sample_all(gpuhal_trial *trial)
     gpuhal_listing_finish(&all);
 }
 
+/* Keys of later versions reach plugins of today; one error would cost the monitor all the others. */
 void gpuhal_check_sample_keys(gpuhal_trial *trial)
 {
     if (!offered(trial)) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whoever asked for a handle will call the vendor's API with it at once: 0 is never a handle. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {
@@ -49,6 +50,7 @@ static void check_native_queue(const gpuhal_trial *trial)
     ops->queue_destroy(queue);
 }
 
+/* Which type stands for what is in native.h; here it is enough that there is one, and a value. */
 void gpuhal_check_native(gpuhal_trial *trial)
 {
     const gpuhal_opening *opening = &trial->opening;
@@ -64,17 +66,18 @@ void gpuhal_check_native(gpuhal_trial *trial)
     }
     if (ops->native_memory != NULL) {
         gpuhal_memory memory;
-        gpuhal_expect_ok(gpuhal_allocate(opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial), 0, &memory), "allocate");
+        gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial), 0, &memory), "allocate");
         native = (gpuhal_native){.size = sizeof native};
         gpuhal_step("the slot native_memory");
         expect_native(ops->native_memory(opening->device, &memory, &native), &native, "native_memory");
-        gpuhal_release(opening, &memory);
+        gpuhal_plain_release(opening, &memory);
     }
     if (ops->queue_create != NULL && (ops->native_queue != NULL || ops->native_event != NULL)) {
         check_native_queue(trial);
     }
 }
 
+/* Ownership of a descriptor goes to the plugin when this succeeds. */
 static gpuhal_memory import(const gpuhal_opening *opening, const gpuhal_handle *handle, uint64_t offset, uint64_t bytes)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes, .import = *handle, .import_offset = offset};
@@ -89,6 +92,7 @@ static bool in_kinds(const gpuhal_trial *trial, gpuhal_key fact, gpuhal_handle_k
     return gpuhal_trial_fact(trial, fact, 0) >> kind & 1;
 }
 
+/* An import that copies gives the right bytes once; that it is the same memory shows only in both directions. */
 void gpuhal_check_import_host(gpuhal_trial *trial)
 {
     if (!in_kinds(trial, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
@@ -105,20 +109,21 @@ void gpuhal_check_import_host(gpuhal_trial *trial)
     gpuhal_memory memory = import(opening, &handle, 0, other.bytes);
     gpuhal_area_reset(&other, 2, ROUTE_ANY);
     gpuhal_host_wrote(opening, &memory, 0, other.bytes);
-    gpuhal_copy(opening, &other.memory, 0, &memory, 0, other.bytes);
+    gpuhal_plain_copy(opening, &other.memory, 0, &memory, 0, other.bytes);
     gpuhal_area_changed(&other, 0, host, other.bytes);
     gpuhal_area_verify(&other, (gpuhal_claim){.bytes = other.bytes}, ROUTE_ANY, "copy from imported host memory");
     gpuhal_area_reset(&other, 3, ROUTE_ANY);
-    gpuhal_copy(opening, &memory, 0, &other.memory, 0, other.bytes);
+    gpuhal_plain_copy(opening, &memory, 0, &other.memory, 0, other.bytes);
     gpuhal_host_reads(opening, &memory, 0, other.bytes);
     if (memcmp(host, other.expected, (size_t)other.bytes) != 0) {
         gpuhal_fail("copy to imported host memory: the host does not see the bytes at its own address");
     }
-    gpuhal_release(opening, &memory);
+    gpuhal_plain_release(opening, &memory);
     gpuhal_area_finish(&other);
     free(host);
 }
 
+/* Within one process, through a second opening: what another process would see is the same handle. */
 static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind)
 {
     const gpuhal_opening *opening = &trial->opening;
@@ -147,14 +152,14 @@ static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind
         gpuhal_session_open(trial, &second);
         gpuhal_memory same = import(&second, &handle, offset, bytes);
         gpuhal_pattern(area.expected, bytes, kind);
-        gpuhal_put(&second, &same, 0, area.expected, bytes, ROUTE_ANY);
+        gpuhal_plain_put(&second, &same, 0, area.expected, bytes, ROUTE_ANY);
         gpuhal_area_verify(&area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "bytes written through an import of kind %u", kind);
-        gpuhal_release(&second, &same);
+        gpuhal_plain_release(&second, &same);
         gpuhal_session_close(trial, &second);
     } else if (is_fd) {
         close((int)handle.as.os);
     }
-    gpuhal_release(opening, &area.memory);
+    gpuhal_plain_release(opening, &area.memory);
     free(area.expected);
 }
 

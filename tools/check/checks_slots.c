@@ -66,6 +66,7 @@ static const struct {
 };
 #define SLOT_COUNT (sizeof slots / sizeof *slots)
 
+/* Function pointers have different types; all are compared as numbers. */
 static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
 {
     uintptr_t value = 0;
@@ -91,6 +92,7 @@ static bool is_code(uintptr_t address)
     return found;
 }
 
+/* A core that finds queue_create relies on all seven: half a group would be found out in the middle of work. */
 static void expect_slots(const gpuhal_slots *filled, const char *who)
 {
     unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};
@@ -116,6 +118,7 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
     }
 }
 
+/* The slots are read here as the core reads them, before any device is opened. */
 void gpuhal_check_describe(gpuhal_trial *trial)
 {
     gpuhal_slots filled;
@@ -132,6 +135,7 @@ void gpuhal_check_describe(gpuhal_trial *trial)
     expect_slots(&filled, "describe");
 }
 
+/* The index comes from applications, also from those that were started before a device was unplugged. */
 void gpuhal_check_describe_unknown(gpuhal_trial *trial)
 {
     const uint32_t wild[] = {trial->index + 1, trial->index + 1000, UINT32_MAX};
@@ -155,6 +159,7 @@ void gpuhal_check_describe_unknown(gpuhal_trial *trial)
     }
 }
 
+/* Capabilities are shown from both, and must not contradict each other. */
 static void expect_agree(const gpuhal_trial *trial, gpuhal_key key, bool slot, const char *name)
 {
     const bool fact = gpuhal_trial_fact(trial, key, 0) != 0;
@@ -164,6 +169,7 @@ static void expect_agree(const gpuhal_trial *trial, gpuhal_key key, bool slot, c
     }
 }
 
+/* Without write, the core stages bytes through upload memory; without either, nothing can be done with the device. */
 void gpuhal_check_slots_facts(gpuhal_trial *trial)
 {
     gpuhal_slots filled;
@@ -186,6 +192,8 @@ void gpuhal_check_slots_facts(gpuhal_trial *trial)
     }
 }
 
+/* Applications choose a device by what describe() told. An opening may have less, such as one that was taken over, but never
+ * more. */
 void gpuhal_check_slots_open(gpuhal_trial *trial)
 {
     gpuhal_slots described;

@@ -18,6 +18,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
+/* All start at a barrier, so that even short work overlaps. */
 static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opening *openings, void *(*work)(void *))
 {
     pthread_barrier_t together;
@@ -51,7 +52,7 @@ static void *use_own_memory(void *user)
         gpuhal_area_reset(&from, 1000 * (self->number + 1) + 2 * round, ROUTE_ANY);
         gpuhal_area_reset(&to, 1000 * (self->number + 1) + 2 * round + 1, ROUTE_ANY);
         const uint64_t offset = unit * (self->number % 4), count = bytes - 8 * unit;
-        gpuhal_copy(self->opening, &to.memory, offset, &from.memory, 4 * unit, count);
+        gpuhal_plain_copy(self->opening, &to.memory, offset, &from.memory, 4 * unit, count);
         gpuhal_area_changed(&to, offset, from.expected + 4 * unit, count);
         gpuhal_area_verify(&to, (gpuhal_claim){.offset = offset, .bytes = count}, ROUTE_ANY,
                            "thread %u of %d working at once, copy of %" PRIu64 " bytes", self->number, THREADS, count);
@@ -68,6 +69,7 @@ void gpuhal_check_threads_one_opening(gpuhal_trial *trial)
     start_threads(workers, &model, NULL, use_own_memory);
 }
 
+/* Openings are separate for the core, yet a plugin may keep something that all of them share. */
 void gpuhal_check_threads_openings(gpuhal_trial *trial)
 {
     worker workers[THREADS];
@@ -82,6 +84,7 @@ void gpuhal_check_threads_openings(gpuhal_trial *trial)
     }
 }
 
+/* The core lets transfers on one memory object overlap; only release, map and unmap are alone on it. */
 static void *use_slice(void *user)
 {
     const worker *self = user;
@@ -90,10 +93,10 @@ static void *use_slice(void *user)
     pthread_barrier_wait(self->together);
     for (unsigned round = 0; round < ROUNDS; round++) {
         gpuhal_pattern(expected, bytes, 100 * (self->number + 1) + round);
-        gpuhal_put(self->opening, self->shared[0], offset, expected, bytes, ROUTE_ANY);
-        gpuhal_copy(self->opening, self->shared[1], offset, self->shared[0], offset, bytes);
+        gpuhal_plain_put(self->opening, self->shared[0], offset, expected, bytes, ROUTE_ANY);
+        gpuhal_plain_copy(self->opening, self->shared[1], offset, self->shared[0], offset, bytes);
         memset(actual, 0, (size_t)bytes);
-        gpuhal_get(self->opening, self->shared[1], offset, actual, bytes, ROUTE_ANY);
+        gpuhal_plain_get(self->opening, self->shared[1], offset, actual, bytes, ROUTE_ANY);
         char fault[400];
         const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = bytes, .bytes = bytes};
         if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
@@ -110,10 +113,10 @@ void gpuhal_check_threads_one_memory(gpuhal_trial *trial)
     worker workers[THREADS];
     gpuhal_memory from, to;
     const uint64_t slice = gpuhal_round_up(20000, gpuhal_copy_unit(trial));
-    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
-    gpuhal_expect_ok(gpuhal_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
     const worker model = {.trial = trial, .opening = &trial->opening, .shared = {&from, &to}, .slice_bytes = slice};
     start_threads(workers, &model, NULL, use_slice);
-    gpuhal_release(&trial->opening, &from);
-    gpuhal_release(&trial->opening, &to);
+    gpuhal_plain_release(&trial->opening, &from);
+    gpuhal_plain_release(&trial->opening, &to);
 }

@@ -16,6 +16,7 @@ static uint64_t aligned(const gpuhal_trial *trial, uint64_t value)
     return gpuhal_round_up(value, gpuhal_copy_unit(trial));
 }
 
+/* Compared through copies alone, so that a mistake that write and read share does not cancel itself out. */
 static void write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     const gpuhal_opening *opening = area->opening;
@@ -26,6 +27,7 @@ static void write_checked(gpuhal_area *area, uint64_t offset, const unsigned cha
     gpuhal_area_verify(area, claim, ROUTE_NO_WRITE_READ, "write of %" PRIu64 " bytes to offset %" PRIu64, bytes, offset);
 }
 
+/* Every offset with every size: drivers split at odd ends, and each kind of end has a path of its own. */
 void gpuhal_check_write(gpuhal_trial *trial)
 {
     if (trial->opening.slots.ops.write == NULL) {
@@ -83,6 +85,7 @@ static void read_checked(const gpuhal_area *area, uint64_t offset, uint64_t byte
     free(room);
 }
 
+/* The contents change by a way that the slot read knows nothing of: a cache in the plugin would answer with old bytes. */
 void gpuhal_check_read(gpuhal_trial *trial)
 {
     if (trial->opening.slots.ops.read == NULL) {
@@ -97,7 +100,7 @@ void gpuhal_check_read(gpuhal_trial *trial)
     for (unsigned o = 0; o < OFFSETS; o++) {
         /* New contents at every turn, at the same places: what was read before must not come again. */
         gpuhal_pattern(fresh, bytes, 200 + o);
-        gpuhal_put(&trial->opening, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
+        gpuhal_plain_put(&trial->opening, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
         gpuhal_area_changed(&area, 0, fresh, bytes);
         for (unsigned s = 0; s < SIZES; s++) {
             read_checked(&area, aligned(trial, offsets[o]), aligned(trial, sizes[s]));
@@ -111,7 +114,7 @@ void gpuhal_check_read(gpuhal_trial *trial)
 /* One copy, and then every byte of both sides. */
 static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
 {
-    gpuhal_copy(to->opening, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    gpuhal_plain_copy(to->opening, &to->memory, to_offset, &from->memory, from_offset, bytes);
     gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
     const gpuhal_claim claim = {.offset = to_offset,
                                 .bytes = bytes,
@@ -122,6 +125,8 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                        from_offset, to_offset, to == from ? " of the same memory" : "");
 }
 
+/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to meet every path, and quick on devices
+ * where a call takes long. */
 void gpuhal_check_copy(gpuhal_trial *trial)
 {
     gpuhal_area to, from;
@@ -144,6 +149,7 @@ void gpuhal_check_copy(gpuhal_trial *trial)
     gpuhal_area_finish(&from);
 }
 
+/* Ranges that touch and do not overlap: an API that compares one byte too many refuses them. */
 void gpuhal_check_copy_within(gpuhal_trial *trial)
 {
     gpuhal_area area;
@@ -160,6 +166,7 @@ void gpuhal_check_copy_within(gpuhal_trial *trial)
     gpuhal_area_finish(&area);
 }
 
+/* Staging goes through upload and readback memory in both directions, and some APIs have a different call for each pair. */
 void gpuhal_check_copy_kinds(gpuhal_trial *trial)
 {
     const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
@@ -181,6 +188,7 @@ void gpuhal_check_copy_kinds(gpuhal_trial *trial)
     }
 }
 
+/* Offsets are odd on purpose, so that large sizes do not take the aligned path alone. */
 static void move_large(const gpuhal_trial *trial, uint64_t count, uint64_t seed, bool by_copy)
 {
     const gpuhal_ops *ops = &trial->opening.slots.ops;
@@ -218,6 +226,7 @@ void gpuhal_check_copy_sizes(gpuhal_trial *trial)
     }
 }
 
+/* The image is made byte by byte, low byte first, which is what the pattern means on every host. */
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {
@@ -234,6 +243,8 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
                        offset, pattern_bytes, pattern);
 }
 
+/* OpenCL wants offsets that are multiples of the pattern and Vulkan knows four bytes only: a plugin has to say so in its
+ * alignment, or to make up for it. */
 void gpuhal_check_fill(gpuhal_trial *trial)
 {
     if (trial->opening.slots.ops.fill == NULL) {

@@ -26,6 +26,7 @@ static struct {
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};
 
+/* One write per record: a crash in another thread cannot leave half a record in the pipe. */
 static void tell(const gpuhal_record *record)
 {
     /* A parent that is gone has killed this process already, so a failed write has nobody to be told to. */
@@ -136,6 +137,8 @@ static void become_harmless(int output)
     close(nothing);
 }
 
+/* The plugin stays loaded for all checks of this child; an opening lasts for one check, so that what it leaves open goes with
+ * it. */
 static void meet(gpuhal_trial *trial, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;
@@ -157,6 +160,7 @@ static void meet(gpuhal_trial *trial, const gpuhal_job *job)
     }
 }
 
+/* Buffered words of the plugin are flushed before the verdict, so that they are counted to the check that caused them. */
 static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
 {
     const gpuhal_record begin = {.kind = RECORD_BEGIN};

@@ -17,6 +17,7 @@ typedef struct image {
     uint64_t size;
 } image;
 
+/* The only way to bytes of the file: everything that lies outside is NULL. */
 static const void *part(const image *file, uint64_t offset, uint64_t bytes)
 {
     return offset <= file->size && bytes <= file->size - offset ? file->bytes + offset : NULL;
@@ -90,6 +91,7 @@ static void tell(void (*function)(void *user, const char *name), void *user, con
     }
 }
 
+/* Symbols without a section are imports; absolute ones are names of versions. */
 static void visit_symbols(const image *file, const ElfW(Dyn) * dynamic, uint64_t count, const gpuhal_elf_visitor *visitor)
 {
     const uint64_t strings = dynamic_value(dynamic, count, DT_STRTAB);

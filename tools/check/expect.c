@@ -33,6 +33,7 @@ static char *trimmed(char *text)
     return text;
 }
 
+/* An unknown name is an error and no remark: a typing error would otherwise hide that a failure is not expected any more. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
     line = trimmed(line);
@@ -62,6 +63,7 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     return true;
 }
 
+/* The problem begins with file and line, as compilers write it. */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size)
 {
     FILE *stream = fopen(file, "re");

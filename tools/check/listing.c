@@ -20,6 +20,7 @@ static void add_device(void *user, uint32_t index)
     listing->devices[listing->count++] = (gpuhal_listed){.index = index};
 }
 
+/* Repetitions are kept: whether a plugin may say something twice is for the checks to judge. */
 static void add_fact(gpuhal_listing *listing, gpuhal_listed_fact fact, const char *text)
 {
     if (listing->count == 0) {
@@ -91,6 +92,7 @@ const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t
     return NULL;
 }
 
+/* From the end, since a later fact replaces an earlier one. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key)
 {
     for (size_t f = listed->count; f > 0; f--) {

@@ -58,6 +58,7 @@ static gpuhal_job *plan(const gpuhal_check_options *options, const gpuhal_runner
     return jobs;
 }
 
+/* After the first check, which alone knows the devices. */
 static bool choose_device(gpuhal_runner *runner)
 {
     const gpuhal_check_options *options = runner->options;
@@ -103,6 +104,7 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_tap *tap, const gpuhal_job *fi
     return exit_status;
 }
 
+/* The first check runs before the plan can be written: how many lines there are depends on the devices that it finds. */
 static int check(const gpuhal_check_options *options, const gpuhal_expectations *expectations)
 {
     gpuhal_runner runner;
@@ -177,6 +179,7 @@ int main(int argc, char **argv)
         break;
     }
     if (!read_expectations(&options, &expectations)) {
+        gpuhal_expectations_finish(&expectations);
         return EXIT_USAGE;
     }
     char absolute[2 * PATH_MAX];

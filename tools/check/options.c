@@ -38,6 +38,7 @@ void gpuhal_options_help(void)
           stdout);
 }
 
+/* Digits alone: strtoull() would take a sign, spaces, and nothing at all. */
 static bool number(const char *text, uint64_t most, uint64_t *out_number)
 {
     char *end = NULL;

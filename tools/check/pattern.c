@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The finaliser of SplitMix64 over the number of the word: cheap, without repetition, and any part can be made alone. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
     for (uint64_t at = 0; at < bytes; at += 8) {
@@ -35,6 +36,7 @@ static wrong count_wrong(const gpuhal_claim *claim, uint64_t from, uint64_t to)
     return found;
 }
 
+/* Old contents mean that nothing arrived, which is another mistake than wrong bytes. */
 static bool all_old(const gpuhal_claim *claim, const wrong *found)
 {
     for (uint64_t at = found->first; claim->before != NULL && at <= found->last; at++) {
@@ -98,6 +100,7 @@ static void say_inside(const gpuhal_claim *claim, const wrong *found, char *out_
     }
 }
 
+/* Nearly all comparisons end with the first line; the rest is for the one that fails. */
 bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
 {
     if (memcmp(claim->expected, claim->actual, (size_t)claim->total) == 0) {

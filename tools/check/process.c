@@ -50,6 +50,7 @@ static unsigned count_entries(const char *path)
     return count;
 }
 
+/* smaps_rollup adds up pages; the counters in statm are kept per thread and may lag by megabytes on large machines. */
 static uint64_t resident_bytes(void)
 {
     char line[128];
@@ -139,6 +140,7 @@ static mode_t file_mask(void)
     return mask;
 }
 
+/* A copy of all strings, since setenv() may change them in place. */
 static void take_environment(gpuhal_process_state *state)
 {
     size_t bytes = 0;

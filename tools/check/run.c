@@ -30,6 +30,7 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
     return true;
 }
 
+/* A clock that nobody sets. */
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -53,6 +54,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
+/* The first one is enough for the last check, which every child inherits. */
 static void remember_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed[0] == '\0') {
@@ -121,6 +123,7 @@ static bool next_record(int pipe, int64_t until_ms, gpuhal_record *out_record, b
     return true;
 }
 
+/* The parent's own output is flushed first: otherwise the child would inherit a copy of it. */
 static bool make_child(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count, pid_t *out_pid, int *out_pipe)
 {
     int ends[2];

@@ -32,6 +32,7 @@ void gpuhal_session_enumerate(gpuhal_trial *trial)
     trial->listed = gpuhal_listing_find(&trial->listing, trial->index);
 }
 
+/* Behind the space there are guards, so that a plugin that writes too far damages this and nothing else. */
 static void expect_guard(const gpuhal_slots *slots, const char *who)
 {
     size_t written = sizeof slots->guard;
@@ -54,6 +55,7 @@ gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index,
     return status;
 }
 
+/* Slots are described anew for every opening, since open() may clear some. */
 void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
 {
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &out_opening->slots), "describe");

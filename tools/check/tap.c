@@ -25,6 +25,7 @@ static void put_plain(const char *text)
     }
 }
 
+/* A double-quoted YAML text: the plugin's words may hold anything. */
 static void put_quoted(const char *text)
 {
     putchar('"');
@@ -43,6 +44,7 @@ static void put_quoted(const char *text)
     putchar('"');
 }
 
+/* Lines about one device carry its index, in the form that --only and lists of expected failures take. */
 static bool per_device(const gpuhal_job *job)
 {
     return job->check->needs != NEEDS_NOTHING && job->check->needs != NEEDS_PLUGIN;
@@ -77,6 +79,7 @@ static void put_notes(const char *notes)
     }
 }
 
+/* TAP has a directive for failures that are known: whoever reads the report does not count them. */
 void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_result *result)
 {
     const char *expected = gpuhal_expectations_find(tap->expectations, job);

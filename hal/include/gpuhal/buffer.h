@@ -24,7 +24,8 @@ typedef struct gpuhal_buffer_desc {
     uint64_t alignment;      /**< Power of two for the device's address; 0: the device's own. */
 } gpuhal_buffer_desc;
 
-/** Allocates; the memory is there when the call returns, no page of it comes later. Opens the device when it is not.
+/** Allocates; the memory is there when the call returns, as far as the vendor's API can be made to promise that (software OpenCL
+ *  devices bring pages when they are first touched). Opens the device when it is not.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation; OUT_OF_MEMORY, with
  *  asked, free and total in the detail; NOT_SUPPORTED for a kind that the device lacks; and what gpuhal_device_open() returns
  *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: yes. */
@@ -59,20 +60,22 @@ GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
  *  Owner: its gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 
-/** Finds the buffer in which an address lies: the device's address, or the host's where the API has none.
+/** Finds the buffer in which an address lies: the device's address, or the host's where the API has none. Where devices count
+ *  addresses each for itself and two buffers have the same ones, the earlier buffer is found.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset);
 
 /** Lets the host see a part of the buffer. One mapping at a time; while it lasts, transfers with this buffer answer BUSY.
  *  @p access: GPUHAL_ACCESS_ bits.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when mapped or a transfer runs, DRIVER
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when it is mapped, or
+ *  runs a transfer that the device cannot do beside a mapping, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_unmap() before the last release. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access,
                                            void **out_pointer);
 
 /** Ends the mapping: what the host wrote is there for the device.
- *  @return GPUHAL_OK, INVALID_ARGUMENT when @p pointer is not the mapping, DRIVER
+ *  @return GPUHAL_OK, INVALID_ARGUMENT when @p pointer is not the mapping, DEVICE_LOST, FORKED, DRIVER
  *  Owner: @p pointer is invalid afterwards, also on failure. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer);
 

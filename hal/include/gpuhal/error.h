@@ -1,6 +1,6 @@
 /** gpuhal/error.h: what went wrong, in words and in the vendor's own code.
  *
- *  Each thread has one last error. A failing call replaces it; a call that succeeds leaves it alone.
+ *  Each thread has one last error. A failing call replaces it; after a call that succeeds it means nothing.
  */
 #ifndef GPUHAL_ERROR_H
 #define GPUHAL_ERROR_H

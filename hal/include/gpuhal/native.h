@@ -16,7 +16,8 @@ extern "C" {
 /** Which vendor object a gpuhal_native holds. The value is also the bit number in GPUHAL_FACT_ADOPT_KINDS. */
 typedef uint32_t gpuhal_native_type;
 enum {
-    /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] the cl_command_queue of the blocking copies. */
+    /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context.
+     *  The library's own copies run on several queues and are not ordered with it: clFinish it first. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
     /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,

@@ -2,7 +2,8 @@
  *
  *  Every transfer takes a queue first. NULL, the only value until queues arrive, means: the call returns when the bytes are
  *  there. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a success that does nothing.
- *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined.
+ *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined, and on a
+ *  device with copy_alignment_bytes above 1 all bytes of one such block count as the same.
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H
@@ -72,7 +73,7 @@ enum {
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
 
 /** Moves patterns to the device, within it and back, at even and odd offsets, and compares; opens the device when it is not.
- *  Uses about 4 MiB of device memory.
+ *  Uses about 2 MiB of device memory.
  *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; or what failed
  *  Owner: nothing stays. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);

@@ -79,8 +79,8 @@ enum {
     GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,  /**< number: allocations alive at once. */
     GPUHAL_FACT_BINDING_MAX_BYTES = 17,     /**< number: most that one kernel argument may see. */
     GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: where a kernel argument may start inside a buffer. */
-    GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,  /**< number: power of two for offsets and sizes of copy, write and read; missing: 1. */
-    GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,  /**< number: power of two for offset and size of fill; missing: 1. */
+    GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,  /**< number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
+    GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,  /**< number: power of two up to 4096 for offset and size of fill; missing: 1. */
     GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
     GPUHAL_FACT_PAGEABLE_ACCESS = 22,       /**< number: ordinary host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
     GPUHAL_FACT_UNIFIED_MEMORY = 23,        /**< number: 1 when device and host share one memory, else 0. */

@@ -1,4 +1,5 @@
-/* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through descriptor 3.
+/* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through
+ * descriptor 3.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT
  *

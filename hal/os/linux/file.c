@@ -1,5 +1,5 @@
-/* os/linux/file.c: what a file is, and its contents. No function here waits on a FIFO or wakes a device: what is no regular file is
- * told apart before it is opened, and again after, since it may change in between. */
+/* os/linux/file.c: what a file is, and its contents. No function here waits on a FIFO or wakes a device: what is no regular file
+ * is told apart before it is opened, and again after, since it may change in between. */
 #include "os/os.h"
 
 #include <dirent.h>

@@ -37,7 +37,8 @@ static _Atomic uint32_t *make_word(void)
 static uint32_t begin_generation(_Atomic uint32_t *at)
 {
     uint32_t before = atomic_load(&generation);
-    uint32_t next = before + 1 == UINT32_MAX ? 1 : before + 1;
+    uint32_t next = (before + 1) & INT32_MAX;
+    next = next ? next : 1;
     uint32_t zero = 0;
     if (!atomic_compare_exchange_strong(at, &zero, next)) {
         return zero;

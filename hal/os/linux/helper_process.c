@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FIRST_CLOSED 4u
+#define FIRST_CLOSED      4u
 #define CRASH_STACK_BYTES (64u << 10)
-#define CRASH_EXIT_BASE 128
+#define CRASH_EXIT_BASE   128
 
 static void (*describe_crash)(int signal_number);
 

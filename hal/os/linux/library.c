@@ -11,6 +11,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#define MACHINE      EM_X86_64
+#define MACHINE_NAME "x86-64"
+#elif defined(__aarch64__)
+#define MACHINE      EM_AARCH64
+#define MACHINE_NAME "aarch64"
+#elif defined(__i386__)
+#define MACHINE      EM_386
+#define MACHINE_NAME "x86"
+#elif defined(__arm__)
+#define MACHINE      EM_ARM
+#define MACHINE_NAME "arm"
+#elif defined(__riscv)
+#define MACHINE      EM_RISCV
+#define MACHINE_NAME "riscv"
+#elif defined(__powerpc64__)
+#define MACHINE      EM_PPC64
+#define MACHINE_NAME "ppc64"
+#elif defined(__s390x__)
+#define MACHINE      EM_S390
+#define MACHINE_NAME "s390x"
+#elif defined(__loongarch__)
+#define MACHINE      EM_LOONGARCH
+#define MACHINE_NAME "loongarch"
+#else
+#error "name the ELF machine of this processor here"
+#endif
+
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -98,32 +126,7 @@ gpuhal_machine gpuhal_os_machine(void)
     return (gpuhal_machine){
         .elf_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32,
         .elf_data = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB,
-#if defined(__x86_64__)
-        .elf_machine = EM_X86_64,
-        .name = "x86-64",
-#elif defined(__aarch64__)
-        .elf_machine = EM_AARCH64,
-        .name = "aarch64",
-#elif defined(__i386__)
-        .elf_machine = EM_386,
-        .name = "x86",
-#elif defined(__arm__)
-        .elf_machine = EM_ARM,
-        .name = "arm",
-#elif defined(__riscv)
-        .elf_machine = EM_RISCV,
-        .name = "riscv",
-#elif defined(__powerpc64__)
-        .elf_machine = EM_PPC64,
-        .name = "ppc64",
-#elif defined(__s390x__)
-        .elf_machine = EM_S390,
-        .name = "s390x",
-#elif defined(__loongarch__)
-        .elf_machine = EM_LOONGARCH,
-        .name = "loongarch",
-#else
-#error "name the ELF machine of this processor here"
-#endif
+        .elf_machine = MACHINE,
+        .name = MACHINE_NAME,
     };
 }

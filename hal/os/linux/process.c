@@ -1,8 +1,8 @@
 /* os/linux/process.c: the parent's side of helper processes.
  *
- * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without close-on-exec or have
- * 0 to 2 closed. So the exit status is a bonus, the helper starts with default dispositions and an empty mask, and no number is
- * taken for granted. A process id is only signalled while it cannot have become somebody else's.
+ * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without close-on-exec or
+ * have 0 to 2 closed. So the exit status is a bonus, the helper starts with default dispositions and an empty mask, and no number
+ * is taken for granted. A process id is only signalled while it cannot have become somebody else's.
  */
 #include "os/os.h"
 
@@ -17,12 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef P_PIDFD
-#define P_PIDFD 3 /* Linux 5.4 */
-#endif
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
-#define STREAM 3
-#define REAP_NS 500000000u /* for a killed process to go; one stuck in a driver may never */
+#define STREAM               3
+#define REAP_NS              500000000u /* for a killed process to go; one stuck in a driver may never */
+#define BLIND_NS             20000000u  /* between two looks at a process without a pidfd */
 
 /* A pipe whose ends lie above the numbers that the child's descriptors get; reading from it does not wait. */
 static int make_pipe(int ends[2])
@@ -119,33 +117,49 @@ static int poll_time(uint64_t ns)
     return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
 }
 
+/* Looks at the end of the process and leaves it to be reaped. Returns 1 when it has ended, 0 when it runs, -1 when it is not ours
+ * any more. */
+static int peek(const gpuhal_process *process, siginfo_t *out_info)
+{
+    *out_info = (siginfo_t){0};
+    int error;
+    do {
+        error = waitid(P_PID, (id_t)process->pid, out_info, WEXITED | WNOHANG | WNOWAIT) ? errno : 0;
+    } while (error == EINTR);
+    return error ? -1 : out_info->si_pid != 0;
+}
+
+/* Whether the process has ended, or is not ours any more. */
+static bool has_ended(const gpuhal_process *process)
+{
+    struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
+    siginfo_t info;
+    return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
+}
+
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[2 * GPUHAL_PROCESSES_MAX];
+    bool blind = false;
     if (count > GPUHAL_PROCESSES_MAX) {
         return EINVAL;
     }
     for (size_t i = 0; i < count; i++) {
-        ready[i] = false;
         bool open = processes[i]->stream >= 0;
+        blind = blind || (open && processes[i]->pidfd < 0);
         polled[2 * i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
         polled[2 * i + 1] = (struct pollfd){.fd = open ? processes[i]->pidfd : -1, .events = POLLIN};
     }
-    int got = poll(polled, (nfds_t)(2 * count), poll_time(timeout_ns));
-    if (got < 0) {
-        return errno == EINTR ? 0 : errno;
+    int got = poll(polled, (nfds_t)(2 * count), poll_time(blind && timeout_ns > BLIND_NS ? BLIND_NS : timeout_ns));
+    if (got < 0 && errno != EINTR) {
+        return errno;
     }
     for (size_t i = 0; i < count; i++) {
-        ready[i] = polled[2 * i].revents != 0 || polled[2 * i + 1].revents != 0;
+        bool open = processes[i]->stream >= 0;
+        ready[i] = got > 0 && (polled[2 * i].revents != 0 || polled[2 * i + 1].revents != 0);
+        ready[i] = ready[i] || (open && processes[i]->pidfd < 0 && has_ended(processes[i]));
     }
     return 0;
-}
-
-/* Whether the process has ended, by its pidfd; false where there is none. */
-static bool has_ended(const gpuhal_process *process, uint64_t wait_ns)
-{
-    struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
-    return process->pidfd >= 0 && poll(&polled, 1, poll_time(wait_ns)) > 0;
 }
 
 static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
@@ -164,24 +178,12 @@ static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
 {
     int64_t got = read_once(process, to, bytes);
-    if (got != -1 || !has_ended(process, 0)) {
+    if (got != -1 || !has_ended(process)) {
         return got;
     }
     /* What it wrote just before its end is there by now. */
     got = read_once(process, to, bytes);
     return got == -1 ? 0 : got;
-}
-
-/* Looks at the end of the process and leaves it to be reaped. Returns 1 when it has ended, 0 when it runs, -1 when it is not ours any
- * more. */
-static int peek(const gpuhal_process *process, siginfo_t *out_info)
-{
-    *out_info = (siginfo_t){0};
-    int error;
-    do {
-        error = waitid(P_PID, (id_t)process->pid, out_info, WEXITED | WNOHANG | WNOWAIT) ? errno : 0;
-    } while (error == EINTR);
-    return error ? -1 : out_info->si_pid != 0;
 }
 
 static void kill_group(const gpuhal_process *process)
@@ -193,7 +195,8 @@ static void kill_group(const gpuhal_process *process)
         return;
     }
 #endif
-    /* The number is ours while the process is there, dead or alive; afterwards its group keeps it, unless a new process has it. */
+    /* The number is ours while the process is there, dead or alive; afterwards its group keeps it, unless a new process has it.
+     */
     siginfo_t info;
     if (peek(process, &info) >= 0 || (kill(pid, 0) && errno == ESRCH)) {
         kill(-pid, SIGKILL);
@@ -211,7 +214,8 @@ static int wait_for_end(const gpuhal_process *process, uint64_t ns, siginfo_t *o
             break;
         }
         if (process->pidfd >= 0) {
-            has_ended(process, deadline - now);
+            struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
+            poll(&polled, 1, poll_time(deadline - now));
         } else {
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
@@ -254,9 +258,10 @@ const char *gpuhal_os_signal_name(int signal_number)
         int number;
         const char *name;
     } names[] = {
-        {SIGSEGV, "Segmentation fault"}, {SIGBUS, "Bus error"},  {SIGILL, "Illegal instruction"}, {SIGFPE, "Arithmetic exception"},
-        {SIGABRT, "Aborted"},            {SIGTRAP, "Trap"},      {SIGSYS, "Bad system call"},     {SIGKILL, "Killed"},
-        {SIGTERM, "Terminated"},         {SIGPIPE, "Broken pipe"}, {SIGALRM, "Alarm clock"},      {SIGXCPU, "CPU time limit"},
+        {SIGSEGV, "Segmentation fault"},  {SIGBUS, "Bus error"},    {SIGILL, "Illegal instruction"},
+        {SIGFPE, "Arithmetic exception"}, {SIGABRT, "Aborted"},     {SIGTRAP, "Trap"},
+        {SIGSYS, "Bad system call"},      {SIGKILL, "Killed"},      {SIGTERM, "Terminated"},
+        {SIGPIPE, "Broken pipe"},         {SIGALRM, "Alarm clock"}, {SIGXCPU, "CPU time limit"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].number == signal_number) {

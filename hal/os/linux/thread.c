@@ -4,7 +4,11 @@
 #include <sched.h>
 #include <signal.h>
 
-#define BEING_MADE UINT32_MAX
+/* Marks a lock that a thread of generation `now` is making anew; another generation's mark is as old as its lock. */
+static uint32_t being_made(uint32_t now)
+{
+    return now | 1u << 31;
+}
 
 void gpuhal_mutex_init(gpuhal_mutex *mutex)
 {
@@ -21,12 +25,12 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
  * comes here too, once. What the lock protects may be in the middle of a change only if the parent forked in the middle of it. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
-    if (seen != BEING_MADE && atomic_compare_exchange_strong(&mutex->generation, &seen, BEING_MADE)) {
+    if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
         pthread_mutex_init(&mutex->mutex, NULL);
         atomic_store_explicit(&mutex->generation, now, memory_order_release);
         return;
     }
-    while (atomic_load_explicit(&mutex->generation, memory_order_acquire) == BEING_MADE) {
+    while (atomic_load_explicit(&mutex->generation, memory_order_acquire) == being_made(now)) {
         sched_yield();
     }
 }
@@ -49,20 +53,33 @@ void gpuhal_mutex_unlock(gpuhal_mutex *mutex)
 void gpuhal_condition_init(gpuhal_condition *condition)
 {
     pthread_cond_init(&condition->condition, NULL);
+    condition->generation = gpuhal_os_fork_generation();
 }
 
+/* A child inherits waiters that it does not have: destroying would wait for them, so the old state is left behind. */
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
-    pthread_cond_destroy(&condition->condition);
+    if (condition->generation == gpuhal_os_fork_generation()) {
+        pthread_cond_destroy(&condition->condition);
+    }
+}
+
+static void renew(gpuhal_condition *condition)
+{
+    if (condition->generation != gpuhal_os_fork_generation()) {
+        gpuhal_condition_init(condition);
+    }
 }
 
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex)
 {
+    renew(condition);
     pthread_cond_wait(&condition->condition, &mutex->mutex);
 }
 
 void gpuhal_condition_signal_all(gpuhal_condition *condition)
 {
+    renew(condition);
     pthread_cond_broadcast(&condition->condition);
 }
 

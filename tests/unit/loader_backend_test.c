@@ -1,0 +1,279 @@
+/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and what plugins get from
+ * the host table. */
+#include "loader_support.h"
+
+#include "core/log.h"
+#include "loader/attempt.h"
+#include "loader/backend.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+static gpuhal_candidate candidate_of(const char *name)
+{
+    gpuhal_candidate candidate = {.name = gpuhal_text_copy(name), .file = gpuhal_text_copy(test_plugin(name))};
+    return candidate;
+}
+
+static void finish(gpuhal_candidate *candidate)
+{
+    free(candidate->name);
+    free(candidate->file);
+}
+
+static gpuhal_status start(const char *name, gpuhal_backend **out_backend)
+{
+    gpuhal_candidate candidate = candidate_of(name);
+    gpuhal_status status = gpuhal_backend_start(&candidate, out_backend);
+    finish(&candidate);
+    return status;
+}
+
+static void *start_in_thread(void *user)
+{
+    gpuhal_backend **backend = user;
+    if (start("good_slow_start", backend)) {
+        *backend = NULL;
+    }
+    return NULL;
+}
+
+TEST(threads_that_start_a_backend_at_once_get_the_same_one)
+{
+    pthread_t threads[8];
+    gpuhal_backend *backends[8] = {NULL};
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, start_in_thread, &backends[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < 8; i++) {
+        assert_non_null(backends[i]);
+        assert_ptr_equal(backends[i], backends[0]);
+    }
+    assert_int_equal(gpuhal_backend_devices(backends[0])->count, 1);
+}
+
+TEST(a_failed_start_is_told_with_the_vendors_code_and_may_be_tried_again)
+{
+    gpuhal_backend *backend;
+    assert_int_equal(start("start_fails_once", &backend), GPUHAL_ERROR_BUSY);
+    assert_null(backend);
+    assert_string_equal(gpuhal_last_error()->backend, "start_fails_once");
+    assert_string_equal(gpuhal_last_error()->vendor_call, "vendorInit");
+    assert_int_equal(gpuhal_last_error()->vendor_code, 7);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "try again"));
+    assert_int_equal(start("start_fails_once", &backend), GPUHAL_OK);
+    assert_non_null(backend);
+}
+
+TEST(a_file_that_went_away_is_an_error_that_names_it)
+{
+    gpuhal_candidate candidate = {.name = (char *)"good", .file = (char *)"/nowhere/gpuhal-good.so"};
+    gpuhal_backend *backend;
+    assert_int_equal(gpuhal_backend_start(&candidate, &backend), GPUHAL_ERROR_NOT_FOUND);
+    assert_string_equal(gpuhal_last_error()->sentence, "good: /nowhere/gpuhal-good.so does not exist");
+}
+
+TEST(a_started_backend_does_not_need_its_file_any_more)
+{
+    new_folder();
+    copy_file(test_plugin("good"), in_folder("gpuhal-good.so"));
+    write_manifest("good.gpuhal", "good", "gpuhal-good.so", "");
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    const gpuhal_candidate *good = find_candidate(&candidates, "good");
+    gpuhal_backend *first, *second;
+    assert_int_equal(gpuhal_backend_start(good, &first), GPUHAL_OK);
+    assert_int_equal(unlink(in_folder("gpuhal-good.so")), 0);
+    assert_int_equal(gpuhal_backend_start(good, &second), GPUHAL_OK);
+    assert_ptr_equal(first, second);
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_file_that_was_replaced_since_the_listing_is_started_as_it_is_now)
+{
+    new_folder();
+    copy_file(test_plugin("good"), in_folder("gpuhal-good.so"));
+    write_manifest("good.gpuhal", "good", "gpuhal-good.so", "");
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    copy_file(test_plugin("good_many_devices"), in_folder("new.so"));
+    assert_int_equal(rename(in_folder("new.so"), in_folder("gpuhal-good.so")), 0);
+    gpuhal_backend *backend;
+    assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), &backend), GPUHAL_ERROR_DRIVER);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "calls itself \"good_many_devices\", its manifest says \"good\""));
+    gpuhal_candidates_finish(&candidates);
+}
+
+/* Exit code of a child that starts a backend: 0 OK, 1 FORKED with its sentence, 2 anything else. */
+static int start_in_child(const char *name)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        gpuhal_backend *backend;
+        gpuhal_status status = start(name, &backend);
+        bool worded = status && strstr(gpuhal_last_error()->sentence, "fork before opening, or exec");
+        _exit(status == GPUHAL_OK ? 0 : status == GPUHAL_ERROR_FORKED && worded ? 1 : 2);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(in_the_child_of_a_fork_a_started_backend_is_refused_unless_it_is_fork_safe)
+{
+    gpuhal_backend *backend;
+    assert_int_equal(start("good", &backend), GPUHAL_OK);
+    assert_int_not_equal(gpuhal_backend_generation(backend), 0);
+    assert_int_equal(start_in_child("good"), 1);
+    assert_int_equal(start("good_fork_safe", &backend), GPUHAL_OK);
+    assert_int_equal(gpuhal_backend_generation(backend), 0);
+    assert_int_equal(start_in_child("good_fork_safe"), 0);
+    assert_int_equal(start("good", &backend), GPUHAL_OK);
+}
+
+TEST(in_the_child_of_a_fork_a_backend_that_was_not_started_works)
+{
+    gpuhal_backend *backend;
+    assert_int_equal(start("good_fork_safe", &backend), GPUHAL_OK);
+    assert_int_equal(start_in_child("good_many_devices"), 0);
+}
+
+static void *start_slowly(__attribute__((unused)) void *user)
+{
+    gpuhal_backend *backend;
+    start("good_slow_start", &backend);
+    return NULL;
+}
+
+TEST(a_fork_in_the_middle_of_a_start_does_not_hang_the_child)
+{
+#ifdef __SANITIZE_THREAD__
+    SKIP_TEST("ThreadSanitizer takes the parent's threads for the child's");
+#endif
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, start_slowly, NULL), 0);
+    usleep(100000);
+    int answer = start_in_child("good_slow_start");
+    assert_true(answer == 1 || answer == 0);
+    pthread_join(thread, NULL);
+}
+
+TEST(what_a_plugin_does_not_have_is_null_and_not_beyond_its_structure)
+{
+    gpuhal_backend *backend;
+    assert_int_equal(start("good_without_optional", &backend), GPUHAL_OK);
+    assert_null(gpuhal_backend_plugin(backend)->sample);
+    assert_null(gpuhal_backend_plugin(backend)->link);
+    assert_int_equal(start("good_of_tomorrow", &backend), GPUHAL_OK);
+    assert_non_null(gpuhal_backend_plugin(backend)->sample);
+}
+
+TEST(isolated_or_not_a_plugin_lists_the_same_facts)
+{
+    new_folder();
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_text texts[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) {
+        gpuhal_settings settings = own_settings();
+        settings.isolate = i == 0;
+        gpuhal_candidates candidates = run_loader(&settings);
+        const gpuhal_candidate *good = find_candidate(&candidates, "good");
+        assert_int_equal(good->isolated, i == 0);
+        gpuhal_facts_write(&good->devices.list[0].facts, &texts[i]);
+        gpuhal_candidates_finish(&candidates);
+    }
+    assert_string_equal(gpuhal_text_get(&texts[0]), gpuhal_text_get(&texts[1]));
+    gpuhal_text_finish(&texts[0]);
+    gpuhal_text_finish(&texts[1]);
+}
+
+static char logged[8192];
+
+static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
+{
+    size_t length = strlen(logged);
+    snprintf(logged + length, sizeof logged - length, "%s\n", line);
+}
+
+/* The verdict and the driver of good_with_driver under the environment as it is. */
+static const gpuhal_candidate *meet_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
+{
+    gpuhal_settings settings = own_settings();
+    settings.isolate = isolate;
+    settings.ignore_environment = ignore_environment;
+    settings.log = log ? keep_line : NULL;
+    settings.log_level = GPUHAL_LEVEL_DEBUG;
+    assert_int_equal(gpuhal_loader_run(&settings, log, candidates), GPUHAL_OK);
+    return find_candidate(candidates, "good_with_driver");
+}
+
+TEST(the_vendors_library_is_found_by_its_soname_and_its_path_is_reported)
+{
+    new_folder();
+    write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
+    gpuhal_candidates candidates;
+    const gpuhal_candidate *candidate = meet_driver(&candidates, true, false, NULL);
+    assert_listed(&candidates, "good_with_driver");
+    assert_non_null(candidate->driver);
+    assert_int_equal(candidate->driver[0], '/');
+    assert_non_null(strstr(candidate->driver, "libc"));
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
+{
+    new_folder();
+    write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
+    gpuhal_candidates candidates;
+    setenv("GPUHAL_TESTVENDOR_LIBRARY", "libc.so.6", 1);
+    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
+                   "slots are wrong");
+    gpuhal_candidates_finish(&candidates);
+    setenv("GPUHAL_TESTVENDOR_LIBRARY", "/nowhere/libvendor.so", 1);
+    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
+                   "slots are wrong");
+    gpuhal_candidates_finish(&candidates);
+    assert_verdict(&candidates, meet_driver(&candidates, true, true, NULL), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    gpuhal_candidates_finish(&candidates);
+    write_manifest("good.gpuhal", "start_without_driver", test_plugin("start_without_driver"), "");
+    gpuhal_settings settings = own_settings();
+    candidates = run_loader(&settings);
+    assert_verdict(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
+                   "tried /nowhere/libvendor.so: ");
+    gpuhal_candidates_finish(&candidates);
+    setenv("GPUHAL_TESTVENDOR_LIBRARY", "libvendor.so", 1);
+    candidates = run_loader(&settings);
+    assert_verdict(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
+                   "GPUHAL_TESTVENDOR_LIBRARY is \"libvendor.so\", which is no absolute path");
+    gpuhal_candidates_finish(&candidates);
+    unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
+}
+
+TEST(a_plugins_log_lines_and_settings_pass_through_the_helper)
+{
+    new_folder();
+    write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "unheard-of = 1\n");
+    setenv("GPUHAL_TEST_WORD", "the word is given", 1);
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_DEBUG, false);
+    gpuhal_candidates candidates;
+    meet_driver(&candidates, true, false, log);
+    gpuhal_candidates_finish(&candidates);
+    assert_non_null(strstr(logged, "good_with_driver: the word is given\n"));
+    assert_non_null(strstr(logged, "good_with_driver: opened /"));
+    assert_non_null(strstr(logged, "has no gpuhal_test_optional, which is optional"));
+    assert_non_null(strstr(logged, "line 5: unknown key unheard-of is ignored"));
+    assert_non_null(strstr(logged, "ok, 1 device\n"));
+    logged[0] = 0;
+    meet_driver(&candidates, true, true, log);
+    gpuhal_candidates_finish(&candidates);
+    assert_null(strstr(logged, "the word is given"));
+    assert_non_null(strstr(logged, "good_with_driver: no word\n"));
+    gpuhal_log_destroy(log);
+    unsetenv("GPUHAL_TEST_WORD");
+}
+
+#include "test_main.h"

@@ -1,0 +1,63 @@
+/* A process with more rights than its user: a copy of this program that is set-user-id root, run by somebody else. */
+#include "loader_support.h"
+
+#include <sys/wait.h>
+
+/* What holds in such a process; the settings are those of an attacker who may choose them. */
+static void check_as_privileged(void)
+{
+    const char *path = getenv("GPUHAL_PLUGIN_PATH");
+    assert_null(gpuhal_os_environment("GPUHAL_PLUGIN_PATH"));
+    assert_non_null(path);
+    gpuhal_config config = {.size = sizeof config, .plugin_path = path, .helper_path = GPUHAL_HELPER};
+    gpuhal_settings settings;
+    assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
+    assert_true(settings.ignore_environment);
+    assert_null(settings.environment_plugin_path);
+    char *ignored = gpuhal_settings_ignored(&settings);
+    assert_non_null(ignored);
+    assert_non_null(strstr(ignored, "GPUHAL_PLUGIN_PATH"));
+    free(ignored);
+    gpuhal_candidates candidates = run_loader(&settings);
+    for (size_t i = 0; i < candidates.count; i++) {
+        assert_true(!candidates.list[i].file || strncmp(candidates.list[i].file, path, strlen(path)) != 0);
+    }
+    assert_true(candidates.remark_count > 0);
+    assert_non_null(strstr(candidates.remarks[0], "config.plugin_path is not searched"));
+    gpuhal_candidates_finish(&candidates);
+    gpuhal_settings_finish(&settings);
+}
+
+TEST(a_privileged_process_searches_no_directory_that_its_user_names)
+{
+    if (gpuhal_os_privileged()) {
+        check_as_privileged();
+        return;
+    }
+    if (geteuid() != 0) {
+        SKIP_TEST("making a set-user-id program needs root");
+    }
+    new_folder();
+    assert_int_equal(chmod(own_folder(), 0755), 0);
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    copy_file("/proc/self/exe", in_folder("program"));
+    assert_int_equal(chmod(in_folder("program"), 04755), 0);
+    setenv("GPUHAL_PLUGIN_PATH", own_folder(), 1);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (setgid(65534) == 0 && setuid(65534) == 0) {
+            execl(in_folder("program"), "program", "a_privileged_process_searches_no_directory_that_its_user_names", NULL);
+        }
+        _exit(77);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unsetenv("GPUHAL_PLUGIN_PATH");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        SKIP_TEST("set-user-id programs do not work here");
+    }
+    assert_int_equal(status, 0);
+}
+
+#include "test_main.h"

@@ -1,0 +1,290 @@
+/* Helper processes in unfriendly hosts: whatever the host does with signals, children and descriptors, the answer is the same and
+ * nothing is left behind. */
+#include "loader_support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+/* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the wait status
+ * tells. */
+static void add_plugins(void)
+{
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    write_manifest("b.gpuhal", "constructor_segfault", test_plugin("constructor_segfault"), "");
+    write_manifest("c.gpuhal", "constructor_exit_3", test_plugin("constructor_exit_3"), "");
+    write_manifest("x.gpuhal", "constructor_stack_overflow", test_plugin("constructor_stack_overflow"), "");
+    write_manifest("d.gpuhal", "constructor_killed", test_plugin("constructor_killed"), "");
+}
+
+/* `status_known`: the host lets the exit status be learned. */
+static void check_plugins(bool status_known)
+{
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    const char *lost = "sent no end: the stream stopped while loading";
+    assert_listed(&candidates, "good");
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                   "crashed with signal 11 (Segmentation fault) while loading");
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_BROKEN,
+                   GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                   status_known ? "exited with code 3 while loading" : lost);
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                   status_known ? "signal 9 (Killed) while loading" : lost);
+    assert_int_equal(candidates.remark_count, 0);
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_host_that_ignores_sigchld_gets_the_same_listing)
+{
+    new_folder();
+    add_plugins();
+    signal(SIGCHLD, SIG_IGN);
+    check_plugins(false);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void reap_everything(__attribute__((unused)) int number)
+{
+    int before = errno;
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+    errno = before;
+}
+
+/* The handler and the library race for each status: only what is said without it is sure. */
+TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
+{
+    new_folder();
+    add_plugins();
+    struct sigaction action = {.sa_handler = reap_everything};
+    sigaction(SIGCHLD, &action, NULL);
+    for (int i = 0; i < 3; i++) {
+        gpuhal_settings settings = own_settings();
+        gpuhal_candidates candidates = run_loader(&settings);
+        assert_listed(&candidates, "good");
+        assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                       "crashed with signal 11 (Segmentation fault) while loading");
+        assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                       "while loading");
+        gpuhal_candidates_finish(&candidates);
+    }
+    signal(SIGCHLD, SIG_DFL);
+}
+
+TEST(a_helper_inherits_neither_descriptors_nor_signals_and_leaves_no_core)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good_looks_around", test_plugin("good_looks_around"), "");
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    int leaky[3];
+    for (int i = 0; i < 3; i++) {
+        leaky[i] = open("/dev/zero", O_RDONLY);
+        assert_true(leaky[i] >= 0);
+    }
+    struct rlimit core = {0};
+    getrlimit(RLIMIT_CORE, &core);
+    core.rlim_cur = core.rlim_max;
+    setrlimit(RLIMIT_CORE, &core);
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    assert_listed(&candidates, "good_looks_around");
+    const gpuhal_facts *facts = &find_candidate(&candidates, "good_looks_around")->devices.list[0].facts;
+    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 3 blocked 0 ignored 0 core 0 leader 1");
+    gpuhal_candidates_finish(&candidates);
+    for (int i = 0; i < 3; i++) {
+        close(leaky[i]);
+    }
+}
+
+TEST(nothing_is_left_behind_neither_descriptor_nor_process)
+{
+    new_folder();
+    add_plugins();
+    write_manifest("e.gpuhal", "dies_and_leaves_child", test_plugin("dies_and_leaves_child"), "");
+    write_manifest("f.gpuhal", "constructor_sleeps", test_plugin("constructor_sleeps"), "");
+    size_t before = count_descriptors();
+    gpuhal_settings settings = own_settings();
+    settings.helper_deadline_ns = 1200000000u;
+    gpuhal_candidates candidates = run_loader(&settings);
+    gpuhal_candidates_finish(&candidates);
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* Whether a process runs; one that is dead and not yet buried does not. */
+static bool is_alive(uint64_t pid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return false;
+    }
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    const char *end = strrchr(text, ')');
+    return end && strncmp(end, ") Z", 3) != 0 && strncmp(end, ") X", 3) != 0;
+}
+
+static void check_left_child(void)
+{
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good_leaves_child");
+    const gpuhal_facts *facts = &find_candidate(&candidates, "good_leaves_child")->devices.list[0].facts;
+    uint64_t child = gpuhal_facts_u64(facts, GPUHAL_FACT_NATIVE_INDEX, 0);
+    assert_true(child > 1);
+    for (int i = 0; i < 200 && is_alive(child); i++) {
+        usleep(10000);
+    }
+    assert_false(is_alive(child));
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_process_that_a_plugin_leaves_behind_is_ended_too)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good_leaves_child", test_plugin("good_leaves_child"), "");
+    check_left_child();
+    signal(SIGCHLD, SIG_IGN);
+    check_left_child();
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* Runs them in a child of this process after `prepare`; the child's exit code is 0 when all was well. */
+static void check_in_child(void (*prepare)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        prepare();
+        gpuhal_settings settings = own_settings();
+        gpuhal_candidates candidates;
+        bool good = gpuhal_loader_run(&settings, NULL, &candidates) == GPUHAL_OK &&
+                    has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
+                    has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                                "crashed with signal 11") &&
+                    find_candidate(&candidates, "good")->isolated;
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void close_standard(void)
+{
+    close(0);
+    close(1);
+    close(2);
+}
+
+static void close_all(void)
+{
+    for (int file = 0; file < 64; file++) {
+        close(file);
+    }
+}
+
+TEST(a_host_without_standard_descriptors_gets_the_same_listing)
+{
+    new_folder();
+    add_plugins();
+    check_in_child(close_standard);
+    check_in_child(close_all);
+}
+
+static void *run_in_thread(void *user)
+{
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates;
+    bool *good = user;
+    if (gpuhal_loader_run(&settings, NULL, &candidates) == GPUHAL_OK) {
+        *good = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
+                has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "code 3");
+        gpuhal_candidates_finish(&candidates);
+    }
+    return NULL;
+}
+
+TEST(several_threads_may_look_for_plugins_at_once)
+{
+    new_folder();
+    add_plugins();
+    pthread_t threads[4];
+    bool good[4] = {false};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, run_in_thread, &good[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(good[i]);
+    }
+}
+
+/* The plugins are met in this process, and a remark says why. */
+static void check_without_helper(const char *helper, const char *words)
+{
+    gpuhal_settings settings = own_settings();
+    settings.helper_path = (char *)helper;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good");
+    assert_false(find_candidate(&candidates, "good")->isolated);
+    assert_int_equal(candidates.remark_count, 1);
+    if (!strstr(candidates.remarks[0], "met in this process") || !strstr(candidates.remarks[0], words)) {
+        fail_msg("\"%s\" is no \"%s\"", candidates.remarks[0], words);
+    }
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(without_a_helper_plugins_are_met_in_this_process_and_a_remark_says_so)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    check_without_helper("/nowhere/gpuhal-helper", "/nowhere/gpuhal-helper does not exist");
+    copy_file(GPUHAL_HELPER, in_folder("helper"));
+    check_without_helper(in_folder("helper"), in_folder("helper")); /* not executable */
+    assert_int_equal(chmod(in_folder("helper"), 0777), 0);
+    check_without_helper(in_folder("helper"), "may be written to by everybody");
+    write_file(in_folder("script"), "#!/bin/sh\n", 10);
+    assert_int_equal(chmod(in_folder("script"), 0755), 0);
+    check_without_helper(in_folder("script"), "is no program");
+    check_without_helper("/bin/true", "does not speak as this version's helper does");
+    check_without_helper("/usr", "/usr is a directory");
+}
+
+TEST(a_helper_that_never_speaks_costs_the_deadline_and_no_plugin)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_settings settings = own_settings();
+    settings.helper_path = (char *)"/usr/bin/yes";
+    settings.helper_deadline_ns = 500000000;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good");
+    assert_int_equal(candidates.remark_count, 1);
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_helper_path_that_is_not_absolute_is_an_error)
+{
+    new_folder();
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates;
+    settings.helper_path = (char *)"gpuhal-helper";
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "config.helper_path is \"gpuhal-helper\""));
+}
+
+#include "test_main.h"

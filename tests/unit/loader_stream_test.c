@@ -1,0 +1,173 @@
+/* What a helper sends: read in pieces of any size, believed only when it is complete, and never trusted. */
+#include "loader_support.h"
+
+#include "loader/attempt.h"
+#include "loader/stream.h"
+
+/* A whole good stream of two devices. */
+static char *good_stream(void)
+{
+    gpuhal_text text = {0};
+    gpuhal_stream_write_hello(&text);
+    gpuhal_stream_write_stage(&text, GPUHAL_STAGE_LOAD);
+    gpuhal_stream_write_version(&text, "1.0");
+    gpuhal_stream_write_stage(&text, GPUHAL_STAGE_START);
+    gpuhal_stream_write_library(&text, "/usr/lib/libvendor.so.1");
+    gpuhal_stream_write_log(&text, GPUHAL_LEVEL_INFO, "a line\nof two");
+    gpuhal_stream_write_stage(&text, GPUHAL_STAGE_ENUMERATE);
+    for (uint32_t i = 0; i < 2; i++) {
+        gpuhal_listed_device device = {.index = 3 * i, .capabilities = i};
+        gpuhal_facts_set_text(&device.facts, GPUHAL_FACT_NAME, " Name = [x] # \\ ");
+        gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
+        gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_SOFTWARE, 0);
+        gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_MEMORY_KINDS, 1);
+        gpuhal_facts_set_missing(&device.facts, GPUHAL_FACT_UUID, GPUHAL_MISSING_FAILED, "no answer");
+        gpuhal_stream_write_device(&text, &device);
+        gpuhal_facts_finish(&device.facts);
+    }
+    gpuhal_attempt attempt = {0};
+    gpuhal_stream_write_end(&text, &attempt, true, 2);
+    return gpuhal_text_take(&text);
+}
+
+/* Feeds a text in pieces of `step` bytes; finish both afterwards. */
+static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_attempt *attempt, const char *text, size_t length, size_t step)
+{
+    *attempt = (gpuhal_attempt){0};
+    *stream = (gpuhal_stream){.attempt = attempt};
+    gpuhal_stream_state state = GPUHAL_STREAM_MORE;
+    for (size_t at = 0; at < length && state == GPUHAL_STREAM_MORE; at += step) {
+        state = gpuhal_stream_feed(stream, text + at, length - at < step ? length - at : step);
+    }
+    return state;
+}
+
+static void finish(gpuhal_stream *stream, gpuhal_attempt *attempt)
+{
+    gpuhal_stream_finish(stream);
+    gpuhal_attempt_finish(attempt);
+}
+
+TEST(a_good_stream_is_read_in_pieces_of_any_size)
+{
+    char *text = good_stream();
+    const size_t steps[] = {1, 2, 3, 7, 64, 100000};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        gpuhal_attempt attempt;
+        gpuhal_stream stream;
+        assert_int_equal(feed(&stream, &attempt, text, strlen(text), steps[i]), GPUHAL_STREAM_ENDED);
+        assert_true(stream.good);
+        assert_int_equal(stream.devices.count, 2);
+        assert_int_equal(stream.devices.list[1].index, 3);
+        assert_int_equal(stream.devices.list[1].capabilities, 1);
+        assert_string_equal(gpuhal_facts_text(&stream.devices.list[0].facts, GPUHAL_FACT_NAME), " Name = [x] # \\ ");
+        assert_int_equal(gpuhal_facts_find(&stream.devices.list[0].facts, GPUHAL_FACT_UUID)->missing, GPUHAL_MISSING_FAILED);
+        assert_string_equal(attempt.driver, "/usr/lib/libvendor.so.1");
+        assert_string_equal(attempt.version, "1.0");
+        assert_int_equal(attempt.stage, GPUHAL_STAGE_ENUMERATE);
+        finish(&stream, &attempt);
+    }
+    free(text);
+}
+
+TEST(a_stream_that_stops_anywhere_has_no_end)
+{
+    char *text = good_stream();
+    size_t length = strlen(text);
+    for (size_t cut = 0; cut < length; cut++) {
+        gpuhal_attempt attempt;
+        gpuhal_stream stream;
+        assert_int_equal(feed(&stream, &attempt, text, cut, 4096), GPUHAL_STREAM_MORE);
+        finish(&stream, &attempt);
+    }
+    free(text);
+}
+
+#define HELLO  "[hello]\nprotocol = 1\nabi = 1\n"
+#define DEVICE "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
+#define END    "[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n"
+
+TEST(rubbish_is_named_with_its_line)
+{
+    const struct {
+        const char *text;
+        uint32_t line;
+        const char *problem;
+    } cases[] = {
+        {"hello\n", 1, ""},
+        {"[end]\n", 1, "no hello"},
+        {"[stage]\n", 1, "no hello"},
+        {"key = value\n", 1, "no hello"},
+        {"[hello]\nprotocol = one\n", 2, "makes no sense"},
+        {"[hello]\nprotocol = 2\nabi = 1\n[stage]\n", 4, "out of place"},
+        {HELLO "[hello]\n", 4, "out of place"},
+        {HELLO "[strange]\nkey = 1\n", 5, "unknown record"},
+        {HELLO "[stage]\nnumber = 10\n", 5, "makes no sense"},
+        {HELLO "[stage]\nnumber = -1\n", 5, "makes no sense"},
+        {HELLO "[device]\nindex = 4294967296\n", 5, "makes no sense"},
+        {HELLO "[device]\nu64.type = many\n", 5, "makes no sense"},
+        {HELLO "[device]\nu64.nonsense = 1\n", 5, "makes no sense"},
+        {HELLO "[device]\nindex = 0\n[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n", 10,
+         "lacks the mandatory fact name"},
+        {HELLO DEVICE "u64.copy_alignment_bytes = 6\n" END, 16, "no power of two"},
+        {HELLO DEVICE DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 22, "device 0 came twice"},
+        {HELLO DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 15, "1 devices came, 2 were announced"},
+        {HELLO "[end]\nstate = 0\nstatus = 0\ndevices = 0\ncomplete = 1\n", 8, "0 devices came"},
+        {HELLO "[end]\nstate = 99\n", 5, "makes no sense"},
+        {HELLO "[end]\nstatus = x\n", 5, "makes no sense"},
+        {HELLO "[end]\ncomplete = 2\n", 5, "makes no sense"},
+        {HELLO "[crash]\nsignal = 999\n", 5, "makes no sense"},
+        {HELLO "[stage\n", 4, ""},
+        {HELLO "\x01\x02\x03\n", 4, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpuhal_attempt attempt;
+        gpuhal_stream stream;
+        gpuhal_stream_state state = feed(&stream, &attempt, cases[i].text, strlen(cases[i].text), 5);
+        if (state != GPUHAL_STREAM_RUBBISH || stream.line != cases[i].line || !strstr(stream.problem, cases[i].problem)) {
+            fail_msg("case %zu: state %d, line %u: %s", i, (int)state, stream.line, stream.problem);
+        }
+        finish(&stream, &attempt);
+    }
+}
+
+TEST(a_crash_record_is_understood_behind_half_a_line)
+{
+    const char text[] = HELLO "[stage]\nnumber = 5\n[device]\nind\n[crash]\nsignal = 011\n";
+    gpuhal_attempt attempt;
+    gpuhal_stream stream;
+    assert_int_equal(feed(&stream, &attempt, text, sizeof text - 1, 1), GPUHAL_STREAM_RUBBISH);
+    finish(&stream, &attempt);
+    const char whole[] = HELLO "[stage]\nnumber = 5\n[device]\nindex = 1\n\n[crash]\nsignal = 011\n";
+    assert_int_equal(feed(&stream, &attempt, whole, sizeof whole - 1, 1), GPUHAL_STREAM_CRASHED);
+    assert_int_equal(stream.signal, 11);
+    assert_int_equal(attempt.stage, GPUHAL_STAGE_LOAD);
+    finish(&stream, &attempt);
+}
+
+TEST(damaged_streams_never_do_harm)
+{
+    char *text = good_stream();
+    size_t length = strlen(text);
+    char *copy = malloc(length);
+    assert_non_null(copy);
+    unsigned seed = 4711;
+    for (int i = 0; i < 3000; i++) {
+        memcpy(copy, text, length);
+        for (int change = 0; change < 1 + i % 4; change++) {
+            seed = seed * 1103515245u + 12345u;
+            copy[(seed >> 9) % length] = (char)(seed >> 24);
+        }
+        gpuhal_attempt attempt;
+        gpuhal_stream stream;
+        feed(&stream, &attempt, copy, length, 1 + (seed >> 5) % 97);
+        if (stream.state == GPUHAL_STREAM_ENDED && stream.good) {
+            assert_int_equal(stream.devices.count, 2);
+        }
+        finish(&stream, &attempt);
+    }
+    free(copy);
+    free(text);
+}
+
+#include "test_main.h"
