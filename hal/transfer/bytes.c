@@ -213,9 +213,8 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
     return status;
 }
 
-/* A copy inside a device that breaks its alignment goes through host memory. */
-static gpuhal_status copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                  uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                                        uint64_t from_offset, uint64_t bytes)
 {
     void *bounce = malloc((size_t)smaller(bytes, BOUNCE_BYTES));
     if (!bounce) {
@@ -232,13 +231,7 @@ static gpuhal_status copy_bounced(gpuhal_device *device, const gpuhal_memory *to
     return status;
 }
 
-gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
 {
-    if (__builtin_expect(!is_aligned(device, to_offset | from_offset, bytes), 0)) {
-        return copy_bounced(device, to, to_offset, from, from_offset, bytes);
-    }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
-    return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+    return gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes);
 }

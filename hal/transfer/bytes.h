@@ -6,11 +6,27 @@
 #ifndef GPUHAL_TRANSFER_BYTES_H
 #define GPUHAL_TRANSFER_BYTES_H
 
+#include "core/error.h"
 #include "device/device.h"
 
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                uint64_t from_offset, uint64_t bytes);
+
+/* A copy inside a device that breaks its alignment goes through host memory. */
+gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                                        uint64_t from_offset, uint64_t bytes);
+gpuhal_status gpuhal_bytes_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
+
+/* Inline, because nothing shall stand between a small copy and the plugin's own function. */
+static inline gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                              const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (__builtin_expect(((to_offset | from_offset | bytes) & device->copy_mask) != 0, 0)) {
+        return gpuhal_bytes_copy_bounced(device, to, to_offset, from, from_offset, bytes);
+    }
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
+    return __builtin_expect(status != GPUHAL_OK, 0) ? gpuhal_bytes_copy_failed(device, status, bytes) : GPUHAL_OK;
+}
 
 #endif
