@@ -42,7 +42,7 @@ static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
 static const char *find_line(const char *text, const char *key)
 {
     size_t length = strlen(key);
-    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
         if (strncmp(line, key, length) != 0 || strchr(" \t:", line[length]) == NULL || line[length] == '\0') {
             continue;
         }
@@ -145,7 +145,7 @@ static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
     if (!read_text(root, "/proc/self/cgroup", text)) {
         return;
     }
-    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
         const char *controllers = strchr(line, ':');
         const char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
         if (!path) {
