@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The plugin calls back without saying which attempt it belongs to; it does so on the thread that called it. */
 static _Thread_local gpuhal_attempt *current;
 
 void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage)
@@ -43,6 +44,7 @@ bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpu
     return end(attempt, state, status, gpuhal_text_copy(sentence));
 }
 
+/* A plugin that says why it cannot be used is not broken. */
 static gpuhal_plugin_state state_of(gpuhal_status status)
 {
     switch (status) {
@@ -71,6 +73,7 @@ bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt)
                                "the host has no memory left for the library's own records");
 }
 
+/* The first library counts: it is the driver; what a plugin opens later are its helpers. */
 void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
 {
     if (attempt->driver || !path) {
@@ -82,6 +85,7 @@ void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
     }
 }
 
+/* The sentence names the backend once: sentences made from a plugin's own report have it already. */
 gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt)
 {
     if (!attempt->reason) {
@@ -104,6 +108,8 @@ void gpuhal_attempt_finish(gpuhal_attempt *attempt)
     *attempt = (gpuhal_attempt){0};
 }
 
+/* Calls nest where a plugin, while it starts, makes the core meet another one. A report left from an earlier call must not be
+ * taken for this one's. */
 void gpuhal_attempt_call_begin(gpuhal_attempt *attempt)
 {
     attempt->outer = current;

@@ -44,6 +44,7 @@ static gpuhal_backend *find(gpuhal_builtin_fn *builtin, uint64_t device, uint64_
     return NULL;
 }
 
+/* Backends are never removed: a vendor library cannot be unloaded, so there is nothing to be gained. */
 static gpuhal_backend *find_or_add(gpuhal_builtin_fn *builtin, uint64_t device, uint64_t inode)
 {
     gpuhal_backend *backend = find(builtin, device, inode);
@@ -78,6 +79,7 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_attempt *attemp
                                "the plugin calls itself \"%s\", its manifest says \"%s\"", backend->plugin.name, attempt->name);
 }
 
+/* For those who wait now, and for later callers of a READY backend. */
 static void keep_outcome(gpuhal_backend *backend, const gpuhal_attempt *attempt)
 {
     gpuhal_attempt_finish(&backend->outcome);
@@ -144,6 +146,7 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
 /* Called with list_mutex held. */
 static bool use(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
+    /* Who waited takes the answer as it is, also a failure; only who comes later tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
     if (waited && !wait_for_starter(attempt, backend)) {
         return false;

@@ -9,6 +9,7 @@
 
 #define SENTENCE_MAX 1024
 
+/* The new candidate is only valid until the next one is added: the list moves. */
 gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const char *name, const char *file)
 {
     if (candidates->count == candidates->capacity) {
@@ -34,6 +35,7 @@ gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const cha
     return &candidates->list[candidates->count++];
 }
 
+/* A remark that is lost for want of memory was still logged. */
 void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
 {
     char sentence[SENTENCE_MAX];
@@ -65,11 +67,13 @@ void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state st
     candidate->reason = gpuhal_text_copy(sentence);
 }
 
+/* A candidate that ran out of memory is NOT_PROBED too, but has a reason: it is not tried again. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
 {
     return candidate->state == GPUHAL_PLUGIN_NOT_PROBED && !candidate->reason;
 }
 
+/* Keeps what was known where the attempt has nothing better. */
 static void move_text(char **to, char **from)
 {
     if (*from) {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Texts by which devices are matched with each other: two spellings of one address would be two devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -47,6 +48,7 @@ static bool is_power_of_two(uint64_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
+/* A key that this library does not know may come from a later plugin of the same ABI; it is kept and shown by its number. */
 static void write_name(gpuhal_key key, char *out, size_t bytes)
 {
     const char *name = gpuhal_key_name(key);
@@ -57,6 +59,8 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
+/* Only what the core relies on without looking again: a wrong alignment would become a wrong address later, a wrong type a wrong
+ * choice. Plausibility is the vendor's business. */
 /* What is wrong with a number, NULL when nothing is. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
@@ -95,6 +99,8 @@ bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t b
     return !fault;
 }
 
+/* Text ends up in logs, on terminals and in JSON: what is no clean UTF-8 would do harm there. The length is bounded before
+ * anything reads on, since the end may be missing. */
 static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
 {
     size_t length = strnlen(value, GPUHAL_FACT_TEXT_MAX + 1);
@@ -148,6 +154,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     return !why || check_clean(name, why, problem, bytes);
 }
 
+/* The same checks as at the sink, for facts that came by another way: through a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {
@@ -176,6 +183,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
     return true;
 }
 
+/* How many slots of a group are filled. The groups are those of plugin.h: half a group cannot be used, and taking it for none
+ * would hide the mistake from the vendor. */
 static int queue_slots(const gpuhal_ops *ops)
 {
     return !!ops->queue_create + !!ops->queue_destroy + !!ops->flush + !!ops->event_create + !!ops->event_destroy +
@@ -225,6 +234,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
+/* Export needs a slot and a kind; import, adopting and wrapping have no slot of their own, so their facts alone decide. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -7,6 +7,7 @@
 
 #include <gpuhal/direct.h>
 
+/* The same steps as gpuhal_backend_start() takes, without starting anything and without a list of what was started. */
 static bool load(gpuhal_attempt *attempt, const char *file, const gpuhal_plugin **out_plugin)
 {
     gpuhal_checked_file checked;
@@ -52,6 +53,7 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
     return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
 }
 
+/* The number that the plugin returned is handed on as it is, even when it is no status: whoever checks plugins wants it. */
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener) {

@@ -14,6 +14,7 @@
 
 #define SEGMENTS_MAX 1024u
 
+/* "Does not exist" is the one everybody meets: a sentence of its own. */
 static bool refuse_unreadable(gpuhal_attempt *attempt, const char *path, int error)
 {
     if (error == ENOENT) {
@@ -32,6 +33,7 @@ static bool refuse_permissions(gpuhal_attempt *attempt, const char *path, const 
     return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION, "%s %s", path, why);
 }
 
+/* Root can do everything anyway, and so can the user with what is the user's. */
 static bool is_trusted_owner(uint32_t owner)
 {
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
@@ -65,6 +67,7 @@ static bool check_parents(gpuhal_attempt *attempt, const char *path, uint32_t ow
     return good;
 }
 
+/* Files of a third user are common on shared machines and in user namespaces: too strict would be a mistake as well. */
 static bool check_permissions(gpuhal_attempt *attempt, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {
@@ -83,6 +86,7 @@ static bool check_permissions(gpuhal_attempt *attempt, const char *path, const g
     return check_parents(attempt, path, info->owner);
 }
 
+/* The path is resolved first and the rules are applied to what it leads to: symbolic links themselves are allowed. */
 bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};
@@ -149,6 +153,7 @@ static bool check_header(gpuhal_attempt *attempt, const char *path, const ElfW(E
     return true;
 }
 
+/* Without overflow, whatever the two numbers are. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
@@ -160,6 +165,7 @@ static bool refuse_cut_off(gpuhal_attempt *attempt, const gpuhal_checked_file *f
                                "%s is cut off: its headers speak of more than its %" PRIu64 " bytes", file->path, file->bytes);
 }
 
+/* A mapping that reaches behind the end of the file kills whoever touches it (SIGBUS), long after dlopen has succeeded. */
 static bool check_segments(gpuhal_attempt *attempt, const gpuhal_checked_file *file, const ElfW(Phdr) * segments, size_t count,
                            bool program)
 {

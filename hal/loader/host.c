@@ -9,8 +9,11 @@
 
 #include <stdio.h>
 
+/* What report() was last called with on this thread: the one way to learn why a query returned NULL. */
 static _Thread_local gpuhal_status reported;
 
+/* A plugin's line has no gpuhal object: objects share backends, so all listeners hear it. A level out of range is moved to the
+ * nearest one instead of being lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {
@@ -39,6 +42,8 @@ gpuhal_status gpuhal_host_reported(void)
     return reported;
 }
 
+/* A name that does not fit is no setting of ours. An empty variable counts as not set, as in core/config.c. While an attempt is
+ * under way on this thread its configuration decides; outside of one nobody knows whose configuration it would be. */
 const char *gpuhal_host_variable(const char *name, const char *suffix)
 {
     const gpuhal_attempt *attempt = gpuhal_attempt_current();

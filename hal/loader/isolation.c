@@ -56,6 +56,7 @@ static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
     return helper;
 }
 
+/* A helper that was named explicitly is taken or nothing is: another one would not be what was asked for. */
 static char *find_helper(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     bool privileged = gpuhal_os_privileged();
@@ -70,6 +71,7 @@ static char *find_helper(const gpuhal_settings *settings, gpuhal_log *log, char 
     return helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/gpuhal-helper", log, out_reason);
 }
 
+/* Keeps the first trouble: the others are mostly the same again. */
 static void blame_helper(round_of_visits *round, char *reason)
 {
     if (round->trouble) {
@@ -79,6 +81,7 @@ static void blame_helper(round_of_visits *round, char *reason)
     }
 }
 
+/* Without a listener the helper need not send what nobody hears. */
 static uint32_t level_wanted(const gpuhal_settings *settings)
 {
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
@@ -145,6 +148,7 @@ static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
     const gpuhal_stream *stream = &visit->stream;
     gpuhal_stream_state state = stream->state;
     int value = 0;
+    /* A process that has said its last word gets a moment to leave, so that its exit status is its own. */
     bool orderly = state != GPUHAL_STREAM_RUBBISH && !late;
     gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, orderly ? GRACE_NS : 0, &value);
     if (state == GPUHAL_STREAM_ENDED) {
@@ -218,7 +222,7 @@ static uint64_t time_left(const round_of_visits *round, const helper_visit *visi
     return used < deadline ? deadline - used : 0;
 }
 
-/* Waits for something to happen and deals with it. */
+/* Waits for something to happen, until the nearest deadline at most, and deals with it. */
 static gpuhal_status attend(round_of_visits *round)
 {
     gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
@@ -245,6 +249,7 @@ static gpuhal_status attend(round_of_visits *round)
     return GPUHAL_OK;
 }
 
+/* As many helpers at once as the wait takes; the next is started when one is done, and its time counts from then. */
 static gpuhal_status visit_all(round_of_visits *round)
 {
     gpuhal_status status = GPUHAL_OK;

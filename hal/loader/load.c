@@ -15,6 +15,7 @@
 #define NAME_MAX_LENGTH    31
 #define VERSION_MAX_LENGTH 63
 
+/* The name becomes part of device ids, settings and file names. It is bounded before it is read: its end may be missing. */
 bool gpuhal_plugin_name_is_valid(const char *name)
 {
     size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
@@ -51,6 +52,7 @@ static bool check_names(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
     return true;
 }
 
+/* The ABI first: where it differs, size and members mean something else, and both numbers are what the user needs to know. */
 static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
@@ -77,6 +79,7 @@ static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
     return check_names(attempt, plugin);
 }
 
+/* NULL with a report is a refusal in the plugin's own words; without one it is a mistake. */
 bool gpuhal_plugin_shake_hands(gpuhal_attempt *attempt, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
@@ -124,6 +127,7 @@ bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t devi
         return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
+    /* Nothing of the plugin has run so far but constructors, its own and those of what it links. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
         return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
@@ -136,6 +140,7 @@ bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t devi
     if ((device || inode) && !check_origin(attempt, path, address, device, inode)) {
         return false;
     }
+    /* ISO C has no cast from an object pointer to a function pointer. */
     gpuhal_plugin_query_fn *query;
     memcpy(&query, &address, sizeof query);
     return gpuhal_plugin_shake_hands(attempt, query, out_plugin);

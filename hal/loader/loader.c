@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A built-in plugin has no manifest: its query, which starts nothing, is asked for the name. */
 static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_builtin_fn *query,
                                  gpuhal_candidates *candidates)
 {
@@ -39,6 +40,7 @@ static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *lo
     return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
+/* The configuration's come first: the program knows best what it brings along. */
 static gpuhal_status add_builtins(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_builtin_fn *const *lists[] = {settings->builtins, gpuhal_builtin_table};
@@ -86,6 +88,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         if (!gpuhal_candidate_is_open(candidate)) {
             continue;
         }
+        /* From here on the resolved path counts: what was checked is what will be loaded. */
         if (!candidate->builtin) {
             gpuhal_attempt attempt = {.name = candidate->name, .log = log};
             gpuhal_checked_file file;
@@ -122,6 +125,7 @@ static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
                                                                                             : gpuhal_error_host_memory();
 }
 
+/* What helpers could not deal with is met here; built-in plugins always are. */
 static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_status status = settings->isolate ? gpuhal_isolation_run(settings, log, candidates) : GPUHAL_OK;
@@ -165,6 +169,7 @@ static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuha
 
 gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *out_candidates)
 {
+    /* Plugins that fail inside a run that succeeds must not leave their errors with the caller. */
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_candidates = (gpuhal_candidates){0};

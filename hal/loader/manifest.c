@@ -23,6 +23,7 @@ typedef struct reading {
     uint32_t seen; /* bit per entry of keys */
 } reading;
 
+/* The two forms of refusal: of the file as a whole, and of a line. */
 static bool refuse(gpuhal_attempt *attempt, const char *path, const char *why)
 {
     return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
@@ -43,6 +44,8 @@ static bool take_name(reading *at, const char *value, uint32_t line)
     return at->manifest->name || gpuhal_attempt_no_memory(at->attempt);
 }
 
+/* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory only
+ * manifests lie, and a relative name there would be a mistake that looks like a missing file. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -56,6 +59,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_attempt_no_memory(at->attempt);
 }
 
+/* Told here so that a plugin of another ABI is refused by name and number without running any of its code. */
 static bool take_abi(reading *at, const char *value, uint32_t line)
 {
     uint64_t major = 0, minor = 0;
@@ -72,6 +76,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     return true;
 }
 
+/* Which words are platforms is not checked: a manifest may name one that this version has never heard of. */
 static bool take_platforms(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -94,6 +99,7 @@ static bool take_note(__attribute__((unused)) reading *at, __attribute__((unused
     return true;
 }
 
+/* Unknown keys are no error, so that later versions can add some. Known ones may stand once: which of two should count? */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -120,6 +126,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
+/* Whatever stands before or beside [plugin] is refused rather than skipped: it is a mistake that would be searched for long. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;
@@ -144,6 +151,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
+/* Last of all, so that a mistake in a line is named before what is missing because of it. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;
@@ -164,6 +172,7 @@ bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolu
 {
     *out_manifest = (gpuhal_manifest){0};
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_MANIFEST);
+    /* Who may write the manifest decides which library is loaded. */
     gpuhal_checked_file file;
     if (!gpuhal_file_check_trust(attempt, path, &file)) {
         return false;

@@ -13,6 +13,7 @@ static bool broke_rule(gpuhal_attempt *attempt, const char *problem)
     return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
 }
 
+/* Each step begins and ends the attempt around the call, so that what the plugin says belongs to it. */
 static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_START);
@@ -22,6 +23,7 @@ static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
     return status == GPUHAL_OK || gpuhal_attempt_fail_call(attempt, status, "starting");
 }
 
+/* A broken rule weighs more than the answer: the list is not to be trusted, whatever the plugin thinks of it. */
 static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_ENUMERATE);
@@ -41,6 +43,7 @@ static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuh
     return true;
 }
 
+/* The area is larger than what this library knows, so that a plugin with a later minor version stays inside of it. */
 static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
 {
     union {
@@ -92,6 +95,7 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     return !sink.problem[0] || broke_rule(attempt, sink.problem);
 }
 
+/* Facts are checked once more as a whole: the sink sees them one by one and cannot know which never came. */
 static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
 {
     char problem[160];

@@ -41,6 +41,7 @@ typedef struct search {
     size_t library_count;
 } search;
 
+/* The build tree is often both beside the library and on the path, by another spelling: files are no duplicates by that. */
 static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 {
     for (size_t i = 0; i < at->count; i++) {
@@ -51,6 +52,7 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
     return false;
 }
 
+/* What the user named should be there; the standard places need not exist. */
 static void remark_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
@@ -119,6 +121,7 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     return status;
 }
 
+/* Taken from where the library lies, not from where it was compiled for: a build tree and a moved installation work. */
 static gpuhal_status add_own(search *at)
 {
     char *own = gpuhal_os_privileged() ? NULL : gpuhal_os_own_directory();
@@ -159,6 +162,7 @@ static char *name_inside(const char *file, const char *prefix, const char *suffi
     return name;
 }
 
+/* A NULL keeps the numbering simple where a manifest named no library. */
 static bool note_library(search *at, const char *library)
 {
     char **libraries = realloc(at->libraries, (at->library_count + 1) * sizeof *libraries);
@@ -177,6 +181,7 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
     if (!path) {
         return gpuhal_error_host_memory();
     }
+    /* A manifest too broken to say its name is still known by its file name, for GPUHAL_BACKENDS and the report. */
     gpuhal_attempt attempt = {.log = at->log};
     gpuhal_manifest manifest;
     bool good = gpuhal_manifest_read(&attempt, path, directory->vendors, &manifest);
@@ -200,6 +205,7 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
     return added ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
+/* By file, not by name alone: manifests may go through symbolic links. */
 static bool is_named(const search *at, const char *path)
 {
     gpuhal_file_info info, other;

@@ -22,6 +22,7 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
+/* A vendor who ships a better plugin under a known name may move it; cpu stays where it is, being the last resort. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -41,6 +42,7 @@ static gpuhal_status refuse(const gpuhal_settings *settings, const char *why)
                             why);
 }
 
+/* What can be told without knowing which backends exist. */
 static gpuhal_status check_names(const gpuhal_settings *settings, const gpuhal_selection *selection)
 {
     for (size_t i = 0; i < selection->count; i++) {
@@ -60,6 +62,7 @@ static gpuhal_status check_names(const gpuhal_settings *settings, const gpuhal_s
     return GPUHAL_OK;
 }
 
+/* The `-` is taken off the names; that all or none had it is what makes the list one of exclusions. */
 gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection)
 {
     *out_selection = (gpuhal_selection){0};
@@ -126,6 +129,7 @@ static size_t place_of(const gpuhal_selection *selection, const char *name)
     return NOT_LISTED;
 }
 
+/* Names what there is: the mistake is mostly one of spelling. */
 static gpuhal_status refuse_unknown(const gpuhal_settings *settings, const gpuhal_candidates *candidates, const char *name)
 {
     gpuhal_text others = {0};
@@ -144,6 +148,8 @@ static gpuhal_status refuse_unknown(const gpuhal_settings *settings, const gpuha
     return GPUHAL_ERROR_NOT_FOUND;
 }
 
+/* A known name without a manifest is no mistake: the same list serves machines with other hardware. It leaves a record, so that
+ * the user sees why nothing came of it. */
 static gpuhal_status record_absent(const gpuhal_selection *selection, gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < selection->count && !selection->excludes; i++) {
@@ -162,6 +168,7 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, gpuhal_can
     return GPUHAL_OK;
 }
 
+/* cpu is always wanted: without it a program with a strict list would have no device at all. */
 static bool is_wanted(const gpuhal_selection *selection, const char *name)
 {
     bool listed = place_of(selection, name) != NOT_LISTED;
@@ -203,6 +210,7 @@ static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate 
     return a->priority > b->priority;
 }
 
+/* By insertion: stable, and there are few candidates. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates)
 {
     for (size_t i = 1; i < candidates->count; i++) {

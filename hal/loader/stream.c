@@ -65,6 +65,7 @@ void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, boo
     gpuhal_records_write_u64(to, "complete", 1);
 }
 
+/* Ends the reading. What was read before stays for the report, the devices do not. */
 static gpuhal_stream_state rubbish(gpuhal_stream *stream, const char *problem)
 {
     snprintf(stream->problem, sizeof stream->problem, "%s", problem);
@@ -84,6 +85,9 @@ static bool keep_text(char **to, const char *value)
     return *to != NULL;
 }
 
+/* Each take_… function reads one pair of its kind of record and returns false for one that makes no sense. */
+
+/* A helper of another version says another number; the caller then takes it for no helper. */
 static bool take_hello(gpuhal_stream *stream, const char *key, const char *value)
 {
     bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)
@@ -112,6 +116,7 @@ static bool take_plugin(gpuhal_stream *stream, const char *key, const char *valu
     return strcmp(key, "version") == 0 && keep_text(&stream->attempt->version, value);
 }
 
+/* Log lines go on at once: the last ones before a crash are the interesting ones. */
 static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
 {
     if (strcmp(key, "level") == 0) {
@@ -125,6 +130,7 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     return true;
 }
 
+/* The limit is the sink's own; more can only come from a plugin that writes into the stream itself. */
 static bool begin_device(gpuhal_stream *stream)
 {
     gpuhal_listed_devices *devices = &stream->devices;
@@ -179,6 +185,7 @@ static bool is_whole(gpuhal_stream *stream)
     return true;
 }
 
+/* Nothing of an [end] counts before its last pair: a process may die, or be killed, in the middle of writing it. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
     gpuhal_attempt *attempt = stream->attempt;
@@ -224,6 +231,7 @@ static const struct {
     {"log", take_log},     {"device", take_device}, {"end", take_end},         {"crash", take_crash},
 };
 
+/* The hello comes first and once, so that another program at the end of the pipe is found out by its first line. */
 static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
 {
     bool first = !stream->kind[0];
@@ -268,6 +276,7 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
+/* Bytes come in pieces of any size; only whole lines are looked at, which also bounds what half a line can cost. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

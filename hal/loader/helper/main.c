@@ -22,6 +22,7 @@
 static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER; /* records of several threads do not mix; protects log_bytes */
 static size_t log_bytes;
 
+/* Without a listener there is nothing left to do here. */
 static void send_bytes(const char *bytes, size_t count)
 {
     while (count > 0) {

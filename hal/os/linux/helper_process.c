@@ -13,6 +13,7 @@
 
 static void (*describe_crash)(int signal_number);
 
+/* Hosts open files without close-on-exec: a driver must not find them, nor keep a lock or a pipe of the host open. */
 static void close_descriptors(void)
 {
 #ifdef SYS_close_range
@@ -36,6 +37,7 @@ void gpuhal_os_helper_prepare(void)
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
+/* Leaves at once: running on, or returning into the fault, would only crash again. */
 static void on_crash(int signal_number)
 {
     describe_crash(signal_number);

@@ -39,6 +39,8 @@
 #error "name the ELF machine of this processor here"
 #endif
 
+/* NOW: a missing symbol shows here and not in the middle of a copy. LOCAL: two vendors' copies of one library do not mix.
+ * NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers that the host brings along. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -108,6 +110,7 @@ char *gpuhal_os_library_path(const void *address)
     return !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ? NULL : path_of(map, address);
 }
 
+/* Any address of this code will do: it lies in the library, or in the program that links it statically. */
 char *gpuhal_os_own_directory(void)
 {
     static const char here = 0;

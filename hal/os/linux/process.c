@@ -54,6 +54,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
+/* The stream first: it may lie on any number, 0 to 2 are overwritten after it. */
 static int set_actions(posix_spawn_file_actions_t *actions, int stream)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
@@ -162,6 +163,7 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
     return 0;
 }
 
+/* -1 with nothing there, -2 for an error. */
 static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
 {
     for (;;) {
@@ -230,6 +232,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
+/* The group is killed while its leader is not yet reaped: until then its number cannot be given away. Who was killed here did not
+ * end by itself, so its signal is no answer. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value)
 {
     siginfo_t info;
