@@ -25,6 +25,7 @@ struct gpuhal_backend {
     const void *starter;  /* the thread that starts it, by the address of its mark */
     uint32_t generation;  /* fork generation of the start */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
+    bool started;         /* its start() has succeeded */
     gpuhal_listed_devices devices;
     gpuhal_attempt outcome; /* of the last start: texts and verdict */
 };
@@ -103,7 +104,7 @@ static bool start(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *
     }
     backend->plugin = (gpuhal_plugin){0};
     memcpy(&backend->plugin, original, original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
-    return gpuhal_plugin_meet(attempt, &backend->plugin, &backend->devices);
+    return gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &backend->devices);
 }
 
 static bool refuse_forked(gpuhal_attempt *attempt)

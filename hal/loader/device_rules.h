@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define GPUHAL_DEVICES_MAX   256u
+#define GPUHAL_FACTS_MAX     256u /* of one device */
 #define GPUHAL_FACT_TEXT_MAX 4096u
 
 /* Each returns false and words the broken rule in problem. */

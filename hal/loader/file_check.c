@@ -86,10 +86,25 @@ static bool check_permissions(gpuhal_attempt *attempt, const char *path, const g
     return check_parents(attempt, path, info->owner);
 }
 
-/* The path is resolved first and the rules are applied to what it leads to: symbolic links themselves are allowed. */
+/* Whoever may place a link decides what is loaded: where everybody may write, only a link of a trusted user counts. */
+static bool check_link(gpuhal_attempt *attempt, const char *path)
+{
+    bool is_link = false;
+    uint32_t owner = 0;
+    int error = gpuhal_os_link_owner(path, &is_link, &owner);
+    if (error) {
+        return refuse_unreadable(attempt, path, error);
+    }
+    return !is_link || check_parents(attempt, path, owner);
+}
+
+/* The path is resolved and the rules are applied to what it leads to; symbolic links are allowed, and checked for themselves. */
 bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};
+    if (!check_link(attempt, path)) {
+        return false;
+    }
     int error = 0;
     char *real = gpuhal_os_real_path(path, &error);
     if (!real) {

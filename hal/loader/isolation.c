@@ -19,6 +19,7 @@
 
 #define GRACE_NS   200000000u /* for an orderly process to leave */
 #define READ_BYTES 16384
+#define READ_BLOCKS 8
 
 /* One helper at work. */
 typedef struct helper_visit {
@@ -48,7 +49,8 @@ static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
     char *helper = NULL;
     if (gpuhal_file_check(&attempt, path, true, &file)) {
         helper = file.path;
-    } else {
+    } else if (!*out_reason || attempt.status != GPUHAL_ERROR_NOT_FOUND) {
+        /* That one place has no helper says less than why another place's was refused. */
         free(*out_reason);
         *out_reason = gpuhal_text_copy(attempt.reason);
     }
@@ -119,6 +121,8 @@ static void word_deadline(uint64_t ns, char *out, size_t bytes)
 {
     if (ns % 1000000000u == 0) {
         snprintf(out, bytes, "%" PRIu64 " s", ns / 1000000000u);
+    } else if (ns < 1000000u) {
+        snprintf(out, bytes, "%" PRIu64 " µs", ns / 1000u);
     } else {
         snprintf(out, bytes, "%" PRIu64 " ms", ns / 1000000u);
     }
@@ -148,13 +152,13 @@ static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
     const gpuhal_stream *stream = &visit->stream;
     gpuhal_stream_state state = stream->state;
     int value = 0;
-    /* A process that has said its last word gets a moment to leave, so that its exit status is its own. */
-    bool orderly = state != GPUHAL_STREAM_RUBBISH && !late;
+    /* Only a stream that fell silent leaves something to learn from how the process ends; that takes a moment. */
+    bool orderly = state == GPUHAL_STREAM_MORE && !late;
     gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, orderly ? GRACE_NS : 0, &value);
     if (state == GPUHAL_STREAM_ENDED) {
         return stream->good;
     }
-    if (!stream->hello) {
+    if (!stream->hello && !late) {
         return false;
     }
     /* An [end] that was begun and did not get complete has no say. */
@@ -182,7 +186,8 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
     helper_visit *visit = round->visits[place];
     gpuhal_candidate *candidate = visit->candidate;
     bool good = judge(visit, round->settings->helper_deadline_ns, late);
-    if (visit->stream.hello) {
+    /* A helper that said nothing and ended is no helper; one that is slow gives no reason to trust the plugin to this process. */
+    if (visit->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - visit->begun_ns;
         candidate->isolated = true;
         gpuhal_candidate_take(candidate, &visit->attempt, good);
@@ -201,11 +206,11 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
     round->visits[place] = round->visits[--round->count];
 }
 
-/* Reads what is there. Returns whether the visit is over. */
+/* Reads what is there, yet not for ever: others wait, and the deadline. Returns whether the visit is over. */
 static bool read_visit(helper_visit *visit)
 {
     char bytes[READ_BYTES];
-    for (;;) {
+    for (int block = 0; block < READ_BLOCKS; block++) {
         int64_t got = gpuhal_os_process_read(&visit->process, bytes, sizeof bytes);
         if (got == -1) {
             return false;
@@ -214,6 +219,7 @@ static bool read_visit(helper_visit *visit)
             return true;
         }
     }
+    return false;
 }
 
 static uint64_t time_left(const round_of_visits *round, const helper_visit *visit, uint64_t now)

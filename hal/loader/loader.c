@@ -58,6 +58,11 @@ static const char *describe_place(const gpuhal_candidate *candidate)
     return candidate->builtin ? "built in" : candidate->file;
 }
 
+static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
+{
+    return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
+}
+
 /* Looks for an earlier candidate that passed the checks and is the same file, or has the same name. */
 static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
 {
@@ -65,9 +70,7 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
         if (!gpuhal_candidate_is_open(earlier)) {
             continue;
         }
-        bool same_file = earlier->builtin ? earlier->builtin == later->builtin
-                                          : earlier->device == later->device && earlier->inode == later->inode;
-        if (same_file) {
+        if (same_file(earlier, later)) {
             gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
                                     "this very file was found earlier, as %s (%s)", earlier->name, describe_place(earlier));
             return;
@@ -137,6 +140,50 @@ static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, 
     return status;
 }
 
+/* Whether a duplicate should have its turn: the one that it stood behind failed, it is not that very plugin again, and nobody of its
+ * name works or is waiting. */
+static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
+{
+    bool first_failed = false;
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *other = &candidates->list[i];
+        if (other == duplicate || !other->name || other->state == GPUHAL_PLUGIN_DUPLICATE) {
+            continue;
+        }
+        bool failed = other->state == GPUHAL_PLUGIN_BROKEN || other->state == GPUHAL_PLUGIN_TIMED_OUT ||
+                      other->state == GPUHAL_PLUGIN_INCOMPATIBLE;
+        bool same_name = strcmp(other->name, duplicate->name) == 0;
+        if (same_name && (!failed || same_file(other, duplicate))) {
+            return false;
+        }
+        first_failed = first_failed || (failed && (same_name || same_file(other, duplicate)));
+    }
+    return first_failed;
+}
+
+/* The first of several that works is used, so that a bad plugin cannot take a good one's place by taking its name or its file. Each
+ * round gives a turn to duplicates of failed plugins; each has one at most. */
+static gpuhal_status meet_second_choices(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < candidates->count; i++) {
+            gpuhal_candidate *candidate = &candidates->list[i];
+            if (candidate->state == GPUHAL_PLUGIN_DUPLICATE && deserves_a_turn(candidates, candidate)) {
+                free(candidate->reason);
+                candidate->reason = NULL;
+                candidate->state = GPUHAL_PLUGIN_NOT_PROBED;
+                again = true;
+            }
+        }
+        gpuhal_status status = again ? meet_all(settings, log, candidates) : GPUHAL_OK;
+        if (status) {
+            return status;
+        }
+    }
+    return GPUHAL_OK;
+}
+
 static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -162,6 +209,7 @@ static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuha
         check_files(log, candidates);
         gpuhal_selection_sort(&selection, candidates);
         status = meet_all(settings, log, candidates);
+        status = status ? status : meet_second_choices(settings, log, candidates);
     }
     gpuhal_selection_finish(&selection);
     return status;

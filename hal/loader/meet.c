@@ -114,10 +114,13 @@ static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
     return true;
 }
 
-bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *out_devices)
+bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
+                        gpuhal_listed_devices *out_devices)
 {
     *out_devices = (gpuhal_listed_devices){0};
-    if (start(attempt, plugin) && enumerate(attempt, plugin, out_devices) && complete(attempt, plugin, out_devices)) {
+    bool started = *started_before || start(attempt, plugin);
+    *started_before = started;
+    if (started && enumerate(attempt, plugin, out_devices) && complete(attempt, plugin, out_devices)) {
         return true;
     }
     gpuhal_listed_devices_finish(out_devices);

@@ -5,9 +5,11 @@
 #include "loader/attempt.h"
 #include "loader/loader.h"
 
-/* Stages START and ENUMERATE, then describe() and sample() for each device. `plugin` is a copy of this library's size, with
+/* `*started_before` says whether start() has succeeded already in this process, and is kept up to date: it is called until then only.
+ * Stages START and ENUMERATE, then describe() and sample() for each device. `plugin` is a copy of this library's size, with
  * zeroes where the plugin's own ends. On failure *out_devices is empty; no device at all is a failure with state NO_DEVICE. */
-bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *out_devices);
+bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
+                        gpuhal_listed_devices *out_devices);
 /* A copy of every device with its facts; false without memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
 

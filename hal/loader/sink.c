@@ -76,6 +76,10 @@ static bool takes_facts(gpuhal_sink *sink)
         snprintf(sink->problem, sizeof sink->problem, "it gives a fact before it named a device");
         return false;
     }
+    if (sink->facts->count >= GPUHAL_FACTS_MAX) {
+        snprintf(sink->problem, sizeof sink->problem, "it gives a device more than %u facts", GPUHAL_FACTS_MAX);
+        return false;
+    }
     return true;
 }
 

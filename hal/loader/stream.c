@@ -108,12 +108,13 @@ static bool take_stage(gpuhal_stream *stream, const char *key, const char *value
 
 static bool take_library(gpuhal_stream *stream, const char *key, const char *value)
 {
-    return strcmp(key, "path") == 0 && keep_text(&stream->attempt->driver, value);
+    return strcmp(key, "path") == 0 && gpuhal_records_is_clean(value, strlen(value)) && keep_text(&stream->attempt->driver, value);
 }
 
 static bool take_plugin(gpuhal_stream *stream, const char *key, const char *value)
 {
-    return strcmp(key, "version") == 0 && keep_text(&stream->attempt->version, value);
+    return strcmp(key, "version") == 0 && strlen(value) < 64 && gpuhal_records_is_clean(value, strlen(value)) &&
+           keep_text(&stream->attempt->version, value);
 }
 
 /* Log lines go on at once: the last ones before a crash are the interesting ones. */
@@ -159,7 +160,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    return gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
+    return device->facts.count < GPUHAL_FACTS_MAX && gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
 }
 
 /* The sum of the list: the devices told are those that came, each different and complete. */
@@ -185,6 +186,21 @@ static bool is_whole(gpuhal_stream *stream)
     return true;
 }
 
+/* What a helper may say at the end: all is well and nothing else is said, or one of the ways to fail, with its reason. */
+static bool is_verdict(gpuhal_stream *stream)
+{
+    const gpuhal_attempt *attempt = stream->attempt;
+    bool failed = attempt->state == GPUHAL_PLUGIN_NO_DRIVER || attempt->state == GPUHAL_PLUGIN_NO_DEVICE ||
+                  attempt->state == GPUHAL_PLUGIN_NO_PERMISSION || attempt->state == GPUHAL_PLUGIN_BROKEN ||
+                  attempt->state == GPUHAL_PLUGIN_INCOMPATIBLE || attempt->state == GPUHAL_PLUGIN_REJECTED;
+    bool has_reason = attempt->reason && *attempt->reason;
+    bool good = stream->good ? attempt->status == GPUHAL_OK : failed && attempt->status < 0 && has_reason;
+    if (!stream->state_told || !good) {
+        snprintf(stream->problem, sizeof stream->problem, "an end without a verdict");
+    }
+    return stream->state_told && good;
+}
+
 /* Nothing of an [end] counts before its last pair: a process may die, or be killed, in the middle of writing it. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
@@ -194,6 +210,7 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         bool good = read_number(value, GPUHAL_PLUGIN_QUARANTINED, &number);
         attempt->state = (gpuhal_plugin_state)number;
         stream->good = attempt->state == GPUHAL_PLUGIN_OK;
+        stream->state_told = true;
         return good;
     }
     if (strcmp(key, "status") == 0) {
@@ -205,7 +222,7 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
     if (strcmp(key, "reason") == 0) {
         return keep_text(&attempt->reason, value);
     }
-    if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_whole(stream)) {
+    if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_verdict(stream) || !is_whole(stream)) {
         return false;
     }
     stream->state = GPUHAL_STREAM_ENDED;

@@ -47,6 +47,7 @@ typedef struct gpuhal_stream {
     gpuhal_attempt *attempt; /* gets stage, driver, version, and the verdict */
     gpuhal_stream_state state;
     bool hello; /* it is a helper of this very version */
+    bool state_told; /* by [end] */
     bool good;  /* at the end: the plugin lists devices */
     int signal; /* of the crash */
     uint32_t line;

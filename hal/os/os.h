@@ -84,6 +84,8 @@ typedef struct gpuhal_file_info {
 
 /* Follows symbolic links. Returns 0 or errno. */
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
+/* Whether the last part of the path is a symbolic link, and whose. Returns 0 or errno. */
+int gpuhal_os_link_owner(const char *path, bool *out_is_link, uint32_t *out_owner);
 /* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
 /* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits on a FIFO

@@ -127,6 +127,27 @@ TEST(a_sticky_folder_is_a_danger_where_the_file_is_somebody_elses)
     expect("foreign", GPUHAL_PLUGIN_REJECTED, "which everybody may write to");
 }
 
+TEST(in_a_folder_that_everybody_may_write_to_only_our_own_links_count)
+{
+    if (geteuid() != 0) {
+        SKIP_TEST("giving a link away needs root");
+    }
+    new_folder();
+    assert_int_equal(mkdir(in_folder("sticky"), 0755), 0);
+    assert_int_equal(symlink(test_plugin("good"), in_folder("sticky/foreign.so")), 0);
+    assert_int_equal(symlink(test_plugin("good_fork_safe"), in_folder("sticky/own.so")), 0);
+    assert_int_equal(lchown(in_folder("sticky/foreign.so"), 12345, 12345), 0);
+    assert_int_equal(chmod(in_folder("sticky"), 01777), 0);
+    write_manifest("foreign.gpuhal", "foreign", "sticky/foreign.so", "");
+    write_manifest("own.gpuhal", "good_fork_safe", "sticky/own.so", "");
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good_fork_safe");
+    assert_verdict(&candidates, find_candidate(&candidates, "foreign"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+                   "which everybody may write to");
+    gpuhal_candidates_finish(&candidates);
+}
+
 /* Changes bytes of the ELF header of a copy of the good plugin. */
 static void write_changed(const char *name, size_t offset, const void *change, size_t count)
 {

@@ -166,6 +166,18 @@ TEST(a_refused_plugin_does_not_hide_a_good_one_of_its_name)
     assert_string_equal(listed_with(NULL), "good");
 }
 
+TEST(a_plugin_that_fails_cannot_take_a_good_ones_place_by_its_name_or_its_file)
+{
+    new_folder();
+    write_manifest("1.gpuhal", "good", test_plugin("constructor_segfault"), "");
+    write_manifest("2.gpuhal", "good", test_plugin("good"), "");
+    assert_string_equal(listed_with(NULL), "good");
+    new_folder();
+    write_manifest("1.gpuhal", "liar", test_plugin("good"), "");
+    write_manifest("2.gpuhal", "good", test_plugin("good"), "");
+    assert_string_equal(listed_with(NULL), "good");
+}
+
 static const gpuhal_plugin *refusing_query(__attribute__((unused)) uint32_t abi, __attribute__((unused)) const gpuhal_host *host)
 {
     return NULL;

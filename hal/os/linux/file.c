@@ -32,6 +32,17 @@ int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info)
     return 0;
 }
 
+int gpuhal_os_link_owner(const char *path, bool *out_is_link, uint32_t *out_owner)
+{
+    struct stat status;
+    if (lstat(path, &status)) {
+        return errno;
+    }
+    *out_is_link = S_ISLNK(status.st_mode);
+    *out_owner = (uint32_t)status.st_uid;
+    return 0;
+}
+
 char *gpuhal_os_real_path(const char *path, int *out_errno)
 {
     char *real = realpath(path, NULL);

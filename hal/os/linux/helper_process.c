@@ -1,6 +1,7 @@
 /* os/linux/helper_process.c: the helper program's side: what it may keep, and its last words. */
 #include "os/os.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,7 +12,10 @@
 #define CRASH_STACK_BYTES (64u << 10)
 #define CRASH_EXIT_BASE   128
 
+enum { STREAM = 3 };
+
 static void (*describe_crash)(int signal_number);
+static pid_t helper_pid;
 
 /* Hosts open files without close-on-exec: a driver must not find them, nor keep a lock or a pipe of the host open. */
 static void close_descriptors(void)
@@ -32,14 +36,21 @@ void gpuhal_os_helper_prepare(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close_descriptors();
+    /* What the driver starts shall not hold the stream, nor speak on it. */
+    fcntl(STREAM, F_SETFD, FD_CLOEXEC);
     /* 1 byte, not 0: only that keeps the kernel from handing a dump to a program too (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* Leaves at once: running on, or returning into the fault, would only crash again. */
+/* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited this
+ * handler, yet its crash is the driver's affair: SA_RESETHAND has put the default back, and the signal comes again. */
 static void on_crash(int signal_number)
 {
+    if (getpid() != helper_pid) {
+        raise(signal_number);
+        return;
+    }
     describe_crash(signal_number);
     _exit(CRASH_EXIT_BASE + signal_number);
 }
@@ -49,6 +60,7 @@ void gpuhal_os_helper_on_crash(void (*describe)(int signal_number))
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
+    helper_pid = getpid();
     /* A stack of its own: the crash may be an overflow of the ordinary one. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);

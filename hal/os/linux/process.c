@@ -63,6 +63,15 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream)
     return error ? error : posix_spawn_file_actions_adddup2(actions, 1, 2);
 }
 
+/* A privileged process hands nothing of its caller's environment to a child that does not know it is privileged: drivers' own
+ * loaders would take libraries to open from there. */
+static char *const *environment_for_helper(void)
+{
+    static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
+    static char *const bare[] = {path, language, NULL};
+    return gpuhal_os_privileged() ? bare : environ;
+}
+
 static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -75,7 +84,8 @@ static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
     if (!error) {
         error = set_attributes(&attributes);
         error = error ? error : set_actions(&actions, stream);
-        error = error ? error : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
+        error = error ? error
+                      : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environment_for_helper());
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
