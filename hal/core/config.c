@@ -26,12 +26,14 @@ static const struct {
 #define STAGING_BYTES (16u << 20)
 #define STAGING_LEAST (64u << 10)
 
+/* NULL for what is not set, empty, or not to be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
 {
     const char *value = settings->ignore_environment ? NULL : gpuhal_os_environment(name);
     return value && *value ? value : NULL;
 }
 
+/* The variable asks for lines even where nobody listens: then they go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};

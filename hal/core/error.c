@@ -53,6 +53,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
+/* A new detail; the report aside survives, it may be what the new detail is made of. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
@@ -92,6 +93,7 @@ void gpuhal_error_forget_report(void)
     last.report_status = GPUHAL_OK;
 }
 
+/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer answered -5)". */
 static void word_sentence(gpuhal_status status, const char *where, const char *what)
 {
     int used = snprintf(last.sentence, sizeof last.sentence, "%s: %s: %s", where, what, gpuhal_status_name(status));

@@ -95,6 +95,7 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
+/* Takes a copy of the text. Without memory the set is marked, not cut short silently. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;
@@ -200,6 +201,7 @@ void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
     }
 }
 
+/* A name of the table, or 0x and up to eight digits for a key that only the plugin knows. */
 static bool read_key(const char *name, gpuhal_key *out_key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {

@@ -74,6 +74,7 @@ void gpuhal_records_finish(gpuhal_records_reader *reader)
     reader->next = reader->end;
 }
 
+/* After an error nothing more is read: what follows a broken line cannot be trusted to mean what it seems to. */
 static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
 {
     snprintf(reader->error, sizeof reader->error, "%s", what);
@@ -81,6 +82,7 @@ static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
     return GPUHAL_RECORDS_ERROR;
 }
 
+/* Names have a fixed bound so that a hostile text cannot make the reader allocate for them. */
 static bool take_name(gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     size_t length = (size_t)(end - begin);

@@ -13,6 +13,7 @@
 
 static _Thread_local char thread_mark; /* its address names the thread */
 
+/* Makes a closed device; nothing of the plugin is touched. */
 static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
 {
     gpuhal_device *device = calloc(1, sizeof *device);
@@ -29,6 +30,7 @@ static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
+/* In the child of a fork the opening is the parent's: closing it there would talk to a driver that the child does not have. */
 static void device_destroy(gpuhal_device *device)
 {
     bool reachable = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
@@ -170,6 +172,7 @@ static const gpuhal_listed_device *find_listed(const gpuhal_listed_devices *devi
     return NULL;
 }
 
+/* Rules checked the fact already; what is no power of two after all counts as 1. */
 static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(&listed->facts, key, 1);
@@ -193,6 +196,7 @@ gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_ba
     return status;
 }
 
+/* Everything that opening sets, set by the one thread that opens; others see it after the state says so. */
 static gpuhal_status open_now(gpuhal_device *device)
 {
     const gpuhal_listed_device *listed = NULL;
@@ -208,6 +212,7 @@ static gpuhal_status open_now(gpuhal_device *device)
     if (alignment > MOST_ALIGNMENT) {
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "it wants copies aligned to more than %u bytes", MOST_ALIGNMENT);
     }
+    /* A failed attempt may have left slots behind. */
     memset(device->ops_space, 0, sizeof device->ops_space);
     device->ops.size = sizeof device->ops;
     gpuhal_error_forget_report();

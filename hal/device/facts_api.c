@@ -55,6 +55,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (!device || !out_value) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
     }
+    /* A plugin may have keys of its own, whose kind only the fact itself tells. */
     const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_device_text()", key);

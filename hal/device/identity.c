@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Two facts that are both missing are equal and not known: an identity needs something known. */
 static bool equal_texts(const gpuhal_device *a, const gpuhal_device *b, gpuhal_key key, bool *out_known)
 {
     const char *one = gpuhal_facts_text(&a->listed->facts, key);
@@ -14,6 +15,7 @@ static bool equal_texts(const gpuhal_device *a, const gpuhal_device *b, gpuhal_k
     return one && other ? strcmp(one, other) == 0 : !one && !other;
 }
 
+/* Software devices run on the processor whatever they call themselves. */
 static bool is_host_processor(const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -21,6 +23,7 @@ static bool is_host_processor(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
 }
 
+/* UUIDs are compared within one vendor only: two vendors have been seen to use the same one. */
 static bool same_hardware(const gpuhal_device *a, const gpuhal_device *b)
 {
     bool known = false;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+/* A value is there or has a reason; a plugin that gives a text for a number has failed. */
 static void take(const gpuhal_facts *facts, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(facts, value->key);
@@ -27,6 +28,7 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
 {
     gpuhal_facts facts = {0};
     gpuhal_status status = GPUHAL_OK;
+    /* Key by key: the caller's array holds keys among its values, and a plugin may answer several at its own pace. */
     for (uint32_t i = 0; i < count && !status; i++) {
         gpuhal_sink sink = {.facts = &facts};
         gpuhal_error_forget_report();

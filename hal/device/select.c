@@ -26,6 +26,7 @@ static gpuhal_status no_selector(const char *text, const char *source)
                             text);
 }
 
+/* The grammar of gpuhal_plugin.name. */
 static bool is_backend_name(const char *text, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -92,6 +93,7 @@ static gpuhal_device_type type_of(const gpuhal_device *device)
     return (gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
+/* For the selector `gpu`: a program that plays a GPU is none. */
 static bool is_gpu(const gpuhal_device *device)
 {
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
@@ -161,6 +163,7 @@ static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selec
     return best;
 }
 
+/* Tells what decided, and what a reader may have expected instead. */
 static void word_reason(const gpuhal_selector *selector, const char *text, const gpuhal_device *best, bool fell_back, uint32_t passed,
                         const gpuhal_device *first_passed)
 {

@@ -25,6 +25,7 @@ static void discharge(gpuhal_device *device, uint64_t bytes)
     atomic_fetch_sub(&device->allocated_bytes, bytes);
 }
 
+/* Figures are of the limit, not of the device: that is what the caller ran into. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = atomic_load(&device->limit_bytes);
@@ -70,6 +71,7 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
+/* The structure as this library knows it, checked; an older program's is shorter. */
 static gpuhal_status take_desc(const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
 {
     *out = (gpuhal_buffer_desc){0};
@@ -90,6 +92,7 @@ static gpuhal_status take_desc(const gpuhal_buffer_desc *given, gpuhal_buffer_de
     return GPUHAL_OK;
 }
 
+/* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
     device->ops.release(device->handle, memory);
@@ -156,6 +159,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     buffer->device = device;
     buffer->bytes = desc->bytes;
     buffer->charged = rounded;
+    /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
     buffer->counted = !buffer->memory.host && device->ops.map;
     if (!index_buffer(buffer)) {
         status = gpuhal_error_host_memory();
@@ -195,6 +199,7 @@ gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
     return buffer;
 }
 
+/* A buffer whose last reference just went may still be in the index for a moment. */
 bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
 {
     uint32_t references = atomic_load(&buffer->references);
@@ -213,6 +218,7 @@ void gpuhal_buffer_release(gpuhal_buffer *buffer)
     }
     gpuhal_device *device = buffer->device;
     gpuhal *gpu = device->gpu;
+    /* First out of the index: whoever searches must not find memory that is being freed. */
     gpuhal_address_index_remove(gpu->addresses, &buffer->range);
     /* In the child of a fork the memory is the parent's: the vendor is not touched. A lost device is still told. */
     if (device->generation == 0 || device->generation == gpuhal_os_fork_generation()) {

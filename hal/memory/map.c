@@ -27,6 +27,7 @@ static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
     return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
 }
 
+/* Called with `use` CHANGING: no transfer and no other mapping comes in between. */
 static gpuhal_status map_now(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -40,6 +41,7 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
+/* DISCARD promises that nothing is read, so it goes with WRITE alone. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;

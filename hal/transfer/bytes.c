@@ -37,6 +37,7 @@ static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_mem
     return status ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : GPUHAL_OK;
 }
 
+/* plugin.h wants one of the two of every plugin that hides its memory; this one offers neither. */
 static gpuhal_status no_way(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -109,6 +110,7 @@ static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, ui
     return status;
 }
 
+/* Without a write slot one chunk serves for all pieces: the copy out of it blocks, so it is free again each time. */
 static gpuhal_status write_aligned(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const char *from, uint64_t bytes)
 {
     if (device->ops.write) {

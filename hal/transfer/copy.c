@@ -63,6 +63,7 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
     return status;
 }
 
+/* The one place that decides; gpuhal_copy_path() asks it too. */
 static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     if (to->device == from->device) {
@@ -92,6 +93,7 @@ static gpuhal_status copy_between_devices(gpuhal_buffer *to, uint64_t to_offset,
                : gpuhal_staged_copy(to->device, &to->memory, to_offset, from->device, &from->memory, from_offset, bytes);
 }
 
+/* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it). */
 static gpuhal_status check_pair(const gpuhal_buffer *to, uint64_t to_offset, const gpuhal_buffer *from, uint64_t from_offset,
                                 uint64_t bytes)
 {

@@ -53,6 +53,7 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     return GPUHAL_OK;
 }
 
+/* Rows are counted through all slices. */
 static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 {
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
@@ -77,6 +78,7 @@ static bool overlap(const side *a, const side *b, const box *extent)
     return false;
 }
 
+/* Every row must begin and end on the alignment, or the plugin would have to split rows. */
 static bool is_aligned(const gpuhal_device *device, const side *s, const box *extent)
 {
     return ((s->offset | s->row_pitch | s->slice_pitch | extent->width) & device->copy_mask) == 0;
@@ -99,6 +101,7 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
     return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset, bytes);
 }
 
+/* The plugin's own way where it takes this box, else row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
     /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
@@ -128,6 +131,8 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
+/* Neither side's memory can be seen by the host: packed rows go through a bounded piece of host memory, single rows above it through the
+ * ring. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;

@@ -41,6 +41,7 @@ static uint64_t piece_count(const staged *copy)
     return copy->bytes / copy->piece_bytes + (copy->bytes % copy->piece_bytes != 0);
 }
 
+/* Piece n uses chunk n modulo the ring: it is free once piece n - ring has been emptied. */
 static gpuhal_status read_piece(const staged *copy, uint64_t piece)
 {
     return gpuhal_chunk_fill(copy->from_device, copy->chunks[piece % copy->chunk_count], copy->from,
@@ -53,6 +54,7 @@ static gpuhal_status write_piece(const staged *copy, uint64_t piece)
                               copy->chunks[piece % copy->chunk_count]->host, piece_size(copy, piece));
 }
 
+/* The reader's thread: stays at most a ring ahead of the writer, and stops when the writer fails. */
 static void *read_all(void *user)
 {
     staged *copy = user;
@@ -80,6 +82,7 @@ static void *read_all(void *user)
     return NULL;
 }
 
+/* The caller's thread: what was read before the reader failed is still written, in order. */
 static gpuhal_status write_all(staged *copy)
 {
     uint64_t pieces = piece_count(copy);
@@ -114,6 +117,7 @@ static gpuhal_status one_after_the_other(staged *copy)
     return status;
 }
 
+/* The thread lives for one copy: a copy large enough for it takes a hundred times as long as starting it. */
 static gpuhal_status both_at_once(staged *copy)
 {
     gpuhal_thread reader;

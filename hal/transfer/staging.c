@@ -26,6 +26,7 @@ static uint64_t chunk_bytes(const gpuhal_device *device)
     return limit / 2 < CHUNK_BYTES ? (limit / 2) & ~(uint64_t)4095 : CHUNK_BYTES;
 }
 
+/* Made when first asked for: most devices never stage. */
 static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
@@ -63,6 +64,7 @@ static bool has_memory(const gpuhal_device *device, gpuhal_staging_direction dir
     return device->memory_kinds & 1u << kind_of(direction);
 }
 
+/* Called with no lock held: a plugin may take long to page-lock memory. */
 static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk **out_chunk)
 {
     gpuhal_chunk *chunk = calloc(1, sizeof *chunk);

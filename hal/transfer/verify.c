@@ -29,6 +29,7 @@ typedef struct verification {
     unsigned char *sent, *received;
 } verification;
 
+/* DEVICE_LOST, because a device that gives wrong bytes back is of no use to anybody. */
 static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i++) {
@@ -54,6 +55,7 @@ static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const 
     return status ? status : compare(v, action, offset, expected, bytes);
 }
 
+/* Odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last comparison sees. */
 static gpuhal_status write_and_read(const verification *v)
 {
     static const struct {
