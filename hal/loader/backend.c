@@ -152,13 +152,14 @@ static bool use(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *pa
     if (waited && !wait_for_starter(attempt, backend)) {
         return false;
     }
-    if (backend->progress == BACKEND_FAILED && !waited) {
-        return start_unlocked(attempt, backend, path);
-    }
-    if (backend->progress == BACKEND_READY && gpuhal_backend_generation(backend) != 0 &&
+    /* Also a driver that was started and then listed nothing does not live on in a child. */
+    if ((backend->progress == BACKEND_READY || backend->started) && gpuhal_backend_generation(backend) != 0 &&
         backend->generation != gpuhal_os_fork_generation()) {
         attempt->stage = GPUHAL_STAGE_START;
         return refuse_forked(attempt);
+    }
+    if (backend->progress == BACKEND_FAILED && !waited) {
+        return start_unlocked(attempt, backend, path);
     }
     return repeat_outcome(backend, attempt);
 }

@@ -63,14 +63,15 @@ void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state st
     va_end(arguments);
     candidate->state = state;
     candidate->stage = stage;
+    candidate->decided = true;
     free(candidate->reason);
     candidate->reason = gpuhal_text_copy(sentence);
 }
 
-/* A candidate that ran out of memory is NOT_PROBED too, but has a reason: it is not tried again. */
+/* A candidate that ran out of memory is NOT_PROBED too, maybe without a reason, and is not tried again. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
 {
-    return candidate->state == GPUHAL_PLUGIN_NOT_PROBED && !candidate->reason;
+    return !candidate->decided;
 }
 
 /* Keeps what was known where the attempt has nothing better. */
@@ -88,11 +89,27 @@ void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt,
     candidate->stage = attempt->stage;
     if (!good) {
         candidate->state = attempt->state;
+        candidate->decided = true;
     }
     move_text(&candidate->reason, &attempt->reason);
     move_text(&candidate->driver, &attempt->driver);
     move_text(&candidate->version, &attempt->version);
     gpuhal_attempt_finish(attempt);
+}
+
+void gpuhal_candidate_accept(gpuhal_candidate *candidate)
+{
+    candidate->state = GPUHAL_PLUGIN_OK;
+    candidate->stage = GPUHAL_STAGE_DONE;
+    candidate->decided = true;
+}
+
+void gpuhal_candidate_reopen(gpuhal_candidate *candidate)
+{
+    free(candidate->reason);
+    candidate->reason = NULL;
+    candidate->state = GPUHAL_PLUGIN_NOT_PROBED;
+    candidate->decided = false;
 }
 
 static void finish_candidate(gpuhal_candidate *candidate)

@@ -15,6 +15,10 @@ bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
 /* Ends the candidate's way. */
 void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Ends it well: the plugin lists devices. */
+void gpuhal_candidate_accept(gpuhal_candidate *candidate);
+/* Gives a decided one another chance. */
+void gpuhal_candidate_reopen(gpuhal_candidate *candidate);
 /* Moves stage, texts and, where it failed, state and reason over from an attempt, and finishes the attempt. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good);
 

@@ -11,6 +11,8 @@
 #include <string.h>
 
 /* Texts by which devices are matched with each other: two spellings of one address would be two devices. */
+#define SPLIT_ALIGNMENT_MAX 4096u
+
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -74,9 +76,12 @@ static const char *number_fault(gpuhal_key key, uint64_t value)
         return value > 2 ? "which is none of 0, 1, 2" : NULL;
     case GPUHAL_FACT_MEMORY_KINDS:
         return !(value & 1u << GPUHAL_MEMORY_DEVICE) ? "which lacks the bit of device memory" : NULL;
-    case GPUHAL_FACT_BINDING_ALIGNMENT_BYTES:
     case GPUHAL_FACT_COPY_ALIGNMENT_BYTES:
     case GPUHAL_FACT_FILL_ALIGNMENT_BYTES:
+        return !is_power_of_two(value)       ? "which is no power of two"
+               : value > SPLIT_ALIGNMENT_MAX ? "which is more than the library can split"
+                                             : NULL;
+    case GPUHAL_FACT_BINDING_ALIGNMENT_BYTES:
     case GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES:
         return !is_power_of_two(value) ? "which is no power of two" : NULL;
     default:

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define SEGMENTS_MAX 1024u
+#define STEPS_MAX    1024u /* parts of a path, and of the links on it */
 
 /* "Does not exist" is the one everybody meets: a sentence of its own. */
 static bool refuse_unreadable(gpuhal_attempt *attempt, const char *path, int error)
@@ -86,29 +87,90 @@ static bool check_permissions(gpuhal_attempt *attempt, const char *path, const g
     return check_parents(attempt, path, info->owner);
 }
 
-/* Whoever may place a link decides what is loaded: where everybody may write, only a link of a trusted user counts. */
-static bool check_link(gpuhal_attempt *attempt, const char *path)
+/* A way along a path, through the links on it. */
+typedef struct walk {
+    gpuhal_attempt *attempt;
+    const char *path; /* the whole, for sentences */
+    uint32_t steps;   /* parts looked at so far: links that lead to links would multiply without a limit */
+} walk;
+
+static bool check_way(walk *at, const char *path);
+
+/* The link at the end of `part`, whose own name begins at `name`. */
+static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
-    bool is_link = false;
-    uint32_t owner = 0;
-    int error = gpuhal_os_link_owner(path, &is_link, &owner);
-    if (error) {
-        return refuse_unreadable(attempt, path, error);
-    }
-    return !is_link || check_parents(attempt, path, owner);
+    char *path = target[0] == '/' ? gpuhal_text_copy(target) : gpuhal_text_format("%.*s%s", (int)name, part, target);
+    bool good = path ? check_way(at, path) : gpuhal_attempt_no_memory(at->attempt);
+    free(path);
+    return good;
 }
 
-/* The path is resolved and the rules are applied to what it leads to; symbolic links are allowed, and checked for themselves. */
+/* Whoever may put something there decides where the path leads: where everybody may write, only what belongs to a trusted user
+ * counts, and only where others cannot rename it. */
+static bool check_part(walk *at, char *part, size_t name)
+{
+    if (strcmp(part + name, ".") == 0 || strcmp(part + name, "..") == 0) {
+        return true;
+    }
+    if (++at->steps > STEPS_MAX) {
+        return refuse_unreadable(at->attempt, at->path, ELOOP);
+    }
+    uint32_t owner = 0;
+    char *target = NULL;
+    gpuhal_file_info directory;
+    char first = part[name];
+    part[name] = 0;
+    int error = gpuhal_os_file_info(part, &directory);
+    bool open = !error && directory.world_writable;
+    part[name] = first;
+    error = error ? error : gpuhal_os_link_info(part, &owner, &target);
+    bool good = true;
+    if (error) {
+        good = error == ENOMEM ? gpuhal_attempt_no_memory(at->attempt) : refuse_unreadable(at->attempt, at->path, error);
+    } else if (open && !(directory.sticky && is_trusted_owner(owner))) {
+        good = gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
+                                   "%s leads through %.*s, which everybody may write to", at->path,
+                                   (int)(name > 1 ? name - 1 : 1), part);
+    } else if (target) {
+        good = check_target(at, part, name, target);
+    }
+    free(target);
+    return good;
+}
+
+/* Part by part, as the kernel goes. */
+static bool check_way(walk *at, const char *path)
+{
+    char *part = gpuhal_text_copy(path);
+    if (!part) {
+        return gpuhal_attempt_no_memory(at->attempt);
+    }
+    bool good = true;
+    for (size_t begin = 1; good && part[begin - 1]; begin++) {
+        size_t end = begin + strcspn(part + begin, "/");
+        char next = part[end];
+        part[end] = 0;
+        good = end == begin || check_part(at, part, begin);
+        part[end] = next;
+        begin = end;
+    }
+    free(part);
+    return good;
+}
+
+/* The path is resolved and the rules are applied to what it leads to, and to the way there: symbolic links are allowed. */
 bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};
-    if (!check_link(attempt, path)) {
-        return false;
-    }
     int error = 0;
     char *real = gpuhal_os_real_path(path, &error);
     if (!real) {
         return refuse_unreadable(attempt, path, error);
+    }
+    walk at = {.attempt = attempt, .path = path};
+    if (!check_way(&at, path)) {
+        free(real);
+        return false;
     }
     gpuhal_file_info info;
     error = gpuhal_os_file_info(real, &info);

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_NS   200000000u /* for an orderly process to leave */
-#define READ_BYTES 16384
+#define GRACE_NS    200000000u /* for an orderly process to leave */
+#define READ_BYTES  16384
 #define READ_BLOCKS 8
 
 /* One helper at work. */
@@ -28,6 +28,7 @@ typedef struct helper_visit {
     gpuhal_process process;
     gpuhal_stream stream;
     uint64_t begun_ns;
+    uint64_t silent_ns; /* when its stream ended without a last word; 0: it has not */
 } helper_visit;
 
 /* The helpers at work: visits[0] to visits[count - 1]. */
@@ -96,11 +97,13 @@ static bool begin_visit(round_of_visits *round, gpuhal_candidate *candidate)
     if (!visit) {
         return false;
     }
-    char level[16], protocol[16];
+    char level[16], protocol[16], parent[24];
+    snprintf(parent, sizeof parent, "%" PRId64, gpuhal_os_process_own());
     snprintf(level, sizeof level, "%" PRIu32, level_wanted(round->settings));
     snprintf(protocol, sizeof protocol, "%u", GPUHAL_HELPER_PROTOCOL);
-    const char *const arguments[] = {
-        round->helper, protocol, candidate->name, candidate->file, level, candidate->ignore_environment ? "1" : "0", NULL};
+    const char *const arguments[] = {round->helper,   protocol, candidate->name,
+                                     candidate->file, level,    candidate->ignore_environment ? "1" : "0",
+                                     parent,          NULL};
     visit->candidate = candidate;
     visit->attempt = (gpuhal_attempt){.name = candidate->name, .log = round->log, .stage = GPUHAL_STAGE_SPAWN};
     visit->stream.attempt = &visit->attempt;
@@ -119,10 +122,12 @@ static bool begin_visit(round_of_visits *round, gpuhal_candidate *candidate)
 
 static void word_deadline(uint64_t ns, char *out, size_t bytes)
 {
-    if (ns % 1000000000u == 0) {
-        snprintf(out, bytes, "%" PRIu64 " s", ns / 1000000000u);
+    if (ns < 1000u) {
+        snprintf(out, bytes, "%" PRIu64 " ns", ns);
     } else if (ns < 1000000u) {
         snprintf(out, bytes, "%" PRIu64 " µs", ns / 1000u);
+    } else if (ns % 1000000000u == 0) {
+        snprintf(out, bytes, "%" PRIu64 " s", ns / 1000000000u);
     } else {
         snprintf(out, bytes, "%" PRIu64 " ms", ns / 1000000u);
     }
@@ -152,9 +157,7 @@ static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
     const gpuhal_stream *stream = &visit->stream;
     gpuhal_stream_state state = stream->state;
     int value = 0;
-    /* Only a stream that fell silent leaves something to learn from how the process ends; that takes a moment. */
-    bool orderly = state == GPUHAL_STREAM_MORE && !late;
-    gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, orderly ? GRACE_NS : 0, &value);
+    gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, 0, &value);
     if (state == GPUHAL_STREAM_ENDED) {
         return stream->good;
     }
@@ -172,6 +175,11 @@ static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
     } else if (late) {
         char time[32];
         word_deadline(deadline_ns, time, sizeof time);
+        if (!stream->hello) {
+            attempt->stage = GPUHAL_STAGE_SPAWN;
+            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT,
+                                       "its helper process said nothing within %s", time);
+        }
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "it did not answer within %s, stuck %s", time,
                             gpuhal_attempt_while(attempt->stage));
     } else {
@@ -195,8 +203,7 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
         blame_helper(round, gpuhal_text_format("%s does not speak as this version's helper does", round->helper));
     }
     if (good) {
-        candidate->state = GPUHAL_PLUGIN_OK;
-        candidate->stage = GPUHAL_STAGE_DONE;
+        gpuhal_candidate_accept(candidate);
         candidate->devices = visit->stream.devices;
         visit->stream.devices = (gpuhal_listed_devices){0};
     }
@@ -210,12 +217,21 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
 static bool read_visit(helper_visit *visit)
 {
     char bytes[READ_BYTES];
+    if (visit->silent_ns) {
+        return true; /* the process has ended */
+    }
     for (int block = 0; block < READ_BLOCKS; block++) {
         int64_t got = gpuhal_os_process_read(&visit->process, bytes, sizeof bytes);
         if (got == -1) {
             return false;
         }
-        if (got <= 0 || gpuhal_stream_feed(&visit->stream, bytes, (size_t)got) != GPUHAL_STREAM_MORE) {
+        if (got <= 0) {
+            /* How the process ends is all that is left to learn. It gets a moment, in which the others go on. */
+            gpuhal_os_process_close_stream(&visit->process);
+            visit->silent_ns = gpuhal_os_monotonic_ns();
+            return false;
+        }
+        if (gpuhal_stream_feed(&visit->stream, bytes, (size_t)got) != GPUHAL_STREAM_MORE) {
             return true;
         }
     }
@@ -224,7 +240,8 @@ static bool read_visit(helper_visit *visit)
 
 static uint64_t time_left(const round_of_visits *round, const helper_visit *visit, uint64_t now)
 {
-    uint64_t used = now - visit->begun_ns, deadline = round->settings->helper_deadline_ns;
+    uint64_t begun = visit->silent_ns ? visit->silent_ns : visit->begun_ns;
+    uint64_t used = now > begun ? now - begun : 0, deadline = visit->silent_ns ? GRACE_NS : round->settings->helper_deadline_ns;
     return used < deadline ? deadline - used : 0;
 }
 
@@ -247,9 +264,8 @@ static gpuhal_status attend(round_of_visits *round)
     /* Backwards: an ended visit's place is taken by the last one, which was looked at already. */
     for (size_t i = round->count; i-- > 0;) {
         bool over = ready[i] && read_visit(round->visits[i]);
-        bool late = !over && time_left(round, round->visits[i], now) == 0;
-        if (over || late) {
-            end_visit(round, i, late);
+        if (over || time_left(round, round->visits[i], now) == 0) {
+            end_visit(round, i, !over && !round->visits[i]->silent_ns);
         }
     }
     return GPUHAL_OK;

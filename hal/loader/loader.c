@@ -122,8 +122,7 @@ static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
     if (!good) {
         return GPUHAL_OK;
     }
-    candidate->state = GPUHAL_PLUGIN_OK;
-    candidate->stage = GPUHAL_STAGE_DONE;
+    gpuhal_candidate_accept(candidate);
     return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices) ? GPUHAL_OK
                                                                                             : gpuhal_error_host_memory();
 }
@@ -141,7 +140,7 @@ static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, 
 }
 
 /* Whether a duplicate should have its turn: the one that it stood behind failed, it is not that very plugin again, and nobody of its
- * name works or is waiting. */
+ * name or its file works or is waiting. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -150,13 +149,12 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
         if (other == duplicate || !other->name || other->state == GPUHAL_PLUGIN_DUPLICATE) {
             continue;
         }
-        bool failed = other->state == GPUHAL_PLUGIN_BROKEN || other->state == GPUHAL_PLUGIN_TIMED_OUT ||
-                      other->state == GPUHAL_PLUGIN_INCOMPATIBLE;
-        bool same_name = strcmp(other->name, duplicate->name) == 0;
-        if (same_name && (!failed || same_file(other, duplicate))) {
+        bool failed = other->decided && other->state != GPUHAL_PLUGIN_OK;
+        bool same_name = strcmp(other->name, duplicate->name) == 0, is_same_file = same_file(other, duplicate);
+        if ((same_name || is_same_file) && (!failed || (same_name && is_same_file))) {
             return false;
         }
-        first_failed = first_failed || (failed && (same_name || same_file(other, duplicate)));
+        first_failed = first_failed || same_name || is_same_file;
     }
     return first_failed;
 }
@@ -170,9 +168,7 @@ static gpuhal_status meet_second_choices(const gpuhal_settings *settings, gpuhal
         for (size_t i = 0; i < candidates->count; i++) {
             gpuhal_candidate *candidate = &candidates->list[i];
             if (candidate->state == GPUHAL_PLUGIN_DUPLICATE && deserves_a_turn(candidates, candidate)) {
-                free(candidate->reason);
-                candidate->reason = NULL;
-                candidate->state = GPUHAL_PLUGIN_NOT_PROBED;
+                gpuhal_candidate_reopen(candidate);
                 again = true;
             }
         }

@@ -32,6 +32,7 @@ void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
 typedef struct gpuhal_candidate {
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
+    bool decided; /* the state is final; else nothing speaks against meeting it */
     int32_t priority;
     char *name, *version, *file, *reason, *driver;
     gpuhal_builtin_fn *builtin; /* linked in: no file */

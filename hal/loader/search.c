@@ -105,9 +105,12 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     char **elements = gpuhal_text_split(paths, ':', &count);
     gpuhal_status status = elements ? GPUHAL_OK : gpuhal_error_host_memory();
     for (size_t i = 0; i < count && !status; i++) {
-        status = elements[i][0] == '/' ? GPUHAL_OK
-                                       : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                                          "%s is \"%s\": \"%s\" is no absolute path", source, paths, elements[i]);
+        if (!elements[i][0]) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": an element is empty", source, paths);
+        } else if (elements[i][0] != '/') {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is no absolute path", source, paths,
+                                      elements[i]);
+        }
     }
     if (!status && gpuhal_os_privileged()) {
         gpuhal_candidates_remark(at->candidates, at->log, "%s is not searched by a process with more rights than its user",

@@ -160,7 +160,12 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    return device->facts.count < GPUHAL_FACTS_MAX && gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
+    /* One more than a plugin may give: the free memory that is sampled for the listing. */
+    if (device->facts.count > GPUHAL_FACTS_MAX) {
+        snprintf(stream->problem, sizeof stream->problem, "more than %u facts of a device", GPUHAL_FACTS_MAX);
+        return false;
+    }
+    return gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
 }
 
 /* The sum of the list: the devices told are those that came, each different and complete. */

@@ -84,8 +84,9 @@ typedef struct gpuhal_file_info {
 
 /* Follows symbolic links. Returns 0 or errno. */
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
-/* Whether the last part of the path is a symbolic link, and whose. Returns 0 or errno. */
-int gpuhal_os_link_owner(const char *path, bool *out_is_link, uint32_t *out_owner);
+/* Whose the last part of the path is, without following it; where it is a symbolic link, *out_target is what it says, malloc'ed, else
+ * NULL. Returns 0 or errno. */
+int gpuhal_os_link_info(const char *path, uint32_t *out_owner, char **out_target);
 /* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
 /* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits on a FIFO
@@ -133,12 +134,14 @@ typedef struct gpuhal_process {
 /* `arguments` ends with NULL; arguments[0] is the absolute path of the program. Returns 0 or errno. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process);
 /* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, a process has ended, or `timeout_ns` has passed; sets
- * ready[i]. Streams of -1 are passed over. Returns 0 or errno. */
+ * ready[i]. Of a process whose stream is closed only the end is waited for. Returns 0 or errno. */
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
 /* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing there now; -2 for
  * an error. A grandchild that holds the stream open does not keep the end back. */
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
+/* Closes the stream before the process has ended. */
+void gpuhal_os_process_close_stream(gpuhal_process *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
 typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2 } gpuhal_ended;
 /* Gives the process `grace_ns` to end by itself, then kills it and in any case what is left of its group; closes the stream and reaps
@@ -146,8 +149,11 @@ typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIG
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
-/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, dies with its parent. */
-void gpuhal_os_helper_prepare(void);
+/* This process's number, for gpuhal_os_helper_prepare. */
+int64_t gpuhal_os_process_own(void);
+/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, dies with its parent, which is `parent`:
+ * ends at once where that is gone already. */
+void gpuhal_os_helper_prepare(int64_t parent);
 /* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends. */
 void gpuhal_os_helper_on_crash(void (*describe)(int signal_number));
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +76,9 @@ __attribute__((constructor)) static void construct(void)
     raise(SIGKILL);
 #elif defined VARIANT_constructor_ignores_end
     signal(SIGTERM, SIG_IGN);
+    hang();
+#elif defined VARIANT_constructor_falls_silent
+    close(3);
     hang();
 #endif
 }
@@ -159,6 +163,11 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     if (calls++ == 0) {
         return host->report(host, GPUHAL_ERROR_BUSY, "vendorInit", 7, "try again");
     }
+#elif defined VARIANT_enumerate_fails_once
+    static int starts;
+    if (starts++ > 0) {
+        return host->report(host, GPUHAL_ERROR_DRIVER, "vendorInit", 8, "started twice");
+    }
 #endif
     return GPUHAL_OK;
 }
@@ -195,6 +204,12 @@ static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuha
     host->u64(host, sink, GPUHAL_FACT_TYPE, 99);
 #elif defined VARIANT_alignment_of_three
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 3);
+#elif defined VARIANT_alignment_of_8192
+    host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 8192);
+#elif defined VARIANT_too_many_facts
+    for (gpuhal_key key = 0; key < 300; key++) {
+        host->missing(host, sink, 0x7f000000 + key, GPUHAL_MISSING_NOT_SUPPORTED, NULL);
+    }
 #elif defined VARIANT_no_device_memory
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_UPLOAD);
 #elif defined VARIANT_text_null
@@ -256,6 +271,24 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 #elif defined VARIANT_enumerate_fails
     tell_device(host, sink, 0);
     return host->report(host, GPUHAL_ERROR_DRIVER, "vendorGetDevices", 999, NULL);
+#elif defined VARIANT_enumerate_fails_once
+    static int calls;
+    if (calls++ == 0) {
+        return host->report(host, GPUHAL_ERROR_BUSY, "vendorGetDevices", 9, "try again");
+    }
+#elif defined VARIANT_good_child_crashes
+    pid_t child = fork();
+    if (child == 0) {
+        crash();
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV) {
+        return GPUHAL_ERROR_DRIVER;
+    }
+#elif defined VARIANT_good_child_speaks
+    if (system("(echo; echo rubbish) >&3") < 0) {
+        return GPUHAL_ERROR_DRIVER;
+    }
 #elif defined VARIANT_enumerate_hangs
     tell_device(host, sink, 0);
     hang();

@@ -29,6 +29,22 @@ static gpuhal_status start(const char *name, gpuhal_backend **out_backend)
     return status;
 }
 
+/* Exit code of a child that starts a backend: 0 OK, 1 FORKED with its sentence, 2 anything else. */
+static int start_in_child(const char *name)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        gpuhal_backend *backend;
+        gpuhal_status status = start(name, &backend);
+        bool worded = status && strstr(gpuhal_last_error()->sentence, "fork before opening, or exec");
+        _exit(status == GPUHAL_OK ? 0 : status == GPUHAL_ERROR_FORKED && worded ? 1 : 2);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static void *start_in_thread(void *user)
 {
     gpuhal_backend **backend = user;
@@ -68,6 +84,15 @@ TEST(a_failed_start_is_told_with_the_vendors_code_and_may_be_tried_again)
     assert_non_null(backend);
 }
 
+TEST(a_plugin_is_started_once_even_when_its_first_listing_fails)
+{
+    gpuhal_backend *backend;
+    assert_int_equal(start("enumerate_fails_once", &backend), GPUHAL_ERROR_BUSY);
+    assert_int_equal(start_in_child("enumerate_fails_once"), 1);
+    assert_int_equal(start("enumerate_fails_once", &backend), GPUHAL_OK);
+    assert_int_equal(gpuhal_backend_devices(backend)->count, 1);
+}
+
 TEST(a_file_that_went_away_is_an_error_that_names_it)
 {
     gpuhal_candidate candidate = {.name = (char *)"good", .file = (char *)"/nowhere/gpuhal-good.so"};
@@ -105,22 +130,6 @@ TEST(a_file_that_was_replaced_since_the_listing_is_started_as_it_is_now)
     assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), &backend), GPUHAL_ERROR_DRIVER);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "calls itself \"good_many_devices\", its manifest says \"good\""));
     gpuhal_candidates_finish(&candidates);
-}
-
-/* Exit code of a child that starts a backend: 0 OK, 1 FORKED with its sentence, 2 anything else. */
-static int start_in_child(const char *name)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        gpuhal_backend *backend;
-        gpuhal_status status = start(name, &backend);
-        bool worded = status && strstr(gpuhal_last_error()->sentence, "fork before opening, or exec");
-        _exit(status == GPUHAL_OK ? 0 : status == GPUHAL_ERROR_FORKED && worded ? 1 : 2);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(in_the_child_of_a_fork_a_started_backend_is_refused_unless_it_is_fork_safe)

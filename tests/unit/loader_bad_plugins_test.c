@@ -52,6 +52,8 @@ static const fault survivable[] = {
     {"text_as_number", BROKEN, ENUMERATE, "vendor as a number; it is a text"},
     {"type_unknown", BROKEN, ENUMERATE, "type as 99"},
     {"alignment_of_three", BROKEN, ENUMERATE, "no power of two"},
+    {"alignment_of_8192", BROKEN, ENUMERATE, "fill_alignment_bytes as 8192, which is more than the library can split"},
+    {"too_many_facts", BROKEN, ENUMERATE, "more than 256 facts"},
     {"no_device_memory", BROKEN, ENUMERATE, "lacks the bit of device memory"},
     {"text_null", BROKEN, ENUMERATE, "NULL as the text of vendor"},
     {"text_huge", BROKEN, ENUMERATE, "more than 4096 bytes"},
@@ -184,6 +186,12 @@ TEST(a_plugin_that_prints_or_leaves_a_child_behind_is_listed)
 {
     check_good("good_but_prints", 1);
     check_good("good_leaves_child", 1);
+}
+
+TEST(what_a_child_of_a_plugin_does_is_no_verdict_on_the_plugin)
+{
+    check_good("good_child_crashes", 1);
+    check_good("good_child_speaks", 1);
 }
 
 TEST(indices_may_have_gaps)

@@ -148,6 +148,41 @@ TEST(in_a_folder_that_everybody_may_write_to_only_our_own_links_count)
     gpuhal_candidates_finish(&candidates);
 }
 
+TEST(a_strangers_link_anywhere_on_the_way_is_refused)
+{
+    if (geteuid() != 0) {
+        SKIP_TEST("giving a link away needs root");
+    }
+    new_folder();
+    assert_int_equal(mkdir(in_folder("sticky"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("plugins"), 0755), 0);
+    copy_file(test_plugin("good_fork_safe"), in_folder("plugins/plugin.so"));
+    assert_int_equal(symlink("../plugins", in_folder("sticky/foreign")), 0);
+    assert_int_equal(lchown(in_folder("sticky/foreign"), 12345, 12345), 0);
+    assert_int_equal(chmod(in_folder("sticky"), 01777), 0);
+    assert_int_equal(symlink("sticky/foreign/plugin.so", in_folder("link.so")), 0);
+    write_manifest("direct.gpuhal", "direct", "sticky/foreign/plugin.so", "");
+    write_manifest("hidden.gpuhal", "hidden", "link.so", "");
+    expect("direct", GPUHAL_PLUGIN_REJECTED, "which everybody may write to");
+    expect("hidden", GPUHAL_PLUGIN_REJECTED, "which everybody may write to");
+    write_manifest("plugins/inside.gpuhal", "inside", "plugin.so", "");
+    gpuhal_settings settings = own_settings();
+    settings.plugin_path = (char *)in_folder("sticky/foreign");
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_verdict(&candidates, find_candidate(&candidates, "inside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+                   "which everybody may write to");
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(an_empty_element_of_a_search_path_is_named_as_such)
+{
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates;
+    settings.environment_plugin_path = (char *)"/nowhere::/tmp";
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->sentence, "GPUHAL_PLUGIN_PATH is \"/nowhere::/tmp\": an element is empty");
+}
+
 /* Changes bytes of the ELF header of a copy of the good plugin. */
 static void write_changed(const char *name, size_t offset, const void *change, size_t count)
 {

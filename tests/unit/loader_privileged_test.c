@@ -3,6 +3,28 @@
 
 #include <sys/wait.h>
 
+/* A helper's driver must not be told by its user's environment what to load. */
+static void check_environment_of_helper(void)
+{
+    const char *const arguments[] = {"/bin/sh", "-c", "env >&3", NULL};
+    gpuhal_process process, *list[] = {&process};
+    bool ready[1];
+    char text[4096];
+    size_t length = 0;
+    int value;
+    assert_int_equal(gpuhal_os_process_start(arguments, &process), 0);
+    for (int64_t got = -1; got != 0;) {
+        assert_int_equal(gpuhal_os_process_wait(list, 1, PATIENT_NS, ready), 0);
+        got = gpuhal_os_process_read(&process, text + length, sizeof text - 1 - length);
+        assert_true(got >= -1);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    gpuhal_os_process_finish(&process, PATIENT_NS, &value);
+    text[length] = 0;
+    assert_non_null(strstr(text, "PATH=/usr/bin:/bin\n"));
+    assert_null(strstr(text, "GPUHAL_"));
+}
+
 /* What holds in such a process; the settings are those of an attacker who may choose them. */
 static void check_as_privileged(void)
 {
@@ -26,6 +48,7 @@ static void check_as_privileged(void)
     assert_non_null(strstr(candidates.remarks[0], "config.plugin_path is not searched"));
     gpuhal_candidates_finish(&candidates);
     gpuhal_settings_finish(&settings);
+    check_environment_of_helper();
 }
 
 TEST(a_privileged_process_searches_no_directory_that_its_user_names)

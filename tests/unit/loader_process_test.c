@@ -272,7 +272,8 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
     settings.helper_path = (char *)"/usr/bin/yes";
     settings.helper_deadline_ns = 500000000;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 500 ms");
+    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
+                   "its helper process said nothing within 500 ms");
     gpuhal_candidates_finish(&candidates);
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -281,6 +282,114 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
         assert_null(strstr(line, "gpuhal-good"));
     }
     fclose(maps);
+}
+
+TEST(a_tiny_deadline_is_worded_as_it_is)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_settings settings = own_settings();
+    settings.helper_path = (char *)"/usr/bin/yes";
+    settings.helper_deadline_ns = 5000;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 5 µs");
+    gpuhal_candidates_finish(&candidates);
+}
+
+/* One after the other they would take 24 times 200 ms. */
+TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
+{
+    new_folder();
+    for (int i = 0; i < 24; i++) {
+        char name[32], library[48], manifest[48];
+        snprintf(name, sizeof name, "silent_%d", i);
+        snprintf(library, sizeof library, "%s.so", name);
+        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
+        copy_file(test_plugin("constructor_falls_silent"), in_folder(library));
+        write_manifest(manifest, name, library, "");
+    }
+    gpuhal_settings settings = own_settings();
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    gpuhal_candidates candidates = run_loader(&settings);
+    uint64_t used = gpuhal_os_monotonic_ns() - begun;
+    assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                   "sent no end: the stream stopped while loading");
+    assert_true(used < 4500000000u);
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
+{
+    enum { COUNT = 4 };
+    const char *const arguments[] = {"/bin/true", NULL};
+    gpuhal_process processes[COUNT], *list[COUNT];
+    bool ready[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(gpuhal_os_process_start(arguments, &processes[i]), 0);
+        list[i] = &processes[i];
+    }
+    struct rlimit before, few;
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = COUNT + 1;
+    setrlimit(RLIMIT_NOFILE, &few);
+    int error = gpuhal_os_process_wait(list, COUNT, PATIENT_NS, ready);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(error, 0);
+    for (int i = 0; i < COUNT; i++) {
+        int value;
+        gpuhal_os_process_finish(&processes[i], PATIENT_NS, &value);
+    }
+}
+
+TEST(a_helper_whose_parent_is_gone_says_nothing)
+{
+    const char *const arguments[] = {GPUHAL_HELPER, "1", "good", test_plugin("good"), "0", "0", "2147483646", NULL};
+    gpuhal_process process;
+    assert_int_equal(gpuhal_os_process_start(arguments, &process), 0);
+    gpuhal_process *list[] = {&process};
+    bool ready[1];
+    char bytes[16];
+    int64_t got;
+    do {
+        assert_int_equal(gpuhal_os_process_wait(list, 1, PATIENT_NS, ready), 0);
+        got = gpuhal_os_process_read(&process, bytes, sizeof bytes);
+    } while (got == -1);
+    assert_int_equal(got, 0);
+    int value;
+    gpuhal_os_process_finish(&process, PATIENT_NS, &value);
+}
+
+/* A copy of this program, so that the helper beside it may be a bad one. */
+TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
+{
+    if (getenv("GPUHAL_TEST_COPY")) {
+        gpuhal_settings settings = {.isolate = true, .helper_deadline_ns = PATIENT_NS, .backends_source = "GPUHAL_BACKENDS"};
+        settings.plugin_path = getenv("GPUHAL_TEST_COPY");
+        gpuhal_candidates candidates = run_loader(&settings);
+        assert_int_equal(candidates.remark_count, 1);
+        assert_non_null(strstr(candidates.remarks[0], "gpuhal/gpuhal-helper may be written to by everybody"));
+        gpuhal_candidates_finish(&candidates);
+        return;
+    }
+    new_folder();
+    assert_int_equal(mkdir(in_folder("gpuhal"), 0755), 0);
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    copy_file(GPUHAL_HELPER, in_folder("gpuhal/gpuhal-helper"));
+    assert_int_equal(chmod(in_folder("gpuhal/gpuhal-helper"), 0777), 0);
+    copy_file("/proc/self/exe", in_folder("program"));
+    assert_int_equal(chmod(in_folder("program"), 0755), 0);
+    setenv("GPUHAL_TEST_COPY", own_folder(), 1);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(in_folder("program"), "program", "a_refused_helper_of_ones_own_is_named_with_the_reason", NULL);
+        _exit(77);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unsetenv("GPUHAL_TEST_COPY");
+    assert_int_equal(status, 0);
 }
 
 TEST(a_helper_path_that_is_not_absolute_is_an_error)

@@ -178,6 +178,16 @@ TEST(a_plugin_that_fails_cannot_take_a_good_ones_place_by_its_name_or_its_file)
     assert_string_equal(listed_with(NULL), "good");
 }
 
+TEST(neither_a_refused_nor_a_forgotten_file_keeps_a_good_plugin_from_its_turn)
+{
+    new_folder();
+    write_manifest("1.gpuhal", "good", "/nowhere/early.so", "");
+    write_manifest("2.gpuhal", "good", test_plugin("constructor_exit_3"), "");
+    write_manifest("3.gpuhal", "good", test_plugin("constructor_segfault"), "");
+    write_manifest("4.gpuhal", "good", test_plugin("good"), "");
+    assert_string_equal(listed_with(NULL), "good");
+}
+
 static const gpuhal_plugin *refusing_query(__attribute__((unused)) uint32_t abi, __attribute__((unused)) const gpuhal_host *host)
 {
     return NULL;
@@ -251,6 +261,33 @@ static const gpuhal_plugin *builtin_query(__attribute__((unused)) uint32_t abi, 
         .close = close_none,
     };
     return &plugin;
+}
+
+static gpuhal_status list_none(const gpuhal_host *host, __attribute__((unused)) gpuhal_sink *sink)
+{
+    return host->report(host, GPUHAL_ERROR_NO_DEVICE, NULL, 0, "nothing here");
+}
+
+static const gpuhal_plugin *idle_query(uint32_t abi, const gpuhal_host *host)
+{
+    static gpuhal_plugin plugin;
+    plugin = *builtin_query(abi, host);
+    plugin.enumerate = list_none;
+    return &plugin;
+}
+
+TEST(a_plugin_without_devices_leaves_its_name_to_the_next)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_builtin_fn *const builtins[] = {idle_query, NULL};
+    gpuhal_settings settings = own_settings();
+    settings.builtins = builtins;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_verdict(&candidates, candidate_at(&candidates, "built in"), GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_STAGE_ENUMERATE,
+                   "nothing here");
+    assert_verdict(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    gpuhal_candidates_finish(&candidates);
 }
 
 TEST(a_built_in_plugin_is_met_in_this_process_and_wins_over_a_file_of_its_name)

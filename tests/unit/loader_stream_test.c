@@ -2,6 +2,7 @@
 #include "loader_support.h"
 
 #include "loader/attempt.h"
+#include "loader/candidates.h"
 #include "loader/stream.h"
 
 /* A whole good stream of two devices. */
@@ -119,6 +120,8 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO DEVICE "[end]\nstatus = 0\ndevices = 1\ncomplete = 1\n", 14, "without a verdict"},
         {HELLO DEVICE "[end]\nstate = 0\nstatus = -4\ndevices = 1\ncomplete = 1\n", 15, "without a verdict"},
         {HELLO "[plugin]\nversion = a\\nb\n", 5, "makes no sense"},
+        {HELLO "[library]\npath = /lib\\nx\n", 5, "makes no sense"},
+        {HELLO "[plugin]\nversion = 0123456789012345678901234567890123456789012345678901234567890123\n", 5, "makes no sense"},
         {HELLO "[end]\nstate = 99\n", 5, "makes no sense"},
         {HELLO "[end]\nstatus = x\n", 5, "makes no sense"},
         {HELLO "[end]\ncomplete = 2\n", 5, "makes no sense"},
@@ -135,6 +138,35 @@ TEST(rubbish_is_named_with_its_line)
         }
         finish(&stream, &attempt);
     }
+}
+
+TEST(a_device_with_a_flood_of_facts_is_refused)
+{
+    for (uint32_t more = 252; more < 255; more++) {
+        gpuhal_text text = {0};
+        gpuhal_text_printf(&text, "%s", HELLO DEVICE);
+        for (uint32_t i = 0; i < more; i++) {
+            gpuhal_text_printf(&text, "u64.0x%x = 1\n", 0x7f000000 + i);
+        }
+        gpuhal_text_printf(&text, "%s", END);
+        gpuhal_attempt attempt;
+        gpuhal_stream stream;
+        gpuhal_stream_state state = feed(&stream, &attempt, gpuhal_text_get(&text), text.length, 4096);
+        /* The name and three more come before them, and one is free for what is sampled. */
+        assert_int_equal(state, more <= 253 ? GPUHAL_STREAM_ENDED : GPUHAL_STREAM_RUBBISH);
+        assert_true(more <= 253 || strstr(stream.problem, "more than 256 facts"));
+        finish(&stream, &attempt);
+        gpuhal_text_finish(&text);
+    }
+}
+
+TEST(a_failure_without_memory_for_its_reason_is_final_all_the_same)
+{
+    gpuhal_candidate candidate = {0};
+    gpuhal_attempt attempt = {.state = GPUHAL_PLUGIN_NOT_PROBED, .status = GPUHAL_ERROR_HOST_MEMORY};
+    assert_true(gpuhal_candidate_is_open(&candidate));
+    gpuhal_candidate_take(&candidate, &attempt, false);
+    assert_false(gpuhal_candidate_is_open(&candidate));
 }
 
 TEST(a_crash_record_is_understood_behind_half_a_line)

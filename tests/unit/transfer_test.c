@@ -486,9 +486,6 @@ TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
 TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    SKIP_TEST("the sanitizers' own allocator may be locked for ever in the child when other threads were allocating");
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
 #endif
     gpuhal_lab = (gpuhal_lab_state){.count = 2, .fork_safe = 1, .devices = {{.hidden = 1}, {.hidden = 1}}};

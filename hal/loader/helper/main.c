@@ -1,7 +1,7 @@
 /* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through
  * descriptor 3.
  *
- *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT
+ *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT
  *
  * Whatever the plugin does here ends with this process. It leaves by _exit: exit handlers of drivers are not run.
  */
@@ -121,9 +121,10 @@ static void meet(char *name, char *file, uint32_t log_level, bool ignore_environ
 
 int main(int count, char **arguments)
 {
-    uint64_t protocol = 0, log_level = 0, ignore_environment = 0;
-    gpuhal_os_helper_prepare();
-    bool understood = count == 6 && gpuhal_records_u64(arguments[1], &protocol) && gpuhal_records_u64(arguments[4], &log_level) &&
+    uint64_t protocol = 0, log_level = 0, ignore_environment = 0, parent = 0;
+    bool has_parent = count == 7 && gpuhal_records_u64(arguments[6], &parent);
+    gpuhal_os_helper_prepare((int64_t)parent);
+    bool understood = has_parent && gpuhal_records_u64(arguments[1], &protocol) && gpuhal_records_u64(arguments[4], &log_level) &&
                       log_level <= GPUHAL_LEVEL_DEBUG && gpuhal_records_u64(arguments[5], &ignore_environment);
     if (!understood) {
         return GPUHAL_HELPER_EXIT_USAGE;

@@ -32,15 +32,24 @@ int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info)
     return 0;
 }
 
-int gpuhal_os_link_owner(const char *path, bool *out_is_link, uint32_t *out_owner)
+int gpuhal_os_link_info(const char *path, uint32_t *out_owner, char **out_target)
 {
     struct stat status;
+    char target[PATH_MAX];
+    *out_target = NULL;
     if (lstat(path, &status)) {
         return errno;
     }
-    *out_is_link = S_ISLNK(status.st_mode);
     *out_owner = (uint32_t)status.st_uid;
-    return 0;
+    if (!S_ISLNK(status.st_mode)) {
+        return 0;
+    }
+    ssize_t length = readlink(path, target, sizeof target);
+    if (length < 0 || (size_t)length == sizeof target) {
+        return length < 0 ? errno : ENAMETOOLONG;
+    }
+    *out_target = strndup(target, (size_t)length);
+    return *out_target ? 0 : ENOMEM;
 }
 
 char *gpuhal_os_real_path(const char *path, int *out_errno)

@@ -32,9 +32,13 @@ static void close_descriptors(void)
     }
 }
 
-void gpuhal_os_helper_prepare(void)
+void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* A parent that ended before that line sends nothing any more. 1 alone says nothing: in a container the host may be 1. */
+    if (getppid() != (pid_t)parent) {
+        _exit(CRASH_EXIT_BASE);
+    }
     close_descriptors();
     /* What the driver starts shall not hold the stream, nor speak on it. */
     fcntl(STREAM, F_SETFD, FD_CLOEXEC);
@@ -43,11 +47,14 @@ void gpuhal_os_helper_prepare(void)
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited this
- * handler, yet its crash is the driver's affair: SA_RESETHAND has put the default back, and the signal comes again. */
+/* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited
+ * this handler, yet its crash is the driver's affair: it dies of the signal that is raised again, as soon as this handler
+ * returns. */
 static void on_crash(int signal_number)
 {
     if (getpid() != helper_pid) {
+        const struct sigaction ordinary = {.sa_handler = SIG_DFL};
+        sigaction(signal_number, &ordinary, NULL);
         raise(signal_number);
         return;
     }

@@ -84,8 +84,9 @@ static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
     if (!error) {
         error = set_attributes(&attributes);
         error = error ? error : set_actions(&actions, stream);
-        error = error ? error
-                      : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environment_for_helper());
+        error =
+            error ? error
+                  : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environment_for_helper());
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -100,6 +101,11 @@ static int open_pidfd(pid_t pid)
     (void)pid;
     return -1;
 #endif
+}
+
+int64_t gpuhal_os_process_own(void)
+{
+    return getpid();
 }
 
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process)
@@ -148,6 +154,8 @@ static bool has_ended(const gpuhal_process *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
+/* Streams first, then pidfds: poll refuses more entries than the process may have descriptors, and then does with the streams,
+ * which makes the wait a blind one. */
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[2 * GPUHAL_PROCESSES_MAX];
@@ -156,19 +164,22 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
         return EINVAL;
     }
     for (size_t i = 0; i < count; i++) {
-        bool open = processes[i]->stream >= 0;
-        blind = blind || (open && processes[i]->pidfd < 0);
-        polled[2 * i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
-        polled[2 * i + 1] = (struct pollfd){.fd = open ? processes[i]->pidfd : -1, .events = POLLIN};
+        blind = blind || processes[i]->pidfd < 0;
+        polled[i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
+        polled[count + i] = (struct pollfd){.fd = processes[i]->pidfd, .events = POLLIN};
     }
-    int got = poll(polled, (nfds_t)(2 * count), poll_time(blind && timeout_ns > BLIND_NS ? BLIND_NS : timeout_ns));
+    uint64_t blind_ns = timeout_ns > BLIND_NS ? BLIND_NS : timeout_ns;
+    int got = poll(polled, (nfds_t)(2 * count), poll_time(blind ? blind_ns : timeout_ns));
+    if (got < 0 && errno == EINVAL) {
+        blind = true;
+        got = poll(polled, (nfds_t)count, poll_time(blind_ns));
+    }
     if (got < 0 && errno != EINTR) {
         return errno;
     }
     for (size_t i = 0; i < count; i++) {
-        bool open = processes[i]->stream >= 0;
-        ready[i] = got > 0 && (polled[2 * i].revents != 0 || polled[2 * i + 1].revents != 0);
-        ready[i] = ready[i] || (open && processes[i]->pidfd < 0 && has_ended(processes[i]));
+        ready[i] = got > 0 && (polled[i].revents != 0 || polled[count + i].revents != 0);
+        ready[i] = ready[i] || (blind && has_ended(processes[i]));
     }
     return 0;
 }
@@ -196,6 +207,14 @@ int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
     /* What it wrote just before its end is there by now. */
     got = read_once(process, to, bytes);
     return got == -1 ? 0 : got;
+}
+
+void gpuhal_os_process_close_stream(gpuhal_process *process)
+{
+    if (process->stream >= 0) {
+        close(process->stream);
+        process->stream = -1;
+    }
 }
 
 static void kill_group(const gpuhal_process *process)
@@ -256,9 +275,7 @@ gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns
     }
     while (state == 1 && waitpid((pid_t)process->pid, NULL, WNOHANG) < 0 && errno == EINTR) {
     }
-    if (process->stream >= 0) {
-        close(process->stream);
-    }
+    gpuhal_os_process_close_stream(process);
     if (process->pidfd >= 0) {
         close(process->pidfd);
     }
