@@ -159,9 +159,6 @@ static bool same_device(const gpuhal_listed_device *a, const gpuhal_listed_devic
     return true;
 }
 
-/* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
-#define MOST_ALIGNMENT 4096u
-
 static const gpuhal_listed_device *find_listed(const gpuhal_listed_devices *devices, uint32_t index)
 {
     for (size_t i = 0; i < devices->count; i++) {
@@ -207,11 +204,6 @@ static gpuhal_status open_now(gpuhal_device *device)
     }
     device->plugin = gpuhal_backend_plugin(device->backend);
     device->generation = gpuhal_backend_generation(device->backend);
-    uint64_t alignment = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1) |
-                         gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
-    if (alignment > MOST_ALIGNMENT) {
-        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "it wants copies aligned to more than %u bytes", MOST_ALIGNMENT);
-    }
     /* A failed attempt may have left slots behind. */
     memset(device->ops_space, 0, sizeof device->ops_space);
     device->ops.size = sizeof device->ops;

@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Texts by which devices are matched with each other: two spellings of one address would be two devices. */
+/* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
 #define SPLIT_ALIGNMENT_MAX 4096u
 
+/* Texts by which devices are matched with each other: two spellings of one address would be two devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
