@@ -22,6 +22,7 @@ static void destroy(gpuhal *gpu)
 {
     gpuhal_staging_destroy_all(gpu);
     gpuhal_devices_destroy(gpu);
+    gpuhal_hardware_destroy(gpu->hardware);
     gpuhal_address_index_destroy(gpu->addresses);
     gpuhal_candidates_finish(&gpu->candidates);
     gpuhal_log_destroy(gpu->log);

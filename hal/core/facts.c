@@ -46,6 +46,7 @@ static const struct {
     {GPUHAL_FACT_EXPORT_KINDS, false, "export_kinds"},
     {GPUHAL_FACT_IMPORT_KINDS, false, "import_kinds"},
     {GPUHAL_FACT_ADOPT_KINDS, false, "adopt_kinds"},
+    {GPUHAL_FACT_DRIVER_UUID, true, "driver_uuid"},
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, false, "memory_free_bytes"},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, false, "memory_used_bytes"},
     {GPUHAL_LINK_KIND, false, "link_kind"},

@@ -15,6 +15,7 @@
 
 struct gpuhal_address_index; /* memory/address_index.h */
 struct gpuhal_staging;       /* transfer/staging.h */
+struct gpuhal_hardware;      /* physical.c */
 
 struct gpuhal {
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
@@ -23,6 +24,7 @@ struct gpuhal {
     gpuhal_candidates candidates;
     gpuhal_device **devices; /* visible ones, in the order of the candidates */
     uint32_t device_count;
+    struct gpuhal_hardware *hardware; /* what the devices are faces of */
     struct gpuhal_address_index *addresses;
 };
 
@@ -34,6 +36,7 @@ struct gpuhal_device {
     const gpuhal_listed_device *listed;
     char id[48];
     uint32_t physical, preferred;
+    uint32_t face; /* its number in the identity, for physical.c */
 
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
     gpuhal_condition condition; /* `state` changed */
@@ -78,6 +81,8 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
     }
     return GPUHAL_OK;
 }
+/* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
+gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
 /* Turns a plugin's status into the detail "opencl:1: <what>: …", and remembers a lost device. `format` tells what was tried. */
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -87,17 +92,32 @@ void gpuhal_unreference(gpuhal *gpu);
 
 /* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. select.c. */
 typedef struct gpuhal_selector {
-    enum { GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_BACKEND, GPUHAL_SELECT_ID, GPUHAL_SELECT_FACT, GPUHAL_SELECT_NAME } form;
-    gpuhal_key key; /* FACT */
+    enum {
+        GPUHAL_SELECT_AUTO,
+        GPUHAL_SELECT_GPU,
+        GPUHAL_SELECT_BACKEND,
+        GPUHAL_SELECT_ID,
+        GPUHAL_SELECT_PCI,
+        GPUHAL_SELECT_UUID,
+        GPUHAL_SELECT_NAME
+    } form;
     uint32_t index; /* ID */
-    char text[256]; /* backend, fact's text in lower case, or glob */
+    char text[256]; /* backend, address or UUID in lower case, or glob */
 } gpuhal_selector;
 /* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a text that is no selector. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device);
 
-/* Numbers the physical devices, and, once some are hidden, marks the preferred visible face of each. identity.c. */
-void gpuhal_devices_identify(gpuhal *gpu);
-void gpuhal_devices_prefer(gpuhal *gpu);
+/* Numbers the physical devices, while all devices are there. physical.c. */
+gpuhal_status gpuhal_devices_identify(gpuhal *gpu);
+/* Once some are hidden: marks the preferred visible face of each part, and gathers faces and evidence. */
+gpuhal_status gpuhal_devices_prefer(gpuhal *gpu);
+/* Frees what the two made. NULL does nothing. */
+void gpuhal_hardware_destroy(struct gpuhal_hardware *hardware);
+/* Whether the two are faces of the same part of the same hardware, so that one may stand for the other. */
+bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
+/* Whether the device's hardware has this PCI address, or its part this UUID, whichever face states it. */
+bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address);
+bool gpuhal_device_has_uuid(const gpuhal_device *device, const char *uuid);
 
 #endif

@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "core/error.h"
+#include "loader/device_rules.h"
 
 #include <string.h>
 
@@ -30,8 +31,12 @@ uint32_t gpuhal_device_index(const gpuhal_device *device)
     return device ? device->listed->index : 0;
 }
 
+/* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
+    if (device && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
+        return gpuhal_rules_capabilities(&device->ops, &device->listed->facts);
+    }
     return device ? device->listed->capabilities : 0;
 }
 

@@ -1,75 +1,352 @@
-/* device/identity.c: which devices are faces of one piece of hardware, and which face is the one to use.
- *
- * Two faces are matched by PCI address with partition, else by UUID within one vendor; software devices on the host's processor are
- * faces of the CPU. Never by name or index. The preferred face is the first in the order of backends. */
-#include "device/device.h"
+/* device/identity.c: see identity.h. Levels are worked through from the strongest to the weakest; at each, faces that state the
+ * same value are joined, unless a stronger level says that they are two. Such a value is doubted as a whole: which of two devices
+ * a third face with the same UUID belongs to would depend on the order otherwise. For the same reason values are taken in the
+ * order of their text. */
+#include "device/identity.h"
 
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Two facts that are both missing are equal and not known: an identity needs something known. */
-static bool equal_texts(const gpuhal_device *a, const gpuhal_device *b, gpuhal_key key, bool *out_known)
-{
-    const char *one = gpuhal_facts_text(&a->listed->facts, key);
-    const char *other = gpuhal_facts_text(&b->listed->facts, key);
-    *out_known = one && other;
-    return one && other ? strcmp(one, other) == 0 : !one && !other;
-}
+#define FIRST_KHRONOS 0x10000u /* vendor ids from here on name the author of a driver (Mesa, PoCL) or a chip, not who made it */
 
-/* Software devices run on the processor whatever they call themselves. */
-static bool is_host_processor(const gpuhal_device *device)
-{
-    const gpuhal_facts *facts = &device->listed->facts;
-    return gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
-           gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
-}
+/* The sets that faces belong to so far: a forest. */
+typedef struct joiner {
+    gpuhal_identity *identity;
+    uint32_t *parents;
+    uint32_t *members; /* of the group that is looked at */
+    uint32_t count;
+} joiner;
 
-/* UUIDs are compared within one vendor only: two vendors have been seen to use the same one. */
-static bool same_hardware(const gpuhal_device *a, const gpuhal_device *b)
+static uint32_t root_of(const joiner *join, uint32_t face)
 {
-    bool known = false;
-    if (is_host_processor(a) || is_host_processor(b)) {
-        return is_host_processor(a) && is_host_processor(b);
+    while (join->parents[face] != face) {
+        face = join->parents[face];
     }
-    bool same = equal_texts(a, b, GPUHAL_FACT_PCI_ADDRESS, &known);
-    if (known) {
-        return same && equal_texts(a, b, GPUHAL_FACT_PARTITION, &known);
-    }
-    uint64_t vendor = gpuhal_facts_u64(&a->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);
-    same = equal_texts(a, b, GPUHAL_FACT_UUID, &known);
-    return known && same && vendor != 0 && vendor == gpuhal_facts_u64(&b->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);
+    return face;
 }
 
-void gpuhal_devices_identify(gpuhal *gpu)
+/* The lower number becomes the root, so that it is the first face of the set. */
+static void unite(joiner *join, uint32_t a, uint32_t b)
 {
-    uint32_t next = 0;
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
-        const gpuhal_device *face = NULL;
-        for (uint32_t e = 0; e < d && !face; e++) {
-            face = same_hardware(gpu->devices[e], device) ? gpu->devices[e] : NULL;
+    a = root_of(join, a);
+    b = root_of(join, b);
+    join->parents[a > b ? a : b] = a > b ? b : a;
+}
+
+/* Keeps for the evidence that a value did not join two sets. */
+static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
+{
+    gpuhal_identity *identity = join->identity;
+    if (identity->refusal_count == identity->refusal_capacity) {
+        uint32_t capacity = identity->refusal_capacity ? 2 * identity->refusal_capacity : 8;
+        gpuhal_refusal *list = realloc(identity->refusals, capacity * sizeof *list);
+        if (!list) {
+            return gpuhal_error_host_memory();
         }
-        device->physical = face ? face->physical : next++;
+        identity->refusals = list;
+        identity->refusal_capacity = capacity;
     }
+    identity->refusals[identity->refusal_count++] = refusal;
+    return GPUHAL_OK;
 }
 
-/* `cpu` comes last in the order of backends and is yet the face to use: a software device never outranks it. */
-static bool outranks(const gpuhal_device *later, const gpuhal_device *earlier)
+/* A face of the set that states a value at this level, or UINT32_MAX. */
+static uint32_t stated_by(const joiner *join, uint32_t set, gpuhal_identity_level level)
 {
-    return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
+    for (uint32_t i = 0; i < join->identity->count; i++) {
+        if (join->identity->faces[i].values[level] && root_of(join, i) == set) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
 }
 
-void gpuhal_devices_prefer(gpuhal *gpu)
+/* Whether something stronger than the value says that two faces of different sets are two. */
+static bool contradict(const joiner *join, gpuhal_identity_level level, uint32_t a, uint32_t b, gpuhal_refusal *out_refusal)
 {
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
-        device->preferred = 1;
-        for (uint32_t e = 0; e < d; e++) {
-            gpuhal_device *earlier = gpu->devices[e];
-            if (earlier->physical != device->physical || !earlier->preferred) {
-                continue;
+    for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level; stronger++) {
+        out_refusal->doubt = stronger == GPUHAL_IDENTITY_PCI ? GPUHAL_DOUBT_PCI : GPUHAL_DOUBT_DRM;
+        out_refusal->witness[0] = stated_by(join, root_of(join, a), stronger);
+        out_refusal->witness[1] = stated_by(join, root_of(join, b), stronger);
+        if (out_refusal->witness[0] != UINT32_MAX && out_refusal->witness[1] != UINT32_MAX) {
+            return true;
+        }
+    }
+    /* MoltenVK gives two equal cards one UUID and tells no address (KhronosGroup/MoltenVK#2683). */
+    const gpuhal_face *faces = join->identity->faces;
+    out_refusal->doubt = GPUHAL_DOUBT_ONE_DRIVER;
+    out_refusal->witness[0] = a;
+    out_refusal->witness[1] = b;
+    bool parts = *faces[a].part_name && *faces[b].part_name && strcmp(faces[a].part_name, faces[b].part_name) != 0;
+    return level > GPUHAL_IDENTITY_DRM && gpuhal_face_same_driver(&faces[a], &faces[b]) && !parts;
+}
+
+/* The first contradiction among the members. That there is one does not depend on their order, which one is told may. */
+static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
+{
+    for (uint32_t i = 0; i < join->count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            uint32_t a = join->members[k], b = join->members[i];
+            if (root_of(join, a) != root_of(join, b) && contradict(join, level, a, b, out_refusal)) {
+                return true;
             }
-            earlier->preferred = outranks(device, earlier) ? 0 : 1;
-            device->preferred = !earlier->preferred;
         }
     }
+    return false;
+}
+
+/* The members state the same value: joins them all, or, where two of them cannot be one, none. */
+static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
+{
+    gpuhal_refusal refusal = {.level = level, .other = join->members[0]};
+    bool doubted = find_contradiction(join, level, &refusal);
+    for (uint32_t i = 0; i < join->count; i++) {
+        uint32_t face = join->members[i];
+        bool first_of_set = root_of(join, face) != root_of(join, join->members[0]);
+        for (uint32_t k = 1; k < i; k++) {
+            first_of_set = first_of_set && root_of(join, face) != root_of(join, join->members[k]);
+        }
+        if (!doubted) {
+            unite(join, face, join->members[0]);
+            continue;
+        }
+        join->identity->faces[face].doubted |= 1u << level;
+        /* Those that were one before need no word; one refusal for each other set says it all. */
+        refusal.face = face;
+        if (first_of_set && refuse(join, refusal)) {
+            return GPUHAL_ERROR_HOST_MEMORY;
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static bool states(const gpuhal_face *face, gpuhal_identity_level level, const char *value)
+{
+    return face->values[level] && strcmp(face->values[level], value) == 0;
+}
+
+/* A vendor id that names no maker is compatible with the one maker that the other faces name. */
+static void settle_makers(gpuhal_identity *identity, const char *uuid)
+{
+    uint64_t only = 0;
+    bool several = false;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const gpuhal_face *face = &identity->faces[i];
+        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker && face->maker < FIRST_KHRONOS) {
+            several = several || (only && only != face->maker);
+            only = face->maker;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        gpuhal_face *face = &identity->faces[i];
+        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker >= FIRST_KHRONOS && only && !several) {
+            face->maker = only;
+        }
+    }
+}
+
+/* UUIDs count within one vendor: takes the faces of each vendor by themselves. */
+static gpuhal_status join_uuid(joiner *join, const char *uuid)
+{
+    gpuhal_identity *identity = join->identity;
+    uint32_t first = UINT32_MAX;
+    gpuhal_status status = GPUHAL_OK;
+    settle_makers(identity, uuid);
+    for (uint32_t i = 0; !status && i < identity->count; i++) {
+        const gpuhal_face *face = &identity->faces[i];
+        if (!states(face, GPUHAL_IDENTITY_UUID, uuid)) {
+            continue;
+        }
+        bool seen = false; /* with an earlier face of the same vendor */
+        join->count = 0;
+        for (uint32_t k = 0; k < identity->count; k++) {
+            const gpuhal_face *other = &identity->faces[k];
+            if (states(other, GPUHAL_IDENTITY_UUID, uuid) && other->maker == face->maker && (face->maker || k == i)) {
+                seen = seen || k < i;
+                join->members[join->count++] = k;
+            }
+        }
+        if (seen) {
+            continue;
+        }
+        status = join_members(join, GPUHAL_IDENTITY_UUID);
+        if (!status && first != UINT32_MAX) {
+            bool known = face->maker && identity->faces[first].maker;
+            gpuhal_refusal refusal = {i,
+                                      first,
+                                      GPUHAL_IDENTITY_UUID,
+                                      known ? GPUHAL_DOUBT_VENDOR : GPUHAL_DOUBT_VENDOR_UNKNOWN,
+                                      {face->maker ? first : i, face->maker ? i : first}};
+            status = refuse(join, refusal);
+        }
+        first = first == UINT32_MAX ? i : first;
+    }
+    return status;
+}
+
+/* Each value by itself; only UUIDs know vendors. */
+static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const char *value)
+{
+    if (level == GPUHAL_IDENTITY_UUID) {
+        return join_uuid(join, value);
+    }
+    join->count = 0;
+    for (uint32_t i = 0; i < join->identity->count; i++) {
+        if (states(&join->identity->faces[i], level, value)) {
+            join->members[join->count++] = i;
+        }
+    }
+    return join_members(join, level);
+}
+
+/* Values in the order of their text: each join changes what the next one may contradict. */
+static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
+{
+    const char *done = NULL;
+    for (;;) {
+        const char *next = NULL;
+        for (uint32_t i = 0; i < join->identity->count; i++) {
+            const char *value = join->identity->faces[i].values[level];
+            if (value && (!done || strcmp(value, done) > 0) && (!next || strcmp(value, next) < 0)) {
+                next = value;
+            }
+        }
+        if (!next) {
+            return GPUHAL_OK;
+        }
+        gpuhal_status status = join_value(join, level, next);
+        if (status) {
+            return status;
+        }
+        done = next;
+    }
+}
+
+/* Faces of the processor have no values, so the levels never touch them. Sets are numbered by their first face. */
+static gpuhal_status join_all(joiner *join)
+{
+    gpuhal_identity *identity = join->identity;
+    uint32_t host = UINT32_MAX;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        join->parents[i] = i;
+        if (identity->faces[i].host) {
+            host = host == UINT32_MAX ? i : host;
+            unite(join, i, host);
+        }
+    }
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
+        gpuhal_status status = join_level(join, level);
+        if (status) {
+            return status;
+        }
+    }
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        uint32_t root = root_of(join, i);
+        identity->faces[i].physical = root == i ? next++ : identity->faces[root].physical;
+    }
+    return GPUHAL_OK;
+}
+
+/* One driver that lists the same hardware several times lists its parts (tiles), even when it does not say so; only when their
+ * UUIDs are equal is the driver itself there twice. In doubt they are parts: nothing is passed over that way. */
+static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
+{
+    const gpuhal_face *face = &identity->faces[index];
+    const char *uuid = face->values[GPUHAL_IDENTITY_UUID];
+    for (uint32_t i = 0; i < identity->count && !face->host && !*face->part_name; i++) {
+        const gpuhal_face *other = &identity->faces[i];
+        bool twice = uuid && states(other, GPUHAL_IDENTITY_UUID, uuid);
+        if (i != index && other->physical == face->physical && !*other->part_name && !twice &&
+            gpuhal_face_same_driver(face, other)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A face that states the value of one part, and of no other, is a face of that part. */
+static const char *part_by_value(const gpuhal_identity *identity, const gpuhal_face *face)
+{
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*face->part_name; level++) {
+        const char *name = NULL;
+        bool several = false;
+        for (uint32_t i = 0; i < identity->count && face->values[level]; i++) {
+            const gpuhal_face *other = &identity->faces[i];
+            if (other->physical == face->physical && *other->part_name && states(other, level, face->values[level])) {
+                several = several || (name && strcmp(name, other->part_name) != 0);
+                name = other->part_name;
+            }
+        }
+        if (name && !several) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* `numbers` has room for one number a face. What is found of a face is written after all have been looked at. */
+static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
+{
+    gpuhal_face *faces = identity->faces;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        numbers[i] = has_unnamed_sibling(identity, i);
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const char *uuid = faces[i].values[GPUHAL_IDENTITY_UUID];
+        if (numbers[i]) {
+            snprintf(faces[i].part_space, sizeof faces[i].part_space, "number %" PRIu32, faces[i].index);
+            faces[i].part_name = uuid ? uuid : faces[i].part_space;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const char *name = part_by_value(identity, &faces[i]);
+        numbers[i] = UINT32_MAX;
+        for (uint32_t k = 0; name && numbers[i] == UINT32_MAX; k++) {
+            numbers[i] = faces[k].physical == faces[i].physical && strcmp(faces[k].part_name, name) == 0 ? k : UINT32_MAX;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        if (numbers[i] != UINT32_MAX) {
+            faces[i].part_name = faces[numbers[i]].part_name;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        faces[i].part = 0;
+        while (faces[faces[i].part].physical != faces[i].physical ||
+               strcmp(faces[faces[i].part].part_name, faces[i].part_name) != 0) {
+            faces[i].part++;
+        }
+    }
+}
+
+gpuhal_status gpuhal_identity_find(gpuhal_identity *identity)
+{
+    joiner join = {
+        .identity = identity,
+        .parents = calloc(identity->count + 1u, sizeof *join.parents),
+        .members = calloc(identity->count + 1u, sizeof *join.members),
+    };
+    gpuhal_status status = join.parents && join.members ? GPUHAL_OK : gpuhal_error_host_memory();
+    if (!status) {
+        gpuhal_faces_read(identity);
+        status = join_all(&join);
+    }
+    if (!status) {
+        find_parts(identity, join.members);
+    }
+    free(join.parents);
+    free(join.members);
+    return status;
+}
+
+void gpuhal_identity_finish(gpuhal_identity *identity)
+{
+    free(identity->faces);
+    free(identity->refusals);
+    *identity = (gpuhal_identity){0};
 }

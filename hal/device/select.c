@@ -1,5 +1,6 @@
 /* device/select.c: selectors, and the choice of a device with its reason (design: `auto`, `gpu`, `cpu`, backend, id, pci=, uuid=,
- * name=). A selector names what it names and nothing else: it falls back to the CPU only for a caller who allows that. */
+ * name=). A selector names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`,
+ * `gpu`, `pci=` and `uuid=` name hardware and get its preferred face; the others name faces. */
 #include "device/device.h"
 
 #include "core/error.h"
@@ -7,10 +8,11 @@
 
 #include <ctype.h>
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char reason[512]; /* of this thread's last gpuhal_select() */
+static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
 
 static void lower(char *text)
 {
@@ -21,9 +23,9 @@ static void lower(char *text)
 
 static gpuhal_status no_selector(const char *text, const char *source)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "%s: \"%s\" is no selector; known are auto, gpu, cpu, BACKEND, BACKEND:INDEX, pci=, uuid= and name=", source,
-                            text);
+    return gpuhal_error_set(
+        GPUHAL_ERROR_INVALID_ARGUMENT,
+        "%s: \"%s\" is no selector; known are auto, gpu, cpu, BACKEND, BACKEND:INDEX, pci=, uuid= and name=", source, text);
 }
 
 /* The grammar of gpuhal_plugin.name. */
@@ -62,13 +64,12 @@ gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal
     size_t name = strcspn(text, ":=");
     if (text[name] == '=') {
         value = text + name + 1;
-        selector->form = strncmp(text, "name", name) == 0 && name == 4 ? GPUHAL_SELECT_NAME : GPUHAL_SELECT_FACT;
-        selector->key = strncmp(text, "pci", name) == 0 ? GPUHAL_FACT_PCI_ADDRESS : GPUHAL_FACT_UUID;
-        bool known = selector->form == GPUHAL_SELECT_NAME || (name == 3 && strncmp(text, "pci", 3) == 0) ||
-                     (name == 4 && strncmp(text, "uuid", 4) == 0);
-        if (!known || !*value || strlen(value) >= sizeof selector->text / 2) {
+        bool by_pci = name == 3 && strncmp(text, "pci", name) == 0, by_uuid = name == 4 && strncmp(text, "uuid", name) == 0;
+        bool by_name = name == 4 && strncmp(text, "name", name) == 0;
+        if ((!by_pci && !by_uuid && !by_name) || !*value || strlen(value) >= sizeof selector->text / 2) {
             return no_selector(text, source);
         }
+        selector->form = by_pci ? GPUHAL_SELECT_PCI : by_uuid ? GPUHAL_SELECT_UUID : GPUHAL_SELECT_NAME;
         take_value(selector, value);
         return GPUHAL_OK;
     }
@@ -113,9 +114,10 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
         return strcmp(selector->text, device->candidate->name) == 0;
     case GPUHAL_SELECT_ID:
         return strcmp(selector->text, device->candidate->name) == 0 && selector->index == device->listed->index;
-    case GPUHAL_SELECT_FACT:
-        text = gpuhal_facts_text(facts, selector->key);
-        return text && strcmp(text, selector->text) == 0;
+    case GPUHAL_SELECT_PCI:
+        return gpuhal_device_at_pci(device, selector->text);
+    case GPUHAL_SELECT_UUID:
+        return gpuhal_device_has_uuid(device, selector->text);
     case GPUHAL_SELECT_NAME:
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
@@ -140,49 +142,143 @@ static int rank(const gpuhal_device *device)
     }
 }
 
-/* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. */
-static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selector, uint32_t *out_passed, gpuhal_device **out_first_passed)
+/* `auto` and `gpu`, which choose by themselves. */
+static bool is_general(const gpuhal_selector *selector)
 {
-    bool general = selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
+    return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
+}
+
+static bool is_cpu_backend(const gpuhal_device *device)
+{
+    return strcmp(device->candidate->name, "cpu") == 0;
+}
+
+/* A program on the processor passes for a GPU in its API; the processor itself is faster and does not pretend. */
+static bool is_passed_over(const gpuhal_device *device)
+{
+    return !is_cpu_backend(device) && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
+}
+
+/* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. Of what names hardware
+ * the preferred face. */
+static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selector)
+{
+    bool general = is_general(selector);
     gpuhal_device *best = NULL;
     for (uint32_t d = 0; d < gpu->device_count; d++) {
         gpuhal_device *device = gpu->devices[d];
-        bool is_cpu = strcmp(device->candidate->name, "cpu") == 0;
-        if (general && !is_cpu && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU)) {
-            *out_first_passed = *out_passed == 0 ? device : *out_first_passed;
-            ++*out_passed;
-            continue;
-        }
-        if (!gpuhal_selector_matches(selector, device)) {
+        if ((general && (!device->preferred || is_passed_over(device))) || !gpuhal_selector_matches(selector, device)) {
             continue;
         }
         if (!best || (best->candidate == device->candidate && rank(device) > rank(best))) {
             best = device;
         }
     }
+    bool names_hardware = selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID;
+    for (uint32_t d = 0; best && names_hardware && d < gpu->device_count; d++) {
+        gpuhal_device *device = gpu->devices[d];
+        if (device->preferred && gpuhal_devices_same_part(device, best)) {
+            return device;
+        }
+    }
     return best;
 }
 
-/* Tells what decided, and what a reader may have expected instead. */
-static void word_reason(const gpuhal_selector *selector, const char *text, const gpuhal_device *best, bool fell_back, uint32_t passed,
-                        const gpuhal_device *first_passed)
+/* Adds to the reason; what does not fit is cut. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
-    bool general = selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
-    int used = 0;
+    size_t at = strlen(reason);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason + at, sizeof reason - at, format, arguments);
+    va_end(arguments);
+}
+
+/* Other devices that a reader may have expected: software where `software` is set, else other faces of what was chosen. */
+static bool is_alternative(const gpuhal_device *device, const gpuhal_device *chosen, bool software)
+{
+    return device != chosen && (software ? is_passed_over(device) : gpuhal_devices_same_part(device, chosen));
+}
+
+/* "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". */
+static void say_ids(const gpuhal *gpu, const gpuhal_device *chosen, bool software, uint32_t count)
+{
+    uint32_t named = count > 4 ? 3 : count, said = 0;
+    for (uint32_t d = 0; said < named && d < gpu->device_count; d++) {
+        if (is_alternative(gpu->devices[d], chosen, software)) {
+            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", gpu->devices[d]->id);
+            said++;
+        }
+    }
+    if (named < count) {
+        say(" and %u more", count - named);
+    }
+}
+
+static uint32_t count_alternatives(const gpuhal *gpu, const gpuhal_device *chosen, bool software)
+{
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        count += is_alternative(gpu->devices[d], chosen, software);
+    }
+    return count;
+}
+
+/* A reader who knows the card under another name wants to see that it was not overlooked. */
+static void say_faces(const gpuhal *gpu, const gpuhal_device *chosen)
+{
+    uint32_t faces = count_alternatives(gpu, chosen, false);
+    if (faces) {
+        say("; passed over ");
+        say_ids(gpu, chosen, false, faces);
+        say(": %s of the same device, later in that order", faces > 1 ? "other faces" : "another face");
+    }
+}
+
+/* Tells what decided, and what a reader may have expected instead. */
+static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
+                        bool fell_back)
+{
+    uint32_t passed = count_alternatives(gpu, best, true);
+    *reason = 0;
     if (fell_back) {
-        used = snprintf(reason, sizeof reason, "nothing matches \"%s\", and the caller allows the CPU", text);
-    } else if (!general) {
-        used = snprintf(reason, sizeof reason, "the selector \"%s\" names it", text);
-    } else if (strcmp(best->candidate->name, "cpu") == 0) {
-        used = snprintf(reason, sizeof reason, "no GPU is usable, so the processor itself");
+        say("nothing matches \"%s\", and the caller allows the CPU", text);
+        return;
+    }
+    if (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) {
+        say("the selector \"%s\" names its hardware, and %s is the first backend in order that offers it", text,
+            best->candidate->name);
+        say_faces(gpu, best);
+        return;
+    }
+    if (!is_general(selector)) {
+        say("the selector \"%s\" names it", text);
+        return;
+    }
+    if (is_cpu_backend(best)) {
+        say("no GPU is usable, so the processor itself");
     } else {
-        used = snprintf(reason, sizeof reason, "the best device of %s, the first backend in order that offers one", best->candidate->name);
+        say("the best device of %s, the first backend in order that offers one", best->candidate->name);
+        say_faces(gpu, best);
     }
-    size_t at = used < 0 ? 0 : (size_t)used;
-    if (general && passed > 0 && at < sizeof reason) {
-        snprintf(reason + at, sizeof reason - at, "; passed over %s%s: %s on the processor, only used when named", first_passed->id,
-                 passed > 1 ? " and others" : "", passed > 1 ? "software devices" : "a software device");
+    if (passed) {
+        say("; passed over ");
+        say_ids(gpu, best, true, passed);
+        say(": %s on the processor, only used when named", passed > 1 ? "software devices" : "a software device");
     }
+}
+
+/* Names the software device that one may have counted on. */
+static gpuhal_status nothing_matches(const gpuhal *gpu, const gpuhal_selector *selector, const char *text)
+{
+    for (uint32_t d = 0; is_general(selector) && d < gpu->device_count; d++) {
+        if (is_passed_over(gpu->devices[d])) {
+            return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
+                                    "no device matches \"%s\"; %s is a software device, only used when named", text,
+                                    gpu->devices[d]->id);
+        }
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"", text);
 }
 
 gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuhal_device **out_device, const char **out_reason)
@@ -202,24 +298,18 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return status;
     }
     text = text && *text ? text : "auto";
-    uint32_t passed = 0;
-    gpuhal_device *first_passed = NULL;
-    gpuhal_device *best = best_match(gpu, &selector, &passed, &first_passed);
+    gpuhal_device *best = best_match(gpu, &selector);
     bool fell_back = false;
     for (uint32_t d = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && d < gpu->device_count; d++) {
-        if (strcmp(gpu->devices[d]->candidate->name, "cpu") == 0) {
+        if (is_cpu_backend(gpu->devices[d])) {
             best = gpu->devices[d];
             fell_back = true;
         }
     }
-    if (!best && passed > 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"; %s is a software device, only used when named", text,
-                                first_passed->id);
-    }
     if (!best) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"", text);
+        return nothing_matches(gpu, &selector, text);
     }
-    word_reason(&selector, text, best, fell_back, passed, first_passed);
+    word_reason(gpu, &selector, text, best, fell_back);
     *out_device = best;
     if (out_reason) {
         *out_reason = reason;

@@ -20,6 +20,7 @@ static const struct {
 } forms[] = {
     {GPUHAL_FACT_PCI_ADDRESS, "xxxx:xx:xx.x", "0000:c1:00.0 in lower case"},
     {GPUHAL_FACT_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
+    {GPUHAL_FACT_DRIVER_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
     {GPUHAL_FACT_LUID, "xxxxxxxxxxxxxxxx", "16 lower-case hexadecimal digits"},
 };
 

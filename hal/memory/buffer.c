@@ -2,6 +2,7 @@
 #include "memory/buffer.h"
 
 #include "core/error.h"
+#include "memory/loan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,21 +40,12 @@ static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
-{
-    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes asked in one allocation, the largest is %" PRIu64, device->id, bytes,
-                     device->allocation_max_bytes);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);
-    return GPUHAL_ERROR_TOO_LARGE;
-}
-
 /* Adds free and total to the detail of a plugin's out-of-memory; asking for them must not replace that detail. */
-static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
+static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
 {
     uint64_t free_bytes = UINT64_MAX;
     uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
-    status = gpuhal_device_failed(device, status, "allocating %" PRIu64 " bytes", bytes);
+    status = gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", action, bytes);
     const gpuhal_plugin *plugin = device->plugin;
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
         const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
@@ -71,27 +63,6 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* The structure as this library knows it, checked; an older program's is shorter. */
-static gpuhal_status take_desc(const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
-{
-    *out = (gpuhal_buffer_desc){0};
-    if (!given || given->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: desc is NULL or its size is 0");
-    }
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if (out->bytes == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: a buffer has at least 1 byte");
-    }
-    if (out->alignment & (out->alignment - 1)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: the alignment %" PRIu64 " is no power of two",
-                                out->alignment);
-    }
-    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: %u is no memory kind", out->kind);
-    }
-    return GPUHAL_OK;
-}
-
 /* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
@@ -100,79 +71,105 @@ static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory
     return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
 }
 
-/* Calls the plugin; the size is rounded up so that aligned pieces reach over the last byte. */
-static gpuhal_status allocate(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t rounded, gpuhal_memory *out_memory)
+gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
 {
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = desc->kind, .bytes = rounded, .alignment = desc->alignment};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.allocate(device->handle, &alloc, out_memory);
+    gpuhal_status status = device->ops.allocate(device->handle, alloc, out_memory);
     if (status) {
-        return allocation_failed(device, status, desc->bytes);
+        return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
     }
-    if (out_memory->bytes < rounded) {
+    if (out_memory->bytes < alloc->bytes) {
         return unkept_promise(device, out_memory, "the plugin gave less memory than was asked for");
     }
-    bool needs_host = desc->kind != GPUHAL_MEMORY_DEVICE;
-    if (needs_host && !out_memory->host) {
+    bool of_host = alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
+    if (of_host && out_memory->host != alloc->import.as.pointer) {
+        return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
+    }
+    if (alloc->kind != GPUHAL_MEMORY_DEVICE && !out_memory->host) {
         return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
     }
     return GPUHAL_OK;
 }
 
-/* Makes the memory findable. */
-static bool index_buffer(gpuhal_buffer *buffer)
+gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
-    if (begin == 0) {
-        return true;
+    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. */
+    gpuhal_buffer *buffer = malloc(sizeof *buffer);
+    if (buffer) {
+        memset(buffer, 0, sizeof *buffer);
+        atomic_init(&buffer->references, 1);
+        buffer->device = device;
+        buffer->root = buffer;
+        buffer->bytes = bytes;
     }
-    buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
-    return gpuhal_address_index_add(buffer->device->gpu->addresses, &buffer->range);
+    return buffer;
+}
+
+gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer)
+{
+    gpuhal_device *device = buffer->device;
+    uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
+    /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
+    buffer->counted = !buffer->memory.host && device->ops.map;
+    if (begin != 0) {
+        buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
+        if (!gpuhal_address_index_add(device->gpu->addresses, &buffer->range)) {
+            return gpuhal_error_host_memory();
+        }
+    }
+    atomic_fetch_add(&device->gpu->references, 1);
+    return GPUHAL_OK;
+}
+
+/* Whether others can import it at its host address, where that was asked for. */
+static gpuhal_status check_shareable(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *memory)
+{
+    if (!(desc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
+        return GPUHAL_OK;
+    }
+    if (!memory->host || ((uintptr_t)memory->host & (alloc->alignment - 1)) != 0) {
+        return unkept_promise(device, memory, "the plugin gave memory without a host address, or one that is not aligned as asked for");
+    }
+    return GPUHAL_OK;
 }
 
 static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer)
 {
-    uint64_t mask = device->copy_mask | device->fill_mask;
-    if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
-        return too_large(device, desc->bytes);
+    gpuhal_alloc alloc;
+    gpuhal_status status = gpuhal_buffer_plan(device, desc, &alloc);
+    if (status) {
+        return status;
     }
-    if (!(device->memory_kinds & 1u << desc->kind)) {
-        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %u", desc->kind);
-    }
-    uint64_t rounded = (desc->bytes + mask) & ~mask;
-    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. */
-    gpuhal_buffer *buffer = malloc(sizeof *buffer);
+    gpuhal_buffer *buffer = gpuhal_buffer_blank(device, desc->bytes);
     if (!buffer) {
         return gpuhal_error_host_memory();
     }
-    memset(buffer, 0, sizeof *buffer);
-    if (!charge(device, rounded)) {
+    if (!charge(device, alloc.bytes)) {
         free(buffer);
         return over_limit(device, desc->bytes);
     }
-    gpuhal_status status = allocate(device, desc, rounded, &buffer->memory);
+    status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
+    status = status ? status : check_shareable(device, desc, &alloc, &buffer->memory);
     if (status) {
         goto discharge;
     }
-    atomic_init(&buffer->references, 1);
-    buffer->device = device;
-    buffer->bytes = desc->bytes;
-    buffer->charged = rounded;
-    /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
-    buffer->counted = !buffer->memory.host && device->ops.map;
-    if (!index_buffer(buffer)) {
-        status = gpuhal_error_host_memory();
+    buffer->charged = buffer->allocated = alloc.bytes;
+    buffer->kind = desc->kind;
+    buffer->alignment = alloc.alignment;
+    buffer->export_kinds = desc->export_kinds;
+    status = gpuhal_buffer_enlist(buffer);
+    if (status) {
         goto release;
     }
-    atomic_fetch_add(&device->gpu->references, 1);
     *out_buffer = buffer;
     return GPUHAL_OK;
 
 release:
     device->ops.release(device->handle, &buffer->memory);
 discharge:
-    discharge(device, rounded);
+    discharge(device, alloc.bytes);
     free(buffer);
     return status;
 }
@@ -186,7 +183,7 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: device or out_buffer is NULL");
     }
     gpuhal_buffer_desc desc;
-    gpuhal_status status = take_desc(given, &desc);
+    gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
     return status ? status : create_on(device, &desc, out_buffer);
 }
@@ -211,6 +208,14 @@ bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     return false;
 }
 
+/* In the child of a fork the memory is the parent's: the vendor is not touched. A lost device is still told. */
+void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
+{
+    if (device->generation == 0 || device->generation == gpuhal_os_fork_generation()) {
+        device->ops.release(device->handle, memory);
+    }
+}
+
 void gpuhal_buffer_release(gpuhal_buffer *buffer)
 {
     if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) {
@@ -220,11 +225,14 @@ void gpuhal_buffer_release(gpuhal_buffer *buffer)
     gpuhal *gpu = device->gpu;
     /* First out of the index: whoever searches must not find memory that is being freed. */
     gpuhal_address_index_remove(gpu->addresses, &buffer->range);
-    /* In the child of a fork the memory is the parent's: the vendor is not touched. A lost device is still told. */
-    if (device->generation == 0 || device->generation == gpuhal_os_fork_generation()) {
-        device->ops.release(device->handle, &buffer->memory);
-    }
+    gpuhal_loans_return(buffer);
+    gpuhal_memory_release(device, &buffer->memory);
     discharge(device, buffer->charged);
+    if (buffer->origin.released) {
+        buffer->origin.released(buffer->origin.user, buffer->origin.memory);
+    }
+    /* The memory of an original goes after the last that looked at it; originals have no originals, so this ends here. */
+    gpuhal_buffer_release(buffer->origin.original);
     free(buffer);
     gpuhal_unreference(gpu);
 }

@@ -6,6 +6,16 @@
 #include "memory/address_index.h"
 
 #include <gpuhal/buffer.h>
+#include <gpuhal/share.h>
+
+struct gpuhal_loan; /* memory/loan.h */
+
+/* Where memory comes from that is not the device's own; all zero where it is. Set before anybody can find the buffer. */
+typedef struct gpuhal_origin {
+    gpuhal_buffer *original;      /* the buffer whose memory it is, with a reference; that one has no original itself */
+    gpuhal_released_fn *released; /* to be told with the other two; may be NULL */
+    void *user, *memory;
+} gpuhal_origin;
 
 struct gpuhal_buffer {
     _Atomic uint32_t references;
@@ -13,18 +23,52 @@ struct gpuhal_buffer {
      * told of mappings. */
     _Atomic int32_t use;
     gpuhal_device *device;
+    const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or its original */
     gpuhal_memory memory;
     uint64_t bytes;   /* asked for; memory.bytes may be more */
     uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use` */
+    /* Others see the memory at its host address, and it is not coherent: what the library writes is made visible at once, byte by byte
+     * what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote there. */
+    _Atomic bool writes_through;
+    _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
     gpuhal_address_range range;
     /* The mapping, while `use` is MAPPED. */
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
     uint32_t mapped_access;
+    /* As the plugin was asked for it, for whoever imports it. */
+    gpuhal_memory_kind kind;
+    uint32_t export_kinds;
+    uint64_t alignment, allocated;
+    gpuhal_origin origin;
+    _Atomic(struct gpuhal_loan *) loans; /* imports by other devices for the sake of copies */
 };
 #define GPUHAL_BUFFER_MAPPED (-1)
 #define GPUHAL_BUFFER_CHANGING (-2)
+
+/* A structure of the application's, as this library knows it; `call` is for the message. */
+gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out);
+/* What the plugin is asked for: sizes that aligned pieces, and importers of host memory, can reach the end of. TOO_LARGE or NOT_SUPPORTED
+ * with its detail. */
+gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc);
+/* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. */
+gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory);
+/* Gives it back, unless it is that of a parent process. */
+void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
+/* An empty buffer of that size, not charged, that nobody can find; NULL without memory. */
+gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
+/* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. HOST_MEMORY with its detail. */
+gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer);
+/* A buffer of memory that the device imports as `alloc` says. The reference to an original is added here. */
+gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_origin origin,
+                                      gpuhal_buffer **out_buffer);
+/* A new descriptor for the memory, and where it begins in what that stands for. */
+gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle, uint64_t *out_offset);
+/* Multiple of which address and size of host memory must be so that every visible device can import it. */
+uint64_t gpuhal_share_unit(const gpuhal *gpu);
+/* The same for one device, its alignments for copies included. */
+uint64_t gpuhal_import_unit(const gpuhal_device *device);
 
 /* Adds a reference unless the last one is gone already. */
 bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
@@ -51,6 +95,14 @@ static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer)
     if (buffer->counted) {
         atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
     }
+}
+
+/* After every write by the library that succeeded, before the buffer is left; see `writes_through`. */
+gpuhal_status gpuhal_buffer_publish(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
+static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    bool silent = !atomic_load_explicit(&buffer->writes_through, memory_order_relaxed);
+    return __builtin_expect(silent, 1) ? GPUHAL_OK : gpuhal_buffer_publish(buffer, offset, bytes);
 }
 
 #endif

@@ -61,6 +61,9 @@ uint64_t gpuhal_os_monotonic_ns(void);
 /* Whole pages of zeroed memory, outside malloc; NULL when there is none. */
 void *gpuhal_os_pages_map(uint64_t bytes);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
+/* Whether every page of a range is mapped in this process, as far as the system tells: what may be done with it is not asked. Costs a
+ * look at the mappings, whatever the size. */
+bool gpuhal_os_is_mapped(const void *memory, uint64_t bytes);
 
 /* ---- environment.c */
 
@@ -97,6 +100,9 @@ int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t b
 /* Names in a directory, sorted by strcmp, without "." and "..". Free with gpuhal_os_names_free. Returns 0 or errno. */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
 void gpuhal_os_names_free(char **names, size_t count);
+/* Whether the number is an open descriptor (or handle) of this process. */
+bool gpuhal_os_is_descriptor(intptr_t descriptor);
+void gpuhal_os_descriptor_close(intptr_t descriptor);
 /* User id that files must belong to not to be remarked upon: the effective one. */
 uint32_t gpuhal_os_user(void);
 

@@ -23,21 +23,42 @@ static bool is_aligned(const gpuhal_device *device, uint64_t offset, uint64_t by
     return ((offset | bytes) & device->copy_mask) == 0;
 }
 
+/* A slot that is missing and one that refuses this memory are the same to all callers: NOT_SUPPORTED without a detail, and another way
+ * is taken. */
 static gpuhal_status write_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
+    if (!device->ops.write) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     gpuhal_error_forget_report();
     gpuhal_status status = device->ops.write(device->handle, NULL, to, to_offset, from, bytes);
-    return status ? gpuhal_device_failed(device, status, "writing %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+    bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return failed ? gpuhal_device_failed(device, status, "writing %" PRIu64 " bytes", bytes) : status;
 }
 
 static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    if (!device->ops.read) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     gpuhal_error_forget_report();
     gpuhal_status status = device->ops.read(device->handle, NULL, to, from, from_offset, bytes);
-    return status ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+    bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return failed ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : status;
 }
 
-/* plugin.h wants one of the two of every plugin that hides its memory; this one offers neither. */
+gpuhal_status gpuhal_bytes_try_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
+                                     uint64_t bytes)
+{
+    return is_aligned(device, to_offset, bytes) ? write_slot(device, to, to_offset, from, bytes) : GPUHAL_NOT_READY;
+}
+
+gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    return is_aligned(device, from_offset, bytes) ? read_slot(device, to, from, from_offset, bytes) : GPUHAL_NOT_READY;
+}
+
+/* plugin.h wants one of the two for all memory that a plugin hides; here is neither. */
 static gpuhal_status no_way(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -81,14 +102,14 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
 
 static gpuhal_status read_block(gpuhal_device *device, void *block, const gpuhal_memory *from, uint64_t offset)
 {
-    return device->ops.read ? read_slot(device, block, from, offset, device->copy_mask + 1)
-                            : block_through_memory(device, from, offset, block, GPUHAL_STAGING_FROM_DEVICE);
+    gpuhal_status status = read_slot(device, block, from, offset, device->copy_mask + 1);
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? block_through_memory(device, from, offset, block, GPUHAL_STAGING_FROM_DEVICE) : status;
 }
 
 static gpuhal_status write_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t offset, void *block)
 {
-    return device->ops.write ? write_slot(device, to, offset, block, device->copy_mask + 1)
-                             : block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE);
+    gpuhal_status status = write_slot(device, to, offset, block, device->copy_mask + 1);
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE) : status;
 }
 
 /* The part of an alignment block that a range touches is changed (to_device) or taken out. */
@@ -110,12 +131,9 @@ static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, ui
     return status;
 }
 
-/* Without a write slot one chunk serves for all pieces: the copy out of it blocks, so it is free again each time. */
-static gpuhal_status write_aligned(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const char *from, uint64_t bytes)
+/* One chunk serves for all pieces: the copy out of it blocks, so it is free again each time. */
+static gpuhal_status write_staged(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const char *from, uint64_t bytes)
 {
-    if (device->ops.write) {
-        return write_slot(device, to, to_offset, from, bytes);
-    }
     if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_UPLOAD)) {
         return no_way(device, GPUHAL_STAGING_TO_DEVICE);
     }
@@ -142,8 +160,11 @@ static uint64_t head_bytes(const gpuhal_device *device, uint64_t offset, uint64_
 
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
-    if (device->ops.write && is_aligned(device, to_offset, bytes)) {
-        return write_slot(device, to, to_offset, from, bytes);
+    if (is_aligned(device, to_offset, bytes)) {
+        gpuhal_status written = write_slot(device, to, to_offset, from, bytes);
+        if (written != GPUHAL_ERROR_NOT_SUPPORTED) {
+            return written;
+        }
     }
     if (gpuhal_host_writes(to)) {
         memcpy((char *)to->host + to_offset, from, (size_t)bytes);
@@ -158,7 +179,8 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
         status = edge(device, to, to_offset, (void *)(uintptr_t)source, head, true);
     }
     if (!status && middle > 0) {
-        status = write_aligned(device, to, to_offset + head, source + head, middle);
+        status = write_slot(device, to, to_offset + head, source + head, middle);
+        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? write_staged(device, to, to_offset + head, source + head, middle) : status;
     }
     if (!status && tail > 0) {
         status = edge(device, to, to_offset + head + middle, (void *)(uintptr_t)(source + head + middle), tail, true);
@@ -166,7 +188,7 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
     return status;
 }
 
-/* Without a read slot: through staging memory, which takes any offset. */
+/* Through staging memory, which takes any offset. */
 static gpuhal_status read_staged(gpuhal_device *device, char *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_READBACK)) {
@@ -191,14 +213,18 @@ static gpuhal_status read_staged(gpuhal_device *device, char *to, const gpuhal_m
 
 gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    if (device->ops.read && is_aligned(device, from_offset, bytes)) {
-        return read_slot(device, to, from, from_offset, bytes);
+    bool aligned = is_aligned(device, from_offset, bytes);
+    if (aligned) {
+        gpuhal_status got = read_slot(device, to, from, from_offset, bytes);
+        if (got != GPUHAL_ERROR_NOT_SUPPORTED) {
+            return got;
+        }
     }
     if (gpuhal_host_writes(from)) {
         memcpy(to, (const char *)from->host + from_offset, (size_t)bytes);
         return GPUHAL_OK;
     }
-    if (!device->ops.read) {
+    if (aligned || !device->ops.read) {
         return read_staged(device, to, from, from_offset, bytes);
     }
     char *target = to;
@@ -208,6 +234,7 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
     gpuhal_status status = head > 0 ? edge(device, from, from_offset, target, head, false) : GPUHAL_OK;
     if (!status && middle > 0) {
         status = read_slot(device, target + head, from, from_offset + head, middle);
+        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? read_staged(device, target + head, from, from_offset + head, middle) : status;
     }
     if (!status && tail > 0) {
         status = edge(device, from, from_offset + head + middle, target + head + middle, tail, false);

@@ -3,6 +3,7 @@
  * The way to the plugin's own function is short on purpose: no lock, no clock, no allocation. */
 #include "core/error.h"
 #include "memory/buffer.h"
+#include "memory/loan.h"
 #include "transfer/bytes.h"
 #include "transfer/ranges.h"
 #include "transfer/staged.h"
@@ -41,6 +42,7 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
     status = gpuhal_buffer_enter(to);
     if (!status) {
         status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
+        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
         gpuhal_buffer_leave(to);
     }
     return status;
@@ -63,34 +65,117 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
     return status;
 }
 
-/* The one place that decides; gpuhal_copy_path() asks it too. */
+/* Between two devices. */
+typedef enum {
+    WAY_WRITE,      /* the destination's device writes from the source's host address, or the host does */
+    WAY_READ,       /* the source's device reads into the destination's host address */
+    WAY_LOAN_FROM,  /* the destination's device imports the source's host memory, and copies */
+    WAY_LOAN_TO,    /* the source's device imports the destination's host memory, and copies */
+    WAY_STAGED
+} way;
+
+/* The one place that decides, from what is known so far; gpuhal_copy_path() asks it too. Writing and reading come first: they need no
+ * preparation. */
+static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
+{
+    bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
+    bool writes = to->device->ops.write && !atomic_load_explicit(&to->refuses_write, memory_order_relaxed);
+    bool reads = from->device->ops.read && !atomic_load_explicit(&from->refuses_read, memory_order_relaxed);
+    return readable && (writes || writable)                      ? WAY_WRITE
+           : writable && reads                                   ? WAY_READ
+           : readable && gpuhal_loan_possible(from, to->device) ? WAY_LOAN_FROM
+           : writable && gpuhal_loan_possible(to, from->device) ? WAY_LOAN_TO
+                                                                 : WAY_STAGED;
+}
+
 static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     if (to->device == from->device) {
         return GPUHAL_PATH_NATIVE;
     }
-    return gpuhal_host_writes(&to->memory) || gpuhal_host_reads(&from->memory) ? GPUHAL_PATH_HOST : GPUHAL_PATH_STAGED;
+    return way_between(to, from) == WAY_STAGED ? GPUHAL_PATH_STAGED : GPUHAL_PATH_SHARED;
 }
 
-/* One hop: the source is read by the destination's device where the host can read it fast, else the destination is written by the
- * source's device. */
-static gpuhal_status copy_through_host(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+/* A copy of `bytes` bytes between two buffers of two devices. */
+typedef struct crossing {
+    gpuhal_buffer *to, *from;
+    uint64_t to_offset, from_offset, bytes;
+} crossing;
+
+/* Without anybody's direct access: the visible side is read or written piece by piece, or both halves go through the ring. */
+static gpuhal_status cross_staged(const crossing *c)
 {
+    gpuhal_buffer *to = c->to, *from = c->from;
     if (gpuhal_host_reads(&from->memory)) {
-        return gpuhal_bytes_write(to->device, &to->memory, to_offset, (const char *)from->memory.host + from_offset, bytes);
+        const char *source = (const char *)from->memory.host + c->from_offset;
+        return gpuhal_bytes_write(to->device, &to->memory, c->to_offset, source, c->bytes);
     }
-    return gpuhal_bytes_read(from->device, (char *)to->memory.host + to_offset, &from->memory, from_offset, bytes);
+    if (gpuhal_host_writes(&to->memory)) {
+        return gpuhal_bytes_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset, c->bytes);
+    }
+    return gpuhal_staged_copy(to->device, &to->memory, c->to_offset, from->device, &from->memory, c->from_offset, c->bytes);
 }
 
-static gpuhal_status copy_between_devices(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+/* One copy of the plugin's between its own memory and a loan. Others' caches are dealt with around it where the loan is not coherent.
+ * *out_done: false when it cannot be had after all, which is no error. */
+static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool *out_done)
 {
-    gpuhal_status status = gpuhal_device_check(from->device);
+    gpuhal_buffer *lent = source_is_lent ? c->from : c->to;
+    gpuhal_device *device = source_is_lent ? c->to->device : c->from->device;
+    uint64_t offset = 0;
+    const gpuhal_memory *loan = gpuhal_loan_take(lent, device, &offset);
+    offset += source_is_lent ? c->from_offset : c->to_offset;
+    uint64_t other_offset = source_is_lent ? c->to_offset : c->from_offset;
+    *out_done = loan && ((offset | other_offset | c->bytes) & device->copy_mask) == 0;
+    if (!*out_done) {
+        return GPUHAL_OK;
+    }
+    bool clean = !(loan->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.clean;
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_error_forget_report();
+    if (source_is_lent) {
+        status = clean ? device->ops.clean(device->handle, loan, offset, c->bytes, 0) : GPUHAL_OK;
+        status = status ? status : device->ops.copy(device->handle, NULL, &c->to->memory, c->to_offset, loan, offset, c->bytes);
+    } else {
+        status = device->ops.copy(device->handle, NULL, loan, offset, &c->from->memory, c->from_offset, c->bytes);
+        status = status || !clean ? status : device->ops.clean(device->handle, loan, offset, c->bytes, 1);
+    }
+    return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
+}
+
+/* By the slot of one side. A slot that refuses the memory is remembered; one that the range does not fit tells nothing. */
+static gpuhal_status cross_directly(const crossing *c, bool by_writing, bool *out_done)
+{
+    gpuhal_buffer *to = c->to, *from = c->from;
+    gpuhal_status status =
+        by_writing
+            ? gpuhal_bytes_try_write(to->device, &to->memory, c->to_offset, (const char *)from->memory.host + c->from_offset, c->bytes)
+            : gpuhal_bytes_try_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset, c->bytes);
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        atomic_store(by_writing ? &to->refuses_write : &from->refuses_read, true);
+    }
+    *out_done = status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY;
+    return *out_done ? status : GPUHAL_OK;
+}
+
+/* A way that turns out to be closed leads to the next best one, and in the end to staging, which is always open. Not inlined: its
+ * variables would cost the small copy inside a device registers. */
+__attribute__((noinline)) static gpuhal_status copy_between_devices(const crossing *c)
+{
+    gpuhal_status status = gpuhal_device_check(c->from->device);
     if (status) {
         return status;
     }
-    return path_between(to, from) == GPUHAL_PATH_HOST
-               ? copy_through_host(to, to_offset, from, from_offset, bytes)
-               : gpuhal_staged_copy(to->device, &to->memory, to_offset, from->device, &from->memory, from_offset, bytes);
+    bool done = false;
+    way chosen = way_between(c->to, c->from);
+    if (chosen == WAY_WRITE || chosen == WAY_READ) {
+        status = cross_directly(c, chosen == WAY_WRITE, &done);
+        chosen = done ? chosen : way_between(c->to, c->from);
+    }
+    if (!done && (chosen == WAY_LOAN_FROM || chosen == WAY_LOAN_TO)) {
+        status = cross_on_loan(c, chosen == WAY_LOAN_FROM, &done);
+    }
+    return done ? status : cross_staged(c);
 }
 
 /* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it). */
@@ -100,9 +185,12 @@ static gpuhal_status check_pair(const gpuhal_buffer *to, uint64_t to_offset, con
     if (to->device->gpu != from->device->gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: the buffers belong to two gpuhal objects");
     }
+    if (__builtin_expect(to->root != from->root, 1)) {
+        return GPUHAL_OK;
+    }
     uint64_t distance = to_offset > from_offset ? to_offset - from_offset : from_offset - to_offset;
-    if (to == from && distance < bytes) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: source and destination overlap in one buffer");
+    if (distance < bytes) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: source and destination overlap in one piece of memory");
     }
     return GPUHAL_OK;
 }
@@ -128,7 +216,8 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
     if (!status) {
         status = to->device == from->device
                      ? gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes)
-                     : copy_between_devices(to, to_offset, from, from_offset, bytes);
+                     : copy_between_devices(&(crossing){to, from, to_offset, from_offset, bytes});
+        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
         gpuhal_buffer_leave(from);
     }
     gpuhal_buffer_leave(to);

@@ -66,6 +66,7 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return status;
     }
     status = fill_now(to, to_offset, bytes, pattern, pattern_bytes);
+    status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
     gpuhal_buffer_leave(to);
     return status;
 }

@@ -113,7 +113,9 @@ static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, c
         const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
         gpuhal_error_forget_report();
         gpuhal_status status = device->ops.copy_rect(device->handle, NULL, &to_rect, &from_rect, size);
-        return status ? gpuhal_device_failed(device, status, "copying a rectangle") : GPUHAL_OK;
+        if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+            return status ? gpuhal_device_failed(device, status, "copying a rectangle") : GPUHAL_OK;
+        }
     }
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t row = 0; row < extent->rows * extent->slices && !status; row++) {
@@ -182,6 +184,17 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
+/* Row by row: what lies between them may be somebody else's by now. */
+static gpuhal_status publish_rows(const side *to, const box *extent)
+{
+    gpuhal_status status = GPUHAL_OK;
+    bool silent = !atomic_load_explicit(&to->buffer->writes_through, memory_order_relaxed);
+    for (uint64_t row = 0; row < extent->rows * extent->slices && !silent && !status; row++) {
+        status = gpuhal_buffer_publish(to->buffer, row_offset(to, extent, row), extent->width);
+    }
+    return status;
+}
+
 /* Every check that needs both sides. */
 static gpuhal_status check(gpuhal_queue *queue, const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
@@ -200,8 +213,9 @@ static gpuhal_status check(gpuhal_queue *queue, const side *to, const side *from
     if (to->buffer && from->buffer && to->buffer->device->gpu != from->buffer->device->gpu) {
         return invalid("the buffers belong to two gpuhal objects");
     }
-    if (to->buffer && to->buffer == from->buffer && overlap(to, from, extent)) {
-        return invalid("source and destination overlap in one buffer");
+    bool one_memory = to->buffer && from->buffer && to->buffer->root == from->buffer->root;
+    if (one_memory && overlap(to, from, extent)) {
+        return invalid("source and destination overlap in one piece of memory");
     }
     return GPUHAL_OK;
 }
@@ -228,6 +242,7 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, 
     }
     if (!from.buffer || !(status = gpuhal_buffer_enter(from.buffer))) {
         status = copy_now(&to, &from, &size);
+        status = status || !to.buffer ? status : publish_rows(&to, &size);
         if (from.buffer) {
             gpuhal_buffer_leave(from.buffer);
         }

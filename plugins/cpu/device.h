@@ -36,6 +36,38 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, uint32_t index, const g
 /* The device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(uint32_t index);
 
+/* memory.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
+uint64_t gpuhal_cpu_page_bytes(void);
+static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+/* Brings the pages of a mapping whose contents are nobody's yet. Returns 0 or an errno. */
+int gpuhal_cpu_commit(void *start, uint64_t length);
+
+/* share.c: memory that others have a part in. Its object is a record and not its address. */
+static inline bool gpuhal_cpu_is_shared(const gpuhal_memory *memory)
+{
+    return memory->object != memory->host;
+}
+/* Memory that a descriptor can be given out for, not counted against the entry. Returns 0 or an errno. */
+int gpuhal_cpu_allocate_shareable(const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+gpuhal_status gpuhal_cpu_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                gpuhal_handle *out_handle, uint64_t *out_offset);
+/* Returns the bytes that were counted against the entry. */
+uint64_t gpuhal_cpu_release_shared(gpuhal_memory *memory);
+
+/* All memory of this plugin looks alike from outside. */
+static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
+    out_memory->object = object;
+    out_memory->bytes = bytes;
+    out_memory->address = (uintptr_t)start;
+    out_memory->host = start;
+}
+
 /* memory.c and transfer.c: fill their slots. */
 void gpuhal_cpu_describe_memory(gpuhal_ops *ops);
 void gpuhal_cpu_describe_transfer(gpuhal_ops *ops);

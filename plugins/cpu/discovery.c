@@ -107,9 +107,7 @@ static const struct {
     {GPUHAL_FACT_DRM_RENDER_NODE, "a processor has no device node"},
     {GPUHAL_FACT_PARTITION, "a processor is not partitioned"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "only the memory itself limits the number of allocations"},
-    {GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, "memory is not imported"},
-    {GPUHAL_FACT_EXPORT_KINDS, "memory is not exported"},
-    {GPUHAL_FACT_IMPORT_KINDS, "memory is not imported"},
+    {GPUHAL_FACT_DRIVER_UUID, "there is no driver; what this plugin gives out is told by its descriptor"},
     {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to take over"},
     {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
 };
@@ -175,6 +173,9 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
         host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
                   1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
                       1u << GPUHAL_MEMORY_DEVICE_MAPPED);
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1);
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
         for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
             host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
         }

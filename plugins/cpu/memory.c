@@ -3,7 +3,8 @@
  * Every page is there when allocate() returns. Linux promises more memory than it has and kills somebody when the promise is
  * called in, so the plugin looks at what is free first and answers OUT_OF_MEMORY itself. Small allocations come from malloc,
  * which has their pages at hand; larger ones are mappings of their own, aligned so that the system can use huge pages.
- * `memory->bytes` alone tells release() which of the two it was.
+ * `memory->bytes` alone tells release() which of the two it was. The object of such memory is its address; that of memory which
+ * others have a part in is a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -21,15 +22,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static uint64_t page_bytes(void)
+uint64_t gpuhal_cpu_page_bytes(void)
 {
     return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
-static uint64_t round_up(uint64_t value, uint64_t alignment)
-{
-    return (value + alignment - 1) & ~(alignment - 1);
 }
 
 /* Whether so much is free, as far as was seen lately. Where nobody tells, the system has to refuse by itself. */
@@ -65,11 +60,24 @@ static void touch(volatile char *start, uint64_t bytes, uint64_t page)
     start[bytes - 1] = 0;
 }
 
+/* The pages of a mapping, now. Returns 0 or an errno. */
+int gpuhal_cpu_commit(void *start, uint64_t length)
+{
+    if (madvise(start, (size_t)length, MADV_POPULATE_WRITE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL) {
+        return errno;
+    }
+    touch(start, length, gpuhal_cpu_page_bytes()); /* Linux before 5.14 */
+    return 0;
+}
+
 /* Maps more than is needed where the alignment is larger than a page, and gives both ends back. Returns 0 or an errno. */
 static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 {
-    uint64_t page = page_bytes();
-    uint64_t length = round_up(bytes, page);
+    uint64_t page = gpuhal_cpu_page_bytes();
+    uint64_t length = gpuhal_cpu_round_up(bytes, page);
     if (bytes >= HUGE_PAGE && alignment < HUGE_PAGE) {
         alignment = HUGE_PAGE;
     }
@@ -81,7 +89,7 @@ static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
     if (mapping == MAP_FAILED) {
         return errno;
     }
-    uint64_t before = slack > 0 ? round_up((uintptr_t)mapping, alignment) - (uintptr_t)mapping : 0;
+    uint64_t before = slack > 0 ? gpuhal_cpu_round_up((uintptr_t)mapping, alignment) - (uintptr_t)mapping : 0;
     char *start = mapping + before;
     if (before > 0) {
         munmap(mapping, (size_t)before);
@@ -93,13 +101,10 @@ static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
     if (bytes >= HUGE_PAGE) {
         (void)madvise(start, (size_t)length, MADV_HUGEPAGE);
     }
-    if (madvise(start, (size_t)length, MADV_POPULATE_WRITE) != 0) {
-        int error = errno;
-        if (error != EINVAL) {
-            munmap(start, (size_t)length);
-            return error;
-        }
-        touch(start, length, page); /* Linux before 5.14 */
+    int error = gpuhal_cpu_commit(start, length);
+    if (error != 0) {
+        munmap(start, (size_t)length);
+        return error;
     }
     *out_start = start;
     return 0;
@@ -107,13 +112,10 @@ static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 
 static int take_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 {
-    if (!machine_has(bytes)) {
-        return ENOMEM;
-    }
     if (bytes >= SMALL_BYTES) {
         return map_committed(bytes, alignment, out_start);
     }
-    uint64_t page = page_bytes();
+    uint64_t page = gpuhal_cpu_page_bytes();
     uint64_t own = bytes < page ? GPUHAL_CPU_BINDING_ALIGNMENT : page;
     int error = posix_memalign(out_start, (size_t)(alignment > own ? alignment : own), (size_t)bytes);
     if (error == 0) {
@@ -122,17 +124,17 @@ static int take_committed(uint64_t bytes, uint64_t alignment, void **out_start)
     return error;
 }
 
-static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static gpuhal_status no_memory(const gpuhal_host *host, const char *call, int error)
+{
+    return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, call, error,
+                        "the machine, or the control group of this process, has not that much memory free");
+}
+
+/* Memory of this process alone, or, with an export, memory that a descriptor stands for. */
+static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
     gpuhal_cpu_entry *entry = device->entry;
-    if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || alloc->import.kind != 0 || alloc->export_kinds != 0 ||
-        alloc->peer_count != 0) {
-        return GPUHAL_ERROR_NOT_SUPPORTED;
-    }
-    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
-        return GPUHAL_ERROR_INVALID_ARGUMENT;
-    }
     if (alloc->bytes > entry->total) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "more than the memory of the machine or its limit");
     }
@@ -141,34 +143,49 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
                             entry->limited ? "the limit of GPUHAL_CPU_DEVICES is reached"
                                            : "the memory of the machine is used up");
     }
-
+    const char *call = alloc->export_kinds != 0 ? "memfd_create" : alloc->bytes >= SMALL_BYTES ? "mmap" : "posix_memalign";
     void *start = NULL;
-    int error = take_committed(alloc->bytes, alloc->alignment, &start);
+    int error = !machine_has(alloc->bytes)   ? ENOMEM
+                : alloc->export_kinds != 0 ? gpuhal_cpu_allocate_shareable(alloc, out_memory)
+                                             : take_committed(alloc->bytes, alloc->alignment, &start);
     if (error != 0) {
         atomic_fetch_sub(&entry->allocated, alloc->bytes);
-        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, alloc->bytes >= SMALL_BYTES ? "mmap" : "posix_memalign", error,
-                            "the machine, or the control group of this process, has not that much memory free");
+        return no_memory(host, call, error);
     }
-    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
-    out_memory->object = start;
-    out_memory->bytes = alloc->bytes;
-    out_memory->address = (uintptr_t)start;
-    out_memory->host = start;
+    if (alloc->export_kinds == 0) {
+        gpuhal_cpu_show(start, start, alloc->bytes, out_memory);
+    }
     return GPUHAL_OK;
+}
+
+static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || (alloc->export_kinds & ~(1u << GPUHAL_HANDLE_OPAQUE_FD)) != 0 ||
+        alloc->peer_count != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    return alloc->import.kind != 0 ? gpuhal_cpu_import(device, alloc, out_memory) : allocate_own(device, alloc, out_memory);
 }
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    if (memory->bytes >= SMALL_BYTES) {
-        munmap(memory->object, (size_t)round_up(memory->bytes, page_bytes()));
+    uint64_t bytes = memory->bytes;
+    if (gpuhal_cpu_is_shared(memory)) {
+        bytes = gpuhal_cpu_release_shared(memory);
+    } else if (bytes >= SMALL_BYTES) {
+        munmap(memory->object, (size_t)gpuhal_cpu_round_up(bytes, gpuhal_cpu_page_bytes()));
     } else {
         free(memory->object);
     }
-    atomic_fetch_sub(&device->entry->allocated, memory->bytes);
+    atomic_fetch_sub(&device->entry->allocated, bytes);
 }
 
 void gpuhal_cpu_describe_memory(gpuhal_ops *ops)
 {
     ops->allocate = cpu_allocate;
     ops->release = cpu_release;
+    ops->export_memory = gpuhal_cpu_export;
 }

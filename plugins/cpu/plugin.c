@@ -1,6 +1,6 @@
 /* cpu/plugin.c: what the core sees of the reference plugin.
  *
- * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, transfer.c; system.c reads /proc
+ * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c; system.c reads /proc
  * and /sys for them. Every call blocks: a processor copies with its own hands, and the core makes queues from that.
  */
 #include "device.h"

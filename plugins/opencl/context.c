@@ -28,15 +28,52 @@ static gpuhal_status create_context(gpuhal_plugin_device *device)
     cl_int code = CL_SUCCESS;
     device->context =
         gpuhal_opencl_api.clCreateContext(properties, 1, &entry->id, context_says, (void *)(uintptr_t)device->host, &code);
-    if (!device->context) {
-        return gpuhal_opencl_report(device->host, "clCreateContext", code);
-    }
+    return device->context ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clCreateContext", code);
+}
+
+static gpuhal_status create_first_lane(gpuhal_plugin_device *device)
+{
+    cl_int code = CL_SUCCESS;
     device->lanes[0] = create_queue(device, &code);
     if (!device->lanes[0]) {
         gpuhal_opencl_api.clReleaseContext(device->context);
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
     return GPUHAL_OK;
+}
+
+/* Whether the caller's objects are what they have to be. A context says CL_INVALID_CONTEXT where it is none, as far as drivers look. */
+static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
+{
+    cl_device_id devices[64];
+    size_t bytes = 0;
+    cl_context context = (cl_context)(uintptr_t)adopt->values[2];
+    if (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE) {
+        return "an opening takes over an OpenCL device with its context, and nothing else";
+    }
+    if ((uintptr_t)entry->platform != adopt->values[0] || (uintptr_t)entry->id != adopt->values[1]) {
+        return "platform or device are not those that this index stands for";
+    }
+    if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) != CL_SUCCESS) {
+        return "the context is none, or has more than 64 devices";
+    }
+    for (size_t i = 0; i < bytes / sizeof *devices; i++) {
+        if (devices[i] == entry->id) {
+            return NULL;
+        }
+    }
+    return "the device is not in the context";
+}
+
+static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    const char *fault = adoption_fault(device->entry, adopt);
+    if (fault) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, fault);
+    }
+    device->context = (cl_context)(uintptr_t)adopt->values[2];
+    cl_int code = gpuhal_opencl_api.clRetainContext(device->context);
+    return code == CL_SUCCESS ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clRetainContext", code);
 }
 
 gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
@@ -48,16 +85,14 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const 
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
-    if (adopt) {
-        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "the opencl plugin does not take over contexts");
-    }
     gpuhal_plugin_device *device = calloc(1, sizeof *device);
     if (!device) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     device->host = host;
     device->entry = entry;
-    gpuhal_status status = create_context(device);
+    gpuhal_status status = adopt ? adopt_context(device, adopt) : create_context(device);
+    status = status ? status : create_first_lane(device);
     if (status != GPUHAL_OK) {
         free(device);
         return status;

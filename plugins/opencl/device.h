@@ -7,7 +7,10 @@
  * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory: a buffer
  * that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device to touch a mapped
  * buffer, so it never takes part in a command: its address does, as the host side of a read or write. That is the fast path of
- * GPU drivers, which know the address as page-locked. Both are told apart by gpuhal_memory.host.
+ * GPU drivers, which know the address as page-locked. Imported host memory (CL_MEM_USE_HOST_PTR) has a host address too and is a
+ * buffer like any other all the same: gpuhal_opencl_buffer.mapped tells the two apart, not gpuhal_memory.host.
+ *
+ * The context is one of ours, or the caller's own, retained.
  */
 #ifndef GPUHAL_OPENCL_DEVICE_H
 #define GPUHAL_OPENCL_DEVICE_H
@@ -26,6 +29,7 @@ typedef struct gpuhal_opencl_entry {
     cl_device_id id;
     uint32_t version; /* major * 100 + minor, the lower one of platform and device */
     uint64_t allocation_max, base_alignment;
+    uint64_t import_alignment; /* of host memory */
 } gpuhal_opencl_entry;
 
 /* One opening. */
@@ -43,7 +47,8 @@ struct gpuhal_plugin_device {
 /* What gpuhal_memory.object points to. */
 typedef struct gpuhal_opencl_buffer {
     cl_mem mem;
-    void *mapped; /* the lasting mapping of UPLOAD and READBACK, NULL for DEVICE */
+    void *mapped;  /* the lasting mapping of UPLOAD and READBACK, else NULL */
+    bool imported; /* the bytes are the caller's host memory */
 } gpuhal_opencl_buffer;
 
 /* A command queue for one call. */
@@ -84,6 +89,18 @@ void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 /* memory.c and transfer.c: fill their slots, as far as the device's version has them. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+
+/* share.c: host memory of the caller's, and buffers of the caller's. */
+gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+/* Lets go of the buffer, and returns once the driver no longer uses its host memory. */
+void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer);
+void gpuhal_opencl_describe_share(gpuhal_ops *ops);
+
+/* The address of page-locked memory of ours, which the device is never told to touch as a buffer; NULL for all other memory. */
+static inline char *gpuhal_opencl_mapped(const gpuhal_memory *memory)
+{
+    return ((const gpuhal_opencl_buffer *)memory->object)->mapped ? memory->host : NULL;
+}
 
 static inline cl_mem gpuhal_opencl_mem(const gpuhal_memory *memory)
 {

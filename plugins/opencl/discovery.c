@@ -37,6 +37,17 @@ static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
     return version < common ? version : common;
 }
 
+/* Drivers use host memory where it lies when it begins on a page and has whole pages (Intel: whole cache lines); elsewhere they keep a
+ * copy. A device that is the host's processor is content with the alignment of its buffers. */
+static uint64_t choose_import_alignment(cl_device_id id, uint64_t base_alignment)
+{
+    cl_device_type type = 0;
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type);
+    bool usable = base_alignment != 0 && (base_alignment & (base_alignment - 1)) == 0;
+    uint64_t least = type & CL_DEVICE_TYPE_CPU ? 1 : 4096;
+    return usable && base_alignment > least ? base_alignment : least;
+}
+
 /* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock. */
 static uint32_t remember(cl_platform_id platform, cl_device_id id)
 {
@@ -53,12 +64,14 @@ static uint32_t remember(cl_platform_id platform, cl_device_id id)
     cl_uint alignment_bits = 0;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);
+    uint64_t base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1;
     entries[count] = (gpuhal_opencl_entry){
         .platform = platform,
         .id = id,
         .version = ask_version(platform, id),
         .allocation_max = allocation_max,
-        .base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1,
+        .base_alignment = base_alignment,
+        .import_alignment = choose_import_alignment(id, base_alignment),
     };
     atomic_store(&entry_count, count + 1);
     return count;

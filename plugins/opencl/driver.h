@@ -12,7 +12,7 @@
 
 #include <gpuhal/plugin.h>
 
-/* Optional ones came with OpenCL 1.1 (rectangles) and 1.2. That a symbol is there proves nothing: the loader of another version
+/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer) and 1.2. That a symbol is there proves nothing: the loader of another version
  * has it too, so the version of the device is asked as well. */
 #define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                              \
     REQUIRED(clGetPlatformIDs)                                                                                                   \
@@ -20,10 +20,14 @@
     REQUIRED(clGetDeviceIDs)                                                                                                     \
     REQUIRED(clGetDeviceInfo)                                                                                                    \
     REQUIRED(clCreateContext)                                                                                                    \
+    REQUIRED(clRetainContext)                                                                                                    \
+    REQUIRED(clGetContextInfo)                                                                                                   \
     REQUIRED(clReleaseContext)                                                                                                   \
     REQUIRED(clCreateCommandQueue)                                                                                               \
     REQUIRED(clReleaseCommandQueue)                                                                                              \
     REQUIRED(clCreateBuffer)                                                                                                     \
+    REQUIRED(clRetainMemObject)                                                                                                  \
+    REQUIRED(clGetMemObjectInfo)                                                                                                 \
     REQUIRED(clReleaseMemObject)                                                                                                 \
     REQUIRED(clEnqueueReadBuffer)                                                                                                \
     REQUIRED(clEnqueueWriteBuffer)                                                                                               \
@@ -33,6 +37,8 @@
     REQUIRED(clWaitForEvents)                                                                                                    \
     REQUIRED(clGetEventInfo)                                                                                                     \
     REQUIRED(clReleaseEvent)                                                                                                     \
+    OPTIONAL(clCreateSubBuffer)                                                                                                  \
+    OPTIONAL(clSetMemObjectDestructorCallback)                                                                                   \
     OPTIONAL(clEnqueueReadBufferRect)                                                                                            \
     OPTIONAL(clEnqueueWriteBufferRect)                                                                                           \
     OPTIONAL(clEnqueueCopyBufferRect)                                                                                            \

@@ -5,6 +5,8 @@
  */
 #include "device.h"
 
+#include <gpuhal/native.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -97,10 +99,7 @@ static const struct {
     {GPUHAL_FACT_NUMA_NODE, "OpenCL does not tell it"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "OpenCL states no limit"},
     {GPUHAL_FACT_PHYSICAL_QUEUES, "OpenCL does not tell it"},
-    {GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, "the plugin imports no memory"},
-    {GPUHAL_FACT_EXPORT_KINDS, "the plugin exports no memory"},
-    {GPUHAL_FACT_IMPORT_KINDS, "the plugin imports no memory"},
-    {GPUHAL_FACT_ADOPT_KINDS, "the plugin takes over no context"},
+    {GPUHAL_FACT_EXPORT_KINDS, "OpenCL gives out no memory"},
 };
 
 static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
@@ -200,6 +199,9 @@ void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, entry->import_alignment);
+    host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER);
+    host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, 1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

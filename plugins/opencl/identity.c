@@ -1,12 +1,19 @@
-/* opencl/identity.c: which piece of hardware a device is: PCI address, UUID, LUID.
+/* opencl/identity.c: which piece of hardware a device is: PCI address with partition, UUID, LUID; and the UUID of its driver.
  *
  * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know the
- * question. Devices that are the host's processor are not asked: whatever comes back would belong to something else.
+ * question. Devices that are the host's processor are not asked: whatever comes back would belong to something else. An address
+ * without its domain is completed from the system's list of PCI devices where that leaves one possibility.
  */
 #include "device.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+#define VENDOR_AMD  0x1002u
 
 #ifndef CL_DEVICE_PCI_BUS_ID_NV
 #define CL_DEVICE_PCI_BUS_ID_NV  0x4008
@@ -21,12 +28,34 @@ typedef struct pci_address {
     cl_uint domain, bus, device, function;
 } pci_address;
 
+/* Finds the domain of the one device of the system with this bus, device and function. On machines with several domains (one for each
+ * MI300A, ROCm/clr#106) a guess would take several GPUs for one. */
+static bool find_domain(pci_address *address)
+{
+    char end[16];
+    uint32_t found = 0;
+    DIR *directory = opendir(PCI_DEVICES);
+    if (!directory) {
+        return false;
+    }
+    snprintf(end, sizeof end, ":%02x:%02x.%x", address->bus & 0xff, address->device & 0x1f, address->function & 7);
+    for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+        const char *colon = strchr(entry->d_name, ':');
+        if (colon && strcmp(colon, end) == 0) {
+            address->domain = (cl_uint)strtoul(entry->d_name, NULL, 16);
+            found++;
+        }
+    }
+    closedir(directory);
+    return found == 1;
+}
+
 static bool ask_khronos(cl_device_id id, pci_address *out_address)
 {
     return gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_INFO_KHR, out_address, sizeof *out_address);
 }
 
-/* The slot holds device and function; drivers before CUDA 10.2 do not know the domain. */
+/* The slot holds device and function; old drivers do not know the domain (Oblomov/clinfo#73). */
 static bool ask_nvidia(cl_device_id id, pci_address *out_address)
 {
     cl_uint slot = 0;
@@ -34,12 +63,10 @@ static bool ask_nvidia(cl_device_id id, pci_address *out_address)
         !gpuhal_opencl_ask(id, CL_DEVICE_PCI_SLOT_ID_NV, &slot, sizeof slot)) {
         return false;
     }
-    if (!gpuhal_opencl_ask(id, CL_DEVICE_PCI_DOMAIN_ID_NV, &out_address->domain, sizeof out_address->domain)) {
-        out_address->domain = 0;
-    }
     out_address->device = slot >> 3;
     out_address->function = slot & 7;
-    return true;
+    return gpuhal_opencl_ask(id, CL_DEVICE_PCI_DOMAIN_ID_NV, &out_address->domain, sizeof out_address->domain) ||
+           find_domain(out_address);
 }
 
 /* The members are signed characters, and there is no domain. */
@@ -55,7 +82,17 @@ static bool ask_amd(cl_device_id id, pci_address *out_address)
         .device = (unsigned char)topology.pcie.device,
         .function = (unsigned char)topology.pcie.function,
     };
-    return true;
+    return find_domain(out_address);
+}
+
+/* AMD's runtimes tell the number of a partition as the function; what is on the bus is function 0 (ROCm/rocm_smi_lib#208). */
+static bool is_partition(cl_device_id id, const pci_address *address)
+{
+    cl_uint vendor = 0;
+    char path[64];
+    snprintf(path, sizeof path, PCI_DEVICES "/%04x:%02x:%02x.%x", address->domain, address->bus, address->device, address->function);
+    return address->function != 0 && gpuhal_opencl_ask(id, CL_DEVICE_VENDOR_ID, &vendor, sizeof vendor) && vendor == VENDOR_AMD &&
+           access(path, F_OK) != 0;
 }
 
 /* All zero is what drivers give that know the question and not the answer. */
@@ -72,25 +109,31 @@ static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     if (!known || !is_possible(&address)) {
         host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
                       known ? "the driver gives an address that cannot be"
-                            : "the driver knows neither cl_khr_pci_bus_info nor its like");
+                            : "the driver knows neither cl_khr_pci_bus_info nor its like, or tells no domain and the system "
+                              "does not settle it");
         return;
     }
     char text[24];
+    if (is_partition(id, &address)) {
+        snprintf(text, sizeof text, "%u", address.function);
+        host->text(host, sink, GPUHAL_FACT_PARTITION, text);
+        address.function = 0;
+    }
     snprintf(text, sizeof text, "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
 /* A UUID of zeros is met in drivers of chips without a serial number; it would make them all one device. */
-static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];
     unsigned char uuid[CL_UUID_SIZE_KHR];
-    if (!gpuhal_opencl_ask(id, CL_DEVICE_UUID_KHR, uuid, sizeof uuid)) {
-        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver does not know cl_khr_device_uuid");
+    if (!gpuhal_opencl_ask(id, what, uuid, sizeof uuid)) {
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "the driver does not know cl_khr_device_uuid");
         return;
     }
     if (memcmp(uuid, none, sizeof uuid) == 0) {
-        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_FAILED, "the driver gives an empty UUID");
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "the driver gives an empty UUID");
         return;
     }
     char text[40];
@@ -99,7 +142,7 @@ static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
         bool group = i == 4 || i == 6 || i == 8 || i == 10;
         used += snprintf(text + used, sizeof text - (size_t)used, "%s%02x", group ? "-" : "", uuid[i]);
     }
-    host->text(host, sink, GPUHAL_FACT_UUID, text);
+    host->text(host, sink, key, text);
 }
 
 static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
@@ -122,7 +165,7 @@ void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_
 {
     cl_device_type type = 0;
     if (gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type) && (type & CL_DEVICE_TYPE_CPU)) {
-        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID};
+        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRIVER_UUID};
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,
                           "the device is the host's processor, not one on a bus");
@@ -130,6 +173,7 @@ void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_
         return;
     }
     tell_pci_address(host, sink, id);
-    tell_uuid(host, sink, id);
+    tell_uuid(host, sink, GPUHAL_FACT_UUID, id, CL_DEVICE_UUID_KHR);
+    tell_uuid(host, sink, GPUHAL_FACT_DRIVER_UUID, id, CL_DRIVER_UUID_KHR);
     tell_luid(host, sink, id);
 }

@@ -119,7 +119,8 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
 static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 || alloc->peer_count != 0) {
+    bool foreign = alloc->import.kind != 0 && alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || foreign || alloc->export_kinds != 0 || alloc->peer_count != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
@@ -135,8 +136,9 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
     *buffer = (gpuhal_opencl_buffer){0};
     out_memory->object = buffer;
     out_memory->bytes = alloc->bytes;
-    gpuhal_status status = alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_device(device, alloc, out_memory)
-                                                               : allocate_host(device, alloc, out_memory);
+    gpuhal_status status = alloc->import.kind != 0               ? gpuhal_opencl_import(device, alloc, out_memory)
+                           : alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_device(device, alloc, out_memory)
+                                                                 : allocate_host(device, alloc, out_memory);
     if (status != GPUHAL_OK) {
         out_memory->object = NULL;
         out_memory->bytes = 0;
@@ -155,7 +157,11 @@ static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     if (buffer->mapped) {
         (void)unmap_blocking(device, buffer->mem, buffer->mapped);
     }
-    gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+    if (buffer->imported) {
+        gpuhal_opencl_release_import(device, buffer);
+    } else {
+        gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+    }
     free(buffer);
 }
 
@@ -186,10 +192,11 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
     return gpuhal_opencl_result(device, "clEnqueueUnmapMemObject", unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
 }
 
-/* The buffer behind page-locked memory stays mapped, so nobody may use it: there is nothing to hand out. */
+/* The buffer behind page-locked memory stays mapped, so nobody may use it: there is nothing to hand out. The offset is 0: a part of a
+ * buffer that was wrapped is a buffer of its own. */
 static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
 {
-    if (memory->host) {
+    if (gpuhal_opencl_mapped(memory)) {
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "host memory of OpenCL stays mapped; use its address");
     }

@@ -17,7 +17,7 @@ static gpuhal_status opencl_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
                                   uint64_t offset, const void *from, uint64_t bytes)
 {
     (void)queue;
-    if (to->host) {
+    if (gpuhal_opencl_mapped(to)) {
         memcpy(host_at(to, offset), from, (size_t)bytes);
         return GPUHAL_OK;
     }
@@ -32,7 +32,7 @@ static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_que
                                  uint64_t offset, uint64_t bytes)
 {
     (void)queue;
-    if (from->host) {
+    if (gpuhal_opencl_mapped(from)) {
         memcpy(to, host_at(from, offset), (size_t)bytes);
         return GPUHAL_OK;
     }
@@ -46,10 +46,10 @@ static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_que
 static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    if (from->host) {
+    if (gpuhal_opencl_mapped(from)) {
         return opencl_write(device, queue, to, to_offset, host_at(from, from_offset), bytes);
     }
-    if (to->host) {
+    if (gpuhal_opencl_mapped(to)) {
         return opencl_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
     }
     gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
@@ -83,7 +83,7 @@ static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     const void *source = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
     memcpy(twice, source, pattern_bytes);
     memcpy(twice + pattern_bytes, source, pattern_bytes);
-    if (memory->host) {
+    if (gpuhal_opencl_mapped(memory)) {
         fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
         return GPUHAL_OK;
     }
@@ -123,7 +123,7 @@ static side resolve(const gpuhal_plugin_rect *rect)
     side result = {.row_pitch = rect->row_pitch, .slice_pitch = rect->slice_pitch};
     if (!rect->memory) {
         result.host = (char *)rect->host + rect->offset;
-    } else if (rect->memory->host) {
+    } else if (gpuhal_opencl_mapped(rect->memory)) {
         result.host = host_at(rect->memory, rect->offset);
     } else {
         result.mem = gpuhal_opencl_mem(rect->memory);

@@ -38,6 +38,7 @@ typedef struct gpuhal_faulty_memory {
     int descriptor; /* -1: no shared memory */
     bool mapped;    /* bytes are a mapping */
     bool counted;   /* against TOTAL_BYTES */
+    bool lent;      /* the host's view, or all of it, is somebody else's */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */
     uint64_t map_offset, map_bytes;

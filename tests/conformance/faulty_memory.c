@@ -4,6 +4,7 @@
 #include <gpuhal/native.h>
 
 #include <pthread.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -78,6 +79,9 @@ static bool take_shared(gpuhal_faulty_memory *memory, int descriptor)
     memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     memory->mapped = true;
     memory->descriptor = descriptor;
+    if (memory->bytes == MAP_FAILED && is(import_closes)) {
+        close(descriptor);
+    }
     return memory->bytes != MAP_FAILED;
 }
 
@@ -88,9 +92,10 @@ static bool take_import(gpuhal_faulty_memory *memory, const gpuhal_handle *impor
     }
     memory->bytes = import->as.pointer;
     memory->host = memory->bytes;
-    if (is(import_copies)) {
+    memory->lent = true;
+    if (is(import_copies) || is(import_elsewhere) || is(good_import_copy) || is(clean_wide)) {
         memory->bytes = memory->to_free = malloc(memory->size);
-        memory->host = NULL;
+        memory->host = is(import_elsewhere) ? memory->bytes : memory->host;
         memcpy(memory->bytes, import->as.pointer, memory->size);
     }
     return true;
@@ -116,19 +121,24 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
         return false;
     }
     memset(memory->to_free, 0, rounded);
-    memory->bytes = (unsigned char *)memory->to_free + (is(alignment_ignored) ? 8 : 0);
+    const bool skewed = is(alignment_ignored) || (is(host_skewed) && alloc->kind == GPUHAL_MEMORY_READBACK);
+    memory->bytes = (unsigned char *)memory->to_free + (skewed ? 8 : 0);
     return true;
 }
 
 /* The host's view: of all kinds but DEVICE. */
-static void take_host_view(gpuhal_faulty_memory *memory, gpuhal_memory_kind kind)
+static void take_host_view(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
 {
+    const gpuhal_memory_kind kind = alloc->kind;
     if (kind == GPUHAL_MEMORY_DEVICE && !is(good_visible)) {
         return;
     }
     memory->host = memory->bytes;
     if (is(good_incoherent) || is(clean_nothing)) {
-        memory->host = calloc(1, memory->size);
+        const uint64_t alignment = alloc->alignment > FIRST_ALIGNMENT ? alloc->alignment : FIRST_ALIGNMENT;
+        const uint64_t rounded = (memory->size + alignment - 1) / alignment * alignment;
+        memory->host = aligned_alloc(alignment, rounded);
+        memset(memory->host, 0, rounded);
     }
     if (is(upload_no_host) && kind == GPUHAL_MEMORY_UPLOAD) {
         memory->host = NULL;
@@ -175,7 +185,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
         return GPUHAL_ERROR_OUT_OF_MEMORY;
     }
     if (!is_import) {
-        take_host_view(memory, alloc->kind);
+        take_host_view(memory, alloc);
     }
     count(memory, true);
     if (is(leak_allocation)) {
@@ -184,7 +194,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
         __asm__ volatile("" : : "r"(lost) : "memory");
     }
     out_memory->object = memory;
-    out_memory->flags = memory->host == memory->bytes ? GPUHAL_MEMORY_HOST_COHERENT : 0;
+    out_memory->flags = memory->host == memory->bytes || is(import_copies) ? GPUHAL_MEMORY_HOST_COHERENT : 0;
     out_memory->bytes = is(bytes_fewer) ? bytes - 1 : bytes;
     out_memory->address = is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes;
     out_memory->host = memory->host;
@@ -202,10 +212,10 @@ static void faulty_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     if (own->mapped) {
         munmap(own->bytes, own->size);
     }
-    if (own->descriptor >= 0) {
+    if (own->descriptor >= 0 && !is(import_leaks)) {
         close(own->descriptor);
     }
-    if (own->to_free != NULL && own->host != own->bytes) {
+    if (own->to_free != NULL && own->host != own->bytes && !own->lent) {
         free(own->host);
     }
     free(own->to_free);
@@ -219,6 +229,10 @@ static gpuhal_status faulty_clean(gpuhal_plugin_device *device, const gpuhal_mem
     const gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
     if (own->host == NULL || own->host == own->bytes || is(clean_nothing)) {
         return GPUHAL_OK;
+    }
+    if (is(clean_wide)) {
+        offset = 0;
+        bytes = own->size;
     }
     if (invalidate != 0) {
         memcpy(own->host + offset, own->bytes + offset, bytes);
@@ -283,8 +297,31 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     out_handle->kind = kind;
-    out_handle->as.os = is(export_no_descriptor) ? -1 : dup(own->descriptor);
+    out_handle->as.os = is(export_no_descriptor) ? -1 : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
+    return GPUHAL_OK;
+}
+
+/* The object that native_memory gives, in a second record over the same bytes. */
+static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    const gpuhal_faulty_memory *other = (const gpuhal_faulty_memory *)(uintptr_t)native->values[0];
+    if (!is(wrap_any_type) && native->type != GPUHAL_NATIVE_OPENCL_BUFFER) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (!is(wrap_any_size) && bytes > other->size) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    gpuhal_faulty_memory *own = calloc(1, sizeof *own);
+    if (own == NULL) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    *own = (gpuhal_faulty_memory){.bytes = other->bytes, .size = other->size, .descriptor = -1, .owner = device, .lent = true};
+    if (is(wrap_copies)) {
+        own->bytes = own->to_free = malloc(own->size);
+    }
+    out_memory->object = own;
+    out_memory->bytes = own->size;
     return GPUHAL_OK;
 }
 
@@ -310,4 +347,5 @@ void gpuhal_faulty_describe_memory(gpuhal_ops *ops)
     ops->unregister_host = faulty_unregister;
     ops->export_memory = faulty_export;
     ops->native_memory = faulty_native_memory;
+    ops->wrap_memory = faulty_wrap;
 }

@@ -67,6 +67,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink)
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, is(fact_opening) && openings > 0 ? 5 : 4);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, is(fact_wanders) ? atomic_fetch_add(&enumerations, 1) : 0);
     if (!is(good_minimal)) {
+        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, is(slot_without_fact) ? 0 : 1u << GPUHAL_HANDLE_OPAQUE_FD);
     }

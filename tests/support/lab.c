@@ -3,7 +3,14 @@
 
 #include "test.h"
 
+#include <gpuhal/native.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 gpuhal_lab_state gpuhal_lab;
 
@@ -16,6 +23,9 @@ typedef struct block {
     unsigned char *bytes;
     uint64_t count;
     gpuhal_memory_kind kind;
+    bool lent;           /* the bytes are somebody else's */
+    unsigned char *host; /* imported, with `bytes` a copy of them */
+    int descriptor;      /* of a memfd behind the bytes; -1: none */
 } block;
 
 static gpuhal_lab_device *lab_of(uint32_t index)
@@ -38,6 +48,15 @@ static void optional_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key
     }
 }
 
+static void optional_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    if (value) {
+        host->u64(host, sink, key, value);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "not set for this test");
+    }
+}
+
 static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index, const gpuhal_lab_device *lab)
 {
     uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
@@ -54,6 +73,11 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, lab->total_bytes ? lab->total_bytes : 1u << 30);
     optional_text(host, sink, GPUHAL_FACT_UUID, lab->uuid);
     optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, lab->pci);
+    optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, lab->driver_uuid);
+    optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, lab->import_kinds);
+    optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, lab->export_kinds);
+    optional_number(host, sink, GPUHAL_FACT_ADOPT_KINDS, lab->adopt_kinds);
+    optional_number(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, lab->import_alignment);
     if (lab->allocation_max) {
         host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, lab->allocation_max);
     }
@@ -102,12 +126,66 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+/* Memory with a host address has its alignment; the lab's own is that of malloc, so that a test sees when it forgot to ask. */
+static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
+{
+    void *bytes = NULL;
+    *out_descriptor = -1;
+    if (alloc->export_kinds) {
+        *out_descriptor = memfd_create("lab", MFD_CLOEXEC);
+        bool sized = *out_descriptor >= 0 && ftruncate(*out_descriptor, (off_t)alloc->bytes) == 0;
+        bytes = sized ? mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_descriptor, 0) : MAP_FAILED;
+        return bytes == MAP_FAILED ? NULL : bytes;
+    }
+    uint64_t alignment = alloc->alignment > 64 ? alloc->alignment : 64;
+    if (posix_memalign(&bytes, (size_t)alignment, (size_t)alloc->bytes)) {
+        return NULL;
+    }
+    memset(bytes, 0x5a, (size_t)alloc->bytes);
+    return bytes;
+}
+
+/* The strictest driver there could be: everything that the core promises is looked at. */
+static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
+{
+    gpuhal_lab_device *lab = device->lab;
+    if (!(lab->import_kinds >> alloc->import.kind & 1)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (lab->fail_import) {
+        return device->host->report(device->host, lab->fail_import, "labImport", 8, "told to fail");
+    }
+    *memory = (block){.count = alloc->bytes, .kind = alloc->kind, .descriptor = -1, .lent = true};
+    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        unsigned char *pointer = alloc->import.as.pointer;
+        uint64_t mask = (lab->import_alignment ? lab->import_alignment : 4096) - 1;
+        if (!pointer || (((uintptr_t)pointer | alloc->bytes) & mask)) {
+            return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "import", 99, "the core broke a rule of plugin.h");
+        }
+        memory->bytes = pointer;
+        if (lab->caches_imports) {
+            memory->host = pointer;
+            memory->lent = false;
+            memory->bytes = malloc((size_t)alloc->bytes);
+            memcpy(memory->bytes, pointer, (size_t)alloc->bytes);
+        }
+        return GPUHAL_OK;
+    }
+    struct stat info;
+    if (fstat((int)alloc->import.as.os, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "labImport", 9, "the descriptor is of another kind");
+    }
+    memory->descriptor = (int)alloc->import.as.os;
+    memory->bytes = mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->descriptor, 0);
+    return memory->bytes == MAP_FAILED ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
+}
+
+static gpuhal_status make(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
     gpuhal_lab_device *lab = device->lab;
     uint64_t total = lab->total_bytes ? lab->total_bytes : 1u << 30;
     bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE;
-    if (alloc->import.kind || alloc->export_kinds || alloc->kind > GPUHAL_MEMORY_READBACK || (staging && lab->no_staging_kinds)) {
+    if ((alloc->export_kinds & ~lab->export_kinds) || (alloc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (lab->fail_allocate) {
@@ -116,25 +194,45 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (!staging && (alloc->bytes > total || (uint64_t)lab->allocated_bytes > total - alloc->bytes)) {
         return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "labAllocate", 2, "the lab is full");
     }
-    block *memory = calloc(1, sizeof *memory);
-    unsigned char *bytes = malloc((size_t)alloc->bytes);
-    if (!memory || !bytes) {
-        free(memory);
-        free(bytes);
-        return GPUHAL_ERROR_OUT_OF_MEMORY;
+    *memory = (block){.count = alloc->bytes, .kind = alloc->kind};
+    memory->bytes = take_bytes(alloc, &memory->descriptor);
+    return memory->bytes ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+static void count(gpuhal_lab_device *lab, const block *b)
+{
+    if (b->kind != GPUHAL_MEMORY_DEVICE) {
+        raise_most(&lab->staging_bytes_most, atomic_fetch_add(&lab->staging_bytes, (int64_t)b->count) + (int64_t)b->count);
+    } else {
+        lab->allocated_bytes += (int64_t)b->count;
     }
-    memset(bytes, 0x5a, (size_t)alloc->bytes);
-    *memory = (block){bytes, alloc->bytes, alloc->kind};
+}
+
+static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_lab_device *lab = device->lab;
+    bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE, imports = alloc->import.kind != 0;
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && lab->no_staging_kinds)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    block *memory = calloc(1, sizeof *memory);
+    gpuhal_status status = imports ? import(device, alloc, memory) : make(device, alloc, memory);
+    if (status) {
+        free(memory);
+        return status;
+    }
     out_memory->object = memory;
     out_memory->bytes = alloc->bytes;
-    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
-    out_memory->host = staging || !lab->hidden ? bytes : NULL;
-    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)bytes;
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
+    out_memory->host = staging || !lab->hidden ? memory->bytes : NULL;
+    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes;
+    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        out_memory->host = alloc->import.as.pointer;
+    }
     lab->allocations++;
-    if (staging) {
-        raise_most(&lab->staging_bytes_most, atomic_fetch_add(&lab->staging_bytes, (int64_t)alloc->bytes) + (int64_t)alloc->bytes);
-    } else {
-        lab->allocated_bytes += (int64_t)alloc->bytes;
+    lab->imports += imports;
+    if (!imports) {
+        count(lab, memory);
     }
     return GPUHAL_OK;
 }
@@ -143,13 +241,45 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     block *b = memory->object;
     device->lab->allocations--;
-    if (b->kind == GPUHAL_MEMORY_DEVICE) {
+    if (!b->lent && !b->host && b->kind == GPUHAL_MEMORY_DEVICE) {
         device->lab->allocated_bytes -= (int64_t)b->count;
-    } else {
+    } else if (!b->lent && !b->host) {
         device->lab->staging_bytes -= (int64_t)b->count;
     }
-    free(b->bytes);
+    if (b->descriptor >= 0) {
+        munmap(b->bytes, (size_t)b->count);
+        close(b->descriptor);
+    } else if (!b->lent) {
+        free(b->bytes);
+    }
     free(b);
+}
+
+static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                   gpuhal_handle *out_handle, uint64_t *out_offset)
+{
+    (void)device;
+    const block *b = memory->object;
+    if (b->descriptor < 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    out_handle->kind = kind;
+    out_handle->as.os = fcntl(b->descriptor, F_DUPFD_CLOEXEC, 0);
+    *out_offset = 0;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    if (native->type != GPUHAL_NATIVE_OPENCL_BUFFER || bytes > native->values[1]) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the object is another one, or too small");
+    }
+    block *memory = calloc(1, sizeof *memory);
+    *memory = (block){.bytes = (unsigned char *)(uintptr_t)native->values[0], .count = native->values[1], .descriptor = -1, .lent = true};
+    out_memory->object = memory;
+    out_memory->bytes = native->values[1];
+    device->lab->allocations++;
+    return GPUHAL_OK;
 }
 
 /* The address of a range that keeps the rules; NULL otherwise. */
@@ -196,6 +326,9 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (device->lab->fail_write) {
         return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "told to fail");
     }
+    if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !to->host) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     if (queue || !target) {
         return broken_rule(device, "write");
     }
@@ -210,6 +343,9 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
     device->lab->reads++;
     if (device->lab->fail_read) {
         return device->host->report(device->host, device->lab->fail_read, "labRead", 4, "told to fail");
+    }
+    if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !from->host) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (queue || !source) {
         return broken_rule(device, "read");
@@ -237,6 +373,9 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
                                const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
     device->lab->rects++;
+    if (device->lab->refuses & GPUHAL_LAB_RECT) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     bool pitches = to->row_pitch >= extent[0] && from->row_pitch >= extent[0] && to->slice_pitch >= to->row_pitch * extent[1] &&
                    from->slice_pitch >= from->row_pitch * extent[1];
     if (queue || !pitches || (!to->memory && !from->memory) ||
@@ -260,9 +399,15 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
 
 static gpuhal_status clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
 {
-    (void)invalidate;
     const block *b = memory->object;
-    return offset + bytes > b->count ? broken_rule(device, "clean") : GPUHAL_OK;
+    device->lab->cleans++;
+    if (bytes == 0 || offset > b->count || bytes > b->count - offset) {
+        return broken_rule(device, "clean");
+    }
+    if (b->host) {
+        memcpy(invalidate ? b->host + offset : b->bytes + offset, invalidate ? b->bytes + offset : b->host + offset, (size_t)bytes);
+    }
+    return GPUHAL_OK;
 }
 
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t access,
@@ -295,7 +440,9 @@ static gpuhal_status describe_as(const gpuhal_lab_device *lab, gpuhal_ops *out_o
     out_ops->read = lab->no_read_write ? NULL : read_bytes;
     out_ops->fill = lab->no_fill ? NULL : fill;
     out_ops->copy_rect = lab->no_rect ? NULL : copy_rect;
-    out_ops->clean = lab->not_coherent ? clean : NULL;
+    out_ops->clean = lab->not_coherent || lab->caches_imports ? clean : NULL;
+    out_ops->export_memory = lab->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER) ? export_memory : NULL;
+    out_ops->wrap_memory = lab->adopt_kinds ? wrap_memory : NULL;
     out_ops->map = lab->mappable ? map : NULL;
     out_ops->unmap = lab->mappable ? unmap : NULL;
     return GPUHAL_OK;
@@ -313,10 +460,14 @@ static gpuhal_status describe_cpu(uint32_t index, gpuhal_ops *out_ops)
     return index == 0 ? describe_as(&lab_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
-static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, const gpuhal_native *adopt, gpuhal_plugin_device **out_device)
+static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+                              gpuhal_ops *ops)
 {
+    if (adopt && (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE || adopt->values[0] != GPUHAL_LAB_NATIVE)) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the lab does not know that object");
+    }
     if (adopt) {
-        return GPUHAL_ERROR_NOT_SUPPORTED;
+        ops->fill = NULL;
     }
     if (lab->fail_open) {
         return host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
@@ -339,16 +490,14 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
 static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                                  gpuhal_ops *ops)
 {
-    (void)ops;
-    return open_lab(host, lab_of(index), adopt, out_device);
+    return open_lab(host, lab_of(index), adopt, out_device, ops);
 }
 
 static gpuhal_status open_cpu(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                               gpuhal_ops *ops)
 {
-    (void)ops;
     (void)index;
-    return open_lab(host, &lab_cpu, adopt, out_device);
+    return open_lab(host, &lab_cpu, adopt, out_device, ops);
 }
 
 static void close_device(gpuhal_plugin_device *device)

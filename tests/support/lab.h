@@ -10,7 +10,13 @@
 
 #include <stdatomic.h>
 
-enum { GPUHAL_LAB_DEVICES = 8 };
+enum { GPUHAL_LAB_DEVICES = 10 };
+
+/* Slots that a device may refuse. Of read and write only for memory without a host address. */
+enum { GPUHAL_LAB_READ_WRITE = 1, GPUHAL_LAB_RECT = 2 };
+/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the lab to adopt it; fill is then missing. A GPUHAL_NATIVE_OPENCL_BUFFER
+ * is wrapped with its address in values[0] and its size in values[1]. */
+#define GPUHAL_LAB_NATIVE UINT64_C(0x1ab)
 
 typedef struct gpuhal_lab_device {
     const char *name, *uuid, *pci; /* NULL: "lab", missing */
@@ -23,13 +29,18 @@ typedef struct gpuhal_lab_device {
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
     uint32_t quiet_failures;       /* fails without a report */
     uint32_t gossip;               /* reports something and succeeds */
+    uint32_t refuses;              /* slots that are there and answer NOT_SUPPORTED: GPUHAL_LAB_… bits */
+    uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD is done with a memfd. */
+    uint64_t import_alignment;     /* 0: missing */
+    const char *driver_uuid;       /* NULL: missing */
+    uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
     uint64_t allocation_max;       /* 0: none stated */
     /* Faults, may be set at any time. */
-    _Atomic gpuhal_status fail_open, fail_allocate, fail_copy, fail_read, fail_write;
+    _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
-    _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps;
+    _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
 } gpuhal_lab_device;
 

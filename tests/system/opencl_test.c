@@ -56,7 +56,7 @@ TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_directio
         gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, ids[pair % 3]), GPUHAL_MEMORY_DEVICE, BYTES);
         gpuhal_path path = 0;
         assert_ok(gpuhal_copy_path(to, from, &path));
-        assert_int_equal(path, pair / 3 == pair % 3 ? GPUHAL_PATH_NATIVE : pair / 3 == 2 || pair % 3 == 2 ? GPUHAL_PATH_HOST : GPUHAL_PATH_STAGED);
+        assert_int_equal(path, pair / 3 == pair % 3 ? GPUHAL_PATH_NATIVE : pair / 3 == 2 || pair % 3 == 2 ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED);
         assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
         assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0, 1));
         assert_ok(gpuhal_copy(NULL, to, 3, from, 1, BYTES - 3));

@@ -121,7 +121,7 @@ def complaints(probe, document):
 # ---------------------------------------------------------------------------------------------- JSON
 
 def cpu_and_opencl_devices_are_listed_and_verified(probe):
-    document, result = probe.json("--verify")
+    document, result = probe.json("--verify", "--all")
     check(states(document).get("opencl") == "ok", "OpenCL with PoCL is needed here", result)
     devices = by_id(document)
     check({"cpu:0", "opencl:0", "opencl:1"} <= set(devices), result)
@@ -138,15 +138,17 @@ def the_document_follows_the_schema_with_every_option(probe):
 
 
 def the_document_follows_the_schema_when_plugins_misbehave(probe):
-    plugins = ("crashing", "refused", "locked", "dying", "wrong", "longname")
+    plugins = ("crashing", "refused", "locked", "dying", "wrong", "longname", "face_a", "face_b")
     document, result = probe.json("--verify", plugins=plugins)
     check(not complaints(probe, document), complaints(probe, document), result)
     check(set(plugins) <= set(states(document)), states(document))
 
 
 def a_changed_document_does_not_pass_the_schema(probe):
-    document, _ = probe.json("--verify", "--env")
+    document, _ = probe.json("--verify", "--env", plugins=("face_a", "face_b"))
     check(not complaints(probe, document), complaints(probe, document))
+    hardware = next(i for i, one in enumerate(document["physical_devices"]) if "face_a:0" in one["faces"])
+    evidence = ("physical_devices", hardware, "evidence", 0)
 
     def places(value, path=()):
         if isinstance(value, dict):
@@ -179,7 +181,11 @@ def a_changed_document_does_not_pass_the_schema(probe):
                 passed.append((path, key, what))
     for path, key, value in (((), "schema", "gpuhal.probe/2"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
                              (("devices", 0), "uuid", "GPU-1"), (("devices", 0), "verified", False), (("plugins", 0), "state", "fine"),
-                             (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"])):
+                             (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"]),
+                             (evidence[:2], "faces", []), (evidence[:2], "faces", ["face_a:0", "face_a:0"]), (evidence[:2], "faces", ["gpu"]),
+                             (evidence[:2], "pci_address", "c1:00.0"), (evidence[:2], "uuid", ""), (evidence[:2], "number", -1),
+                             (evidence, "same", 1), (evidence, "matched_by", "name"), (evidence, "value", None), (evidence, "sentence", ""),
+                             (evidence, "device", "vulkan"), (evidence, "matched_by", "host_processor")):
         if not complaints(probe, changed(path, lambda at: at.update({key: value}))):
             passed.append((path, key, value))
     check(not passed, "the schema lets these through:", *passed)
@@ -210,6 +216,46 @@ def keys_come_in_the_order_of_the_schema(probe):
     for device in document["devices"]:
         check(list(device) == order(definitions["device"]), list(device))
         check(list(device["facts"]) == order(definitions["facts"]), list(device["facts"]))
+    for physical in document["physical_devices"]:
+        check(list(physical) == order(definitions["physical_device"]), list(physical))
+        for evidence in physical["evidence"]:
+            check(list(evidence) == order(definitions["evidence"]), list(evidence))
+
+
+def every_device_is_a_face_of_the_hardware_that_it_names(probe):
+    for options in ([], ["--device", "opencl:0,cpu"], ["--device", "cpu"]):
+        document, result = probe.json(*options, plugins=("face_a", "face_b", "longname"))
+        for physical in document["physical_devices"]:
+            named = [d["id"] for d in document["devices"] if d["physical_device"] == physical["number"]]
+            check(physical["faces"] == named, physical, named)
+            check(len(physical["evidence"]) == len(named) - 1, physical)
+            check(sum(d["preferred"] for d in document["devices"] if d["id"] in named) == 1, physical)
+        listed = [face for physical in document["physical_devices"] for face in physical["faces"]]
+        check(sorted(listed) == sorted(by_id(document)), listed)
+
+
+def evidence_tells_by_what_devices_were_matched(probe):
+    document, result = probe.json(plugins=("face_a", "face_b"))
+    hardware = {face: physical for physical in document["physical_devices"] for face in physical["faces"]}
+    check(hardware["face_b:0"]["pci_address"] == "0000:c1:00.0" and hardware["face_b:0"]["uuid"] is None, hardware["face_b:0"])
+    check(hardware["face_b:0"]["evidence"] == [{
+        "device": "face_b:0", "other": "face_a:0", "same": True, "matched_by": "pci_address", "value": "0000:c1:00.0",
+        "sentence": "face_b:0 and face_a:0 state the same PCI address, 0000:c1:00.0"}], hardware["face_b:0"])
+    processor = hardware["cpu:0"]
+    check({"opencl:0", "opencl:1"} < set(processor["faces"]) and processor["pci_address"] is None and processor["uuid"] is None, processor)
+    for evidence in processor["evidence"]:
+        check(evidence["same"] and evidence["other"] == "cpu:0" and evidence["value"] is None, evidence)
+        check(evidence["matched_by"] == "host_processor" and "the host's processor" in evidence["sentence"], evidence)
+
+
+def verify_looks_at_preferred_faces_and_with_all_at_every_face(probe):
+    plugins = ("face_a", "face_b")
+    document, result = probe.json("--verify", plugins=plugins)
+    for device in document["devices"]:
+        check(device["verified"] is (True if device["preferred"] else None), device["id"], result)
+        check(device["preferred"] or "--all" in device["missing"]["verified"], device["missing"])
+    document, result = probe.json("--verify", "--all", plugins=plugins)
+    check(all(device["verified"] is True for device in document["devices"]), result)
 
 
 def free_memory_of_the_processor_is_known_without_opening(probe):
@@ -241,7 +287,8 @@ def a_missing_driver_is_a_complete_listing(probe):
 
 
 def a_machine_without_any_device_answers_3(probe):
-    settings = {"GPUHAL_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "GPUHAL_CPU_DEVICES": "none"}
+    settings = {"GPUHAL_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "GPUHAL_VULKAN_LIBRARY": "/nowhere/libvulkan.so.1",
+                "GPUHAL_CPU_DEVICES": "none"}
     document, result = probe.json(**settings)
     check(result.code == 3 and document["devices"] == [] and document["chosen"]["id"] is None, result)
     check(not complaints(probe, document), complaints(probe, document))
@@ -386,20 +433,62 @@ def a_selector_narrows_the_listing_and_makes_the_choice(probe):
     document, result = probe.json("--device", "opencl:1")
     check(list(by_id(document)) == ["opencl:1"] and document["chosen"]["id"] == "opencl:1", result)
     check("opencl:1" in document["chosen"]["reason"], result)
-    result = probe.run("--device", "opencl")
+    result = probe.run("--device", "opencl:0,opencl:1")
     check([line[2:10] for line in result.out.splitlines()] == ["opencl:0", "opencl:1"], result)
+
+
+def rows_of(result):
+    """The lines of the listing that name a device: mark and id."""
+    return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+ ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
 def faces_of_one_device_are_hidden_until_asked_for(probe):
     plugins = ("face_a", "face_b")
-    ids = lambda result: [line[2:].split()[0] for line in result.out.splitlines()]
-    shown, every = ids(probe.run(plugins=plugins)), ids(probe.run("--all", plugins=plugins))
-    check([one for one in every if one.startswith("face")] == ["face_a:0", "face_b:0"], every)
-    check([one for one in shown if one.startswith("face")] == ["face_a:0"], shown)
-    check("1 more face of these devices" in probe.on_terminal(plugins=plugins).out)
+    shown, every = rows_of(probe.run(plugins=plugins)), rows_of(probe.run("--all", plugins=plugins))
+    check(shown == [("*", "face_a:0"), (" ", "cpu:0")], shown)
+    check({("*", "face_a:0"), (" ", "face_b:0"), (" ", "opencl:0"), (" ", "opencl:1"), ("+", "cpu:0")} <= set(every), every)
+    check(re.search("[0-9] more faces of these devices", probe.on_terminal(plugins=plugins).out))
     document, _ = probe.json(plugins=plugins)
     a, b = by_id(document)["face_a:0"], by_id(document)["face_b:0"]
     check(a["physical_device"] == b["physical_device"] and a["preferred"] and not b["preferred"], a, b)
+
+
+def all_faces_stand_under_their_hardware_with_the_evidence_and_the_reason_for_the_choice(probe):
+    result = probe.run("--all", "--verify", plugins=("face_a", "face_b"))
+    blocks = {block.split(":")[0]: block for block in result.out.split("\n\n")}
+    gpu, processor = blocks["physical device 0"], blocks["physical device 1"]
+    check(gpu.startswith("physical device 0: PCI 0000:c1:00.0\n* face_a:0 "), result)
+    check("\n    = face_b:0 and face_a:0 state the same PCI address, 0000:c1:00.0" in gpu, result)
+    check(processor.startswith("physical device 1: the host's processor\n"), result)
+    check("= opencl:1 runs on the host's processor, which is cpu:0" in processor, result)
+    for line in re.findall("^[*+ ] [a-z_]+:[0-9]+ .*$", result.out, re.M):
+        check(line.endswith(" \u2713"), line, result)
+    last = " ".join(result.out.split("\n\n")[-1].split())
+    check(last.startswith("* face_a:0: the best device of face_a") and "passed over face_b:0" in last and "opencl:0" in last, result)
+
+
+def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_passed_over(probe):
+    result = probe.run("--all", "--verify")
+    last = " ".join(result.out.split("\n\n")[-1].split())
+    check(result.out.startswith("physical device 0: the host's processor\n"), result)
+    check(last.startswith("* cpu:0: no GPU is usable, so the processor itself; passed over "), result)
+    check("opencl:0" in last and "only used when named" in last, result)
+
+
+def a_selector_of_hardware_lists_its_preferred_face_and_keeps_the_others(probe):
+    plugins = ("face_a", "face_b")
+    result = probe.run("--device", "pci=0000:c1:00.0", plugins=plugins)
+    check(rows_of(result) == [("*", "face_a:0")], result)
+    document, result = probe.json("--device", "pci=0000:c1:00.0", plugins=plugins)
+    check(list(by_id(document)) == ["face_a:0", "face_b:0"] and document["chosen"]["id"] == "face_a:0", result)
+    check("face_b:0" in document["chosen"]["reason"], document["chosen"])
+
+
+def the_explanation_tells_what_is_one_piece_of_hardware(probe):
+    result = probe.run("--explain", plugins=("face_a", "face_b", "longname"))
+    check("physical device 0: PCI 0000:c1:00.0\n    faces    face_a:0, face_b:0\n    to use   face_a:0\n    = face_b:0 and" in result.out, result)
+    check("longname:0 and" not in result.out, result)
+    check(probe.run("--explain", "--all", plugins=("face_a", "face_b")).out.count("= face_b:0 and face_a:0") == 1)
 
 
 def variables_alone_are_told_without_looking_at_plugins(probe):
@@ -437,10 +526,10 @@ def help_and_version_answer_0_on_standard_output(probe):
 
 # ---------------------------------------------------------------------------------------------- the screen
 
-def a_pipe_gets_one_plain_line_per_device(probe):
+def a_pipe_gets_one_plain_line_per_piece_of_hardware(probe):
     document, _ = probe.json()
     result = probe.run()
-    check(len(result.out.splitlines()) == len(document["devices"]), result)
+    check(len(result.out.splitlines()) == len(document["physical_devices"]), result)
     check("\033" not in result.out + result.err and "\r" not in result.out + result.err, result)
     chosen = [line for line in result.out.splitlines() if line.startswith("* ")]
     check(len(chosen) == 1 and chosen[0].split()[1] == document["chosen"]["id"], result)
@@ -448,8 +537,8 @@ def a_pipe_gets_one_plain_line_per_device(probe):
 
 
 def no_line_is_wider_than_the_terminal(probe):
-    for columns in (40, 60, 80, 200):
-        result = probe.on_terminal("--verify", columns=columns, plugins=("longname", "face_a", "face_b"))
+    for columns, options in ((40, ()), (60, ("--all",)), (80, ()), (80, ("--all", "--explain")), (200, ("--all",))):
+        result = probe.on_terminal("--verify", *options, columns=columns, plugins=("longname", "face_a", "face_b"))
         lines = screen_lines(result.out)
         check(any("longname:0" in line for line in lines), result)
         for line in lines:

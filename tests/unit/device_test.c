@@ -2,6 +2,8 @@
 #include "support/lab.h"
 #include "test.h"
 
+#include <gpuhal/native.h>
+
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -352,6 +354,47 @@ TEST(null_objects_are_answered_and_never_touched)
     assert_int_equal(gpuhal_plugin_count(NULL), 0);
     assert_int_equal(gpuhal_plugin_report_get(NULL, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_null(gpuhal_remark_at(NULL, 0));
+}
+
+TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE + 1}};
+    assert_true(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
+    assert_int_equal(gpuhal_device_adopt(device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_adopt(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 1), &native), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "the lab does not know that object"));
+    native.type = GPUHAL_NATIVE_VULKAN_DEVICE;
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native.type = UINT32_MAX;
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE}};
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_OK);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_false(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_BUSY);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 64, 'f', 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_lab.devices[0].fills, 0);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+}
+
+TEST(a_device_that_is_open_already_is_not_taken_over)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE}};
+    assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 0), &native), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    gpuhal_close(gpu);
 }
 
 #include "test_main.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SHAPES = 7, BYTES = 3 * 1024 * 1024 + 11 };
+enum { SHAPES = 9, BYTES = 3 * 1024 * 1024 + 11 };
 
 static uint32_t seed = 12345;
 static uint32_t next_random(void)
@@ -27,6 +27,8 @@ static void set_up_shapes(void)
         {.name = "copy only", .hidden = 1, .no_read_write = 1, .no_fill = 1, .no_rect = 1},
         {.name = "four byte steps", .hidden = 1, .copy_alignment = 4, .fill_alignment = 4},
         {.name = "four byte steps, copy only", .hidden = 1, .no_read_write = 1, .no_rect = 1, .copy_alignment = 4, .fill_alignment = 16},
+        {.name = "refuses", .hidden = 1, .refuses = GPUHAL_LAB_READ_WRITE | GPUHAL_LAB_RECT},
+        {.name = "refuses in four byte steps", .hidden = 1, .refuses = GPUHAL_LAB_READ_WRITE | GPUHAL_LAB_RECT, .copy_alignment = 4},
         {.name = "not coherent", .not_coherent = 1, .no_read_write = 1, .no_staging_kinds = 0, .no_rect = 1},
     };
     gpuhal_lab.count = SHAPES;
@@ -343,6 +345,123 @@ TEST(null_arguments_and_unknown_patterns_are_invalid)
     assert_int_equal(gpuhal_copy_path(NULL, buffer, NULL), invalid);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
+}
+
+/* lab:0 has memory that the host sees, lab:1 none, and no way to write or read it but through its own copies; it imports. */
+static gpuhal *open_importer(uint32_t refuses)
+{
+    gpuhal_lab = (gpuhal_lab_state){
+        .count = 2,
+        .devices = {{.name = "visible"},
+                    {.name = "discrete", .hidden = 1, .import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER, .import_alignment = 4096}}};
+    gpuhal_lab.devices[1].no_read_write = refuses == 0;
+    gpuhal_lab.devices[1].refuses = refuses;
+    return gpuhal_lab_open(NULL, 0);
+}
+
+static void expect_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path expected)
+{
+    gpuhal_path path = 0;
+    assert_int_equal(gpuhal_copy_path(to, from, &path), GPUHAL_OK);
+    assert_int_equal(path, expected);
+}
+
+/* Both directions, twice: the import is made once, and each copy is one of the device's own. */
+static void check_sharing_copies(uint32_t refuses)
+{
+    gpuhal *gpu = open_importer(refuses);
+    unsigned char *model = random_bytes(BYTES);
+    gpuhal_buffer *visible = gpuhal_lab_buffer(gpu, 0, BYTES), *hidden = gpuhal_lab_buffer(gpu, 1, BYTES), *back = gpuhal_lab_buffer(gpu, 0, BYTES);
+    assert_int_equal(gpuhal_write(NULL, visible, 0, model, BYTES), GPUHAL_OK);
+    for (int round = 0; round < 2; round++) {
+        expect_path(hidden, visible, GPUHAL_PATH_SHARED);
+        assert_int_equal(gpuhal_copy(NULL, hidden, 7, visible, 7, BYTES - 7), GPUHAL_OK);
+        assert_int_equal(gpuhal_copy(NULL, hidden, 0, visible, 0, 7), GPUHAL_OK);
+        expect_path(back, hidden, GPUHAL_PATH_SHARED);
+        assert_int_equal(gpuhal_fill(NULL, back, 0, BYTES, 0, 1), GPUHAL_OK);
+        assert_int_equal(gpuhal_copy(NULL, back, 0, hidden, 0, BYTES), GPUHAL_OK);
+        expect_contents(back, model, BYTES);
+    }
+    assert_int_equal(gpuhal_lab.devices[1].imports, 2);
+    assert_int_equal(gpuhal_lab.devices[1].copies, 6);
+    assert_int_equal(gpuhal_lab.devices[1].staging_bytes_most, 0);
+    gpuhal_buffer_release(visible);
+    gpuhal_buffer_release(hidden);
+    gpuhal_buffer_release(back);
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    free(model);
+}
+
+TEST(copies_to_memory_without_direct_access_import_the_other_side_and_take_one_pass)
+{
+    check_sharing_copies(0);
+}
+
+TEST(a_driver_that_refuses_direct_access_is_learned_and_the_other_side_imported)
+{
+    check_sharing_copies(GPUHAL_LAB_READ_WRITE);
+}
+
+TEST(where_the_import_fails_or_is_not_worth_it_copies_are_staged_and_say_so)
+{
+    gpuhal *gpu = open_importer(0);
+    unsigned char *model = random_bytes(BYTES);
+    gpuhal_buffer *visible = gpuhal_lab_buffer(gpu, 0, BYTES), *hidden = gpuhal_lab_buffer(gpu, 1, BYTES), *little = gpuhal_lab_buffer(gpu, 0, 4096);
+    gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
+    assert_int_equal(gpuhal_write(NULL, visible, 0, model, BYTES), GPUHAL_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(gpuhal_copy(NULL, hidden, 0, visible, 0, BYTES), GPUHAL_OK);
+        expect_path(hidden, visible, GPUHAL_PATH_STAGED);
+        expect_contents(hidden, model, BYTES);
+    }
+    gpuhal_lab.devices[1].fail_import = 0;
+    expect_path(hidden, little, GPUHAL_PATH_STAGED);
+    expect_path(little, hidden, GPUHAL_PATH_STAGED);
+    assert_int_equal(gpuhal_copy(NULL, little, 0, hidden, 4096, 4096), GPUHAL_OK);
+    expect_contents(little, model + 4096, 4096);
+    assert_int_equal(gpuhal_lab.devices[1].imports, 0);
+    gpuhal_buffer_release(visible);
+    gpuhal_buffer_release(hidden);
+    gpuhal_buffer_release(little);
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    free(model);
+}
+
+static void *copy_again_and_again(void *user)
+{
+    gpuhal_buffer **pair = user;
+    for (int round = 0; round < 20; round++) {
+        assert_int_equal(gpuhal_copy(NULL, pair[1], 0, pair[0], 0, BYTES), GPUHAL_OK);
+    }
+    return NULL;
+}
+
+TEST(threads_that_copy_from_one_buffer_at_once_leave_one_import)
+{
+    gpuhal *gpu = open_importer(0);
+    unsigned char *model = random_bytes(BYTES);
+    gpuhal_buffer *visible = gpuhal_lab_buffer(gpu, 0, BYTES), *pairs[4][2];
+    pthread_t threads[4];
+    assert_int_equal(gpuhal_write(NULL, visible, 0, model, BYTES), GPUHAL_OK);
+    for (int t = 0; t < 4; t++) {
+        pairs[t][0] = visible;
+        pairs[t][1] = gpuhal_lab_buffer(gpu, 1, BYTES);
+        assert_int_equal(pthread_create(&threads[t], NULL, copy_again_and_again, pairs[t]), 0);
+    }
+    for (int t = 0; t < 4; t++) {
+        pthread_join(threads[t], NULL);
+    }
+    assert_int_equal(gpuhal_lab.devices[1].allocations, 4 + 1);
+    for (int t = 0; t < 4; t++) {
+        expect_contents(pairs[t][1], model, BYTES);
+        gpuhal_buffer_release(pairs[t][1]);
+    }
+    gpuhal_buffer_release(visible);
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    free(model);
 }
 
 TEST(a_staged_copy_holds_no_more_than_the_bound_whatever_its_size)

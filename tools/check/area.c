@@ -87,46 +87,94 @@ static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64
     return true;
 }
 
+static bool put_staged(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                       uint64_t bytes)
+{
+    gpuhal_memory staging;
+    if (!stage(opening, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
+        return false;
+    }
+    memcpy(staging.host, from, (size_t)bytes);
+    gpuhal_host_wrote(opening, &staging, 0, bytes);
+    gpuhal_plain_copy(opening, memory, offset, &staging, 0, bytes);
+    gpuhal_plain_release(opening, &staging);
+    return true;
+}
+
+static bool get_staged(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+                       uint64_t bytes)
+{
+    gpuhal_memory staging;
+    if (!stage(opening, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
+        return false;
+    }
+    gpuhal_plain_copy(opening, &staging, 0, memory, offset, bytes);
+    gpuhal_host_reads(opening, &staging, 0, bytes);
+    memcpy(to, staging.host, (size_t)bytes);
+    gpuhal_plain_release(opening, &staging);
+    return true;
+}
+
+bool gpuhal_plain_write(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                        uint64_t bytes)
+{
+    if (opening->slots.ops.write == NULL) {
+        return false;
+    }
+    gpuhal_step("the slot write");
+    gpuhal_status status = opening->slots.ops.write(opening->device, NULL, memory, offset, from, bytes);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, "write");
+    }
+    return status == GPUHAL_OK;
+}
+
+bool gpuhal_plain_read(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+                       uint64_t bytes)
+{
+    if (opening->slots.ops.read == NULL) {
+        return false;
+    }
+    gpuhal_step("the slot read");
+    gpuhal_status status = opening->slots.ops.read(opening->device, NULL, to, memory, offset, bytes);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, "read");
+    }
+    return status == GPUHAL_OK;
+}
+
 /* The host address first: it is the one way that no slot can spoil. */
 void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                       uint64_t bytes, gpuhal_route route)
 {
-    const gpuhal_ops *ops = &opening->slots.ops;
-    gpuhal_memory staging;
     if (memory->host != NULL) {
         memcpy((char *)memory->host + offset, from, (size_t)bytes);
         gpuhal_host_wrote(opening, memory, offset, bytes);
-    } else if ((ops->write == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
-        memcpy(staging.host, from, (size_t)bytes);
-        gpuhal_host_wrote(opening, &staging, 0, bytes);
-        gpuhal_plain_copy(opening, memory, offset, &staging, 0, bytes);
-        gpuhal_plain_release(opening, &staging);
-    } else if (ops->write != NULL) {
-        gpuhal_step("the slot write");
-        gpuhal_expect_ok(ops->write(opening->device, NULL, memory, offset, from, bytes), "write");
-    } else {
-        gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
+        return;
+    }
+    const bool staged_first = route == ROUTE_NO_WRITE_READ;
+    bool done = staged_first && put_staged(opening, memory, offset, from, bytes);
+    done = done || gpuhal_plain_write(opening, memory, offset, from, bytes);
+    done = done || (!staged_first && put_staged(opening, memory, offset, from, bytes));
+    if (!done) {
+        gpuhal_fail("no byte can reach the device: the slot write does not serve, and there is no memory of kind upload");
     }
 }
 
 void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route)
 {
-    const gpuhal_ops *ops = &opening->slots.ops;
-    gpuhal_memory staging;
     if (memory->host != NULL) {
         gpuhal_host_reads(opening, memory, offset, bytes);
         memcpy(to, (const char *)memory->host + offset, (size_t)bytes);
-    } else if ((ops->read == NULL || route == ROUTE_NO_WRITE_READ) && stage(opening, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
-        gpuhal_plain_copy(opening, &staging, 0, memory, offset, bytes);
-        gpuhal_host_reads(opening, &staging, 0, bytes);
-        memcpy(to, staging.host, (size_t)bytes);
-        gpuhal_plain_release(opening, &staging);
-    } else if (ops->read != NULL) {
-        gpuhal_step("the slot read");
-        gpuhal_expect_ok(ops->read(opening->device, NULL, to, memory, offset, bytes), "read");
-    } else {
-        gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
+        return;
+    }
+    const bool staged_first = route == ROUTE_NO_WRITE_READ;
+    bool done = staged_first && get_staged(opening, memory, offset, to, bytes);
+    done = done || gpuhal_plain_read(opening, memory, offset, to, bytes);
+    done = done || (!staged_first && get_staged(opening, memory, offset, to, bytes));
+    if (!done) {
+        gpuhal_fail("no byte can leave the device: the slot read does not serve, and there is no memory of kind readback");
     }
 }
 

@@ -53,6 +53,11 @@ void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory
                       uint64_t bytes, gpuhal_route route);
 void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route);
+/* The slots alone; false when they are missing, or refuse this memory. */
+bool gpuhal_plain_write(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+                        uint64_t bytes);
+bool gpuhal_plain_read(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+                       uint64_t bytes);
 /* The slot copy, which has to answer OK. */
 void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                        uint64_t from_offset, uint64_t bytes);

@@ -1,4 +1,5 @@
-/* checks_share.c: memory and handles that others use too: native objects, imported host memory, exported memory. */
+/* checks_share.c: memory and handles that others use too: native objects, taking over and wrapping them, imported host memory,
+ * exported memory. */
 #include "area.h"
 
 #include <fcntl.h>
@@ -78,18 +79,155 @@ void gpuhal_check_native(gpuhal_trial *trial)
 }
 
 /* Ownership of a descriptor goes to the plugin when this succeeds. */
-static gpuhal_memory import(const gpuhal_opening *opening, const gpuhal_handle *handle, uint64_t offset, uint64_t bytes)
+static gpuhal_memory import(const gpuhal_opening *opening, const gpuhal_alloc *alloc)
 {
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes, .import = *handle, .import_offset = offset};
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot allocate with an import");
-    gpuhal_expect_ok(opening->slots.ops.allocate(opening->device, &alloc, &memory), "allocate with an import");
+    gpuhal_expect_ok(opening->slots.ops.allocate(opening->device, alloc, &memory), "allocate with an import");
+    if (memory.bytes < alloc->bytes) {
+        gpuhal_fail("an import of %" PRIu64 " bytes gave %" PRIu64, alloc->bytes, memory.bytes);
+    }
     return memory;
 }
 
 static bool in_kinds(const gpuhal_trial *trial, gpuhal_key fact, gpuhal_handle_kind kind)
 {
     return gpuhal_trial_fact(trial, fact, 0) >> kind & 1;
+}
+
+/* A second opening takes over what the first one is made of, as an application's own device would be. */
+void gpuhal_check_adopt_own(gpuhal_trial *trial)
+{
+    const gpuhal_opening *opening = &trial->opening;
+    gpuhal_native native = {.size = sizeof native};
+    if (opening->slots.ops.native_device == NULL) {
+        gpuhal_skip("the slot native_device is not offered");
+        return;
+    }
+    gpuhal_step("the slot native_device");
+    expect_native(opening->slots.ops.native_device(opening->device, &native), &native, "native_device");
+    if (native.type >= 64 || !in_kinds(trial, GPUHAL_FACT_ADOPT_KINDS, native.type)) {
+        gpuhal_skip("adopt_kinds does not state the type %u that native_device gives", native.type);
+        return;
+    }
+    gpuhal_opening second;
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &second.slots), "describe");
+    gpuhal_step("open over the device of another opening");
+    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->index, &native, &second.device, &second.slots.ops),
+                     "open over a native device");
+    gpuhal_area first_area, second_area;
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    gpuhal_area_init(&first_area, trial, opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&second_area, trial, &second, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&first_area, 1, ROUTE_ANY);
+    gpuhal_area_reset(&second_area, 2, ROUTE_ANY);
+    gpuhal_area_verify(&second_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory of an opening that took over a device");
+    gpuhal_area_finish(&second_area);
+    gpuhal_session_close(trial, &second);
+    gpuhal_area_verify(&first_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
+                       "memory of a device after the opening that took it over");
+    gpuhal_area_reset(&first_area, 3, ROUTE_ANY);
+    gpuhal_area_verify(&first_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
+                       "a device after the opening that took it over was closed");
+    gpuhal_area_finish(&first_area);
+}
+
+static void expect_not_wrapped(const gpuhal_opening *opening, gpuhal_native native, uint64_t bytes, const char *what)
+{
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_step("the slot wrap_memory");
+    gpuhal_status status = opening->slots.ops.wrap_memory(opening->device, &native, bytes, &memory);
+    if (status != GPUHAL_ERROR_INVALID_ARGUMENT) {
+        gpuhal_fail("wrap_memory answered %s to %s, instead of invalid argument", gpuhal_status_text(status), what);
+    }
+}
+
+/* What native_memory gives is wrapped again, in the opening that it came from. Where wrapping wants to know more than that says
+ * (Vulkan: the usage), only the refusals can be checked. */
+void gpuhal_check_wrap_memory(gpuhal_trial *trial)
+{
+    const gpuhal_opening *opening = &trial->opening;
+    const gpuhal_ops *ops = &opening->slots.ops;
+    if (ops->wrap_memory == NULL || ops->native_memory == NULL) {
+        gpuhal_skip("the slots wrap_memory and native_memory are not both offered");
+        return;
+    }
+    gpuhal_area area;
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_memory wrapped = {.size = sizeof wrapped};
+    gpuhal_area_init(&area, trial, opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial));
+    gpuhal_step("the slot native_memory");
+    expect_native(ops->native_memory(opening->device, &area.memory, &native), &native, "native_memory");
+    gpuhal_native other = native;
+    other.type = 0xdeadbeef;
+    expect_not_wrapped(opening, other, area.bytes, "an object of a type that does not exist");
+    gpuhal_step("the slot wrap_memory");
+    gpuhal_status status = ops->wrap_memory(opening->device, &native, area.bytes, &wrapped);
+    if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
+        gpuhal_note("wrap_memory wants more than native_memory gives");
+    } else {
+        gpuhal_expect_ok(status, "wrap_memory");
+        expect_not_wrapped(opening, native, UINT64_C(1) << 60, "a size that the object cannot hold");
+        gpuhal_area_reset(&area, 1, ROUTE_ANY);
+        gpuhal_pattern(area.expected, area.bytes, 2);
+        gpuhal_plain_put(opening, &wrapped, 0, area.expected, area.bytes, ROUTE_ANY);
+        gpuhal_plain_release(opening, &wrapped);
+        gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY,
+                           "bytes written through a wrapped buffer that was released");
+    }
+    gpuhal_area_finish(&area);
+}
+
+/* Stated host addresses are what other drivers are handed: they count on them, and on their alignment. */
+void gpuhal_check_host_pages(gpuhal_trial *trial)
+{
+    bool any = false;
+    const bool device_too = in_kinds(trial, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+        if (!gpuhal_states_kind(trial, kind) || (kind == GPUHAL_MEMORY_DEVICE && !device_too)) {
+            continue;
+        }
+        for (uint64_t alignment = 64; alignment <= 65536; alignment *= 4) {
+            gpuhal_memory memory;
+            gpuhal_status status = gpuhal_plain_allocate(&trial->opening, kind, 65536, alignment, &memory);
+            if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+                continue;
+            }
+            gpuhal_expect_ok(status, "allocate");
+            if (memory.host == NULL) {
+                gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
+            }
+            if ((uintptr_t)memory.host % alignment != 0) {
+                gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p",
+                            alignment, gpuhal_kind_word(kind), memory.host);
+            }
+            gpuhal_plain_release(&trial->opening, &memory);
+            any = true;
+        }
+    }
+    if (!any) {
+        gpuhal_skip("no kind of memory has a host address");
+    }
+}
+
+/* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there afterwards: a
+ * clean() that moves more than its range brings old bytes of the one over new ones of the other. */
+static void expect_narrow_clean(const gpuhal_opening *opening, const gpuhal_memory *memory, gpuhal_area *other,
+                                unsigned char *host)
+{
+    const uint64_t half = gpuhal_round_up(other->bytes / 2, gpuhal_copy_unit(other->trial));
+    gpuhal_area_reset(other, 4, ROUTE_ANY);
+    gpuhal_pattern(other->expected + half, other->bytes - half, 5);
+    memcpy(host + half, other->expected + half, (size_t)(other->bytes - half));
+    gpuhal_plain_copy(opening, memory, 0, &other->memory, 0, half);
+    gpuhal_host_reads(opening, memory, 0, half);
+    gpuhal_host_wrote(opening, memory, half, other->bytes - half);
+    if (memcmp(host, other->expected, (size_t)other->bytes) != 0) {
+        gpuhal_fail("imported host memory of which device and host wrote a half each: the host does not see both");
+    }
+    gpuhal_plain_copy(opening, &other->memory, 0, memory, 0, other->bytes);
+    gpuhal_area_verify(other, (gpuhal_claim){.bytes = other->bytes}, ROUTE_ANY,
+                       "imported host memory of which device and host wrote a half each, as the device sees it");
 }
 
 /* An import that copies gives the right bytes once; that it is the same memory shows only in both directions. */
@@ -105,8 +243,15 @@ void gpuhal_check_import_host(gpuhal_trial *trial)
     gpuhal_area_init(&other, trial, opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(trial), unit));
     unsigned char *host = gpuhal_own(aligned_alloc((size_t)(unit < sizeof(void *) ? sizeof(void *) : unit), (size_t)other.bytes));
     gpuhal_pattern(host, other.bytes, 1);
-    const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host};
-    gpuhal_memory memory = import(opening, &handle, 0, other.bytes);
+    const gpuhal_alloc alloc = {
+        .size = sizeof alloc,
+        .bytes = other.bytes,
+        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host},
+    };
+    gpuhal_memory memory = import(opening, &alloc);
+    if (memory.host != host) {
+        gpuhal_fail("imported host memory has another host address than the one handed in");
+    }
     gpuhal_area_reset(&other, 2, ROUTE_ANY);
     gpuhal_host_wrote(opening, &memory, 0, other.bytes);
     gpuhal_plain_copy(opening, &other.memory, 0, &memory, 0, other.bytes);
@@ -118,12 +263,59 @@ void gpuhal_check_import_host(gpuhal_trial *trial)
     if (memcmp(host, other.expected, (size_t)other.bytes) != 0) {
         gpuhal_fail("copy to imported host memory: the host does not see the bytes at its own address");
     }
+    expect_narrow_clean(opening, &memory, &other, host);
     gpuhal_plain_release(opening, &memory);
+    if (memcmp(host, other.expected, (size_t)other.bytes) != 0) {
+        gpuhal_fail("releasing imported host memory changed its bytes");
+    }
     gpuhal_area_finish(&other);
     free(host);
 }
 
-/* Within one process, through a second opening: what another process would see is the same handle. */
+/* A descriptor of something else must be refused, and stays the caller's. */
+static void expect_refused_descriptor(const gpuhal_opening *opening, const gpuhal_alloc *exported, gpuhal_handle_kind kind)
+{
+    gpuhal_alloc alloc = *exported;
+    gpuhal_memory memory = {.size = sizeof memory};
+    int ends[2];
+    if (pipe(ends) != 0) {
+        gpuhal_fail("gpuhal-check cannot make a pipe");
+    }
+    alloc.import = (gpuhal_handle){.size = sizeof alloc.import, .kind = kind, .as.os = ends[0]};
+    gpuhal_step("the slot allocate with a pipe as import");
+    gpuhal_status status = opening->slots.ops.allocate(opening->device, &alloc, &memory);
+    if (status >= 0) {
+        gpuhal_fail("allocate answered %s to an import of a pipe as kind %u", gpuhal_status_text(status), kind);
+    }
+    if (fcntl(ends[0], F_GETFD) < 0) {
+        gpuhal_fail("allocate refused an import of kind %u, and closed the descriptor", kind);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Through a second opening: what another process would see is the same handle. */
+static void import_again(const gpuhal_trial *trial, gpuhal_area *area, const gpuhal_alloc *exported, const gpuhal_handle *handle,
+                         uint64_t offset)
+{
+    gpuhal_opening second;
+    gpuhal_session_open(trial, &second);
+    expect_refused_descriptor(&second, exported, handle->kind);
+    gpuhal_alloc alloc = *exported;
+    alloc.import = *handle;
+    alloc.import_offset = offset;
+    gpuhal_memory same = import(&second, &alloc);
+    gpuhal_pattern(area->expected, area->bytes, handle->kind);
+    gpuhal_plain_put(&second, &same, 0, area->expected, area->bytes, ROUTE_ANY);
+    gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_ANY, "bytes written through an import of kind %u",
+                       handle->kind);
+    gpuhal_plain_release(&second, &same);
+    gpuhal_session_close(trial, &second);
+    if (fcntl((int)handle->as.os, F_GETFD) >= 0) {
+        gpuhal_fail("the descriptor that an import of kind %u took is still open after its release", handle->kind);
+    }
+}
+
 static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind)
 {
     const gpuhal_opening *opening = &trial->opening;
@@ -144,18 +336,15 @@ static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind
         gpuhal_fail("export_memory gave a handle of kind %u instead of %u", handle.kind, kind);
     }
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
-    if (is_fd && fcntl((int)handle.as.os, F_GETFD) < 0) {
+    const int flags = is_fd ? fcntl((int)handle.as.os, F_GETFD) : FD_CLOEXEC;
+    if (flags < 0) {
         gpuhal_fail("export_memory gave %" PRIdPTR " as a descriptor, which is none", handle.as.os);
     }
-    if (in_kinds(trial, GPUHAL_FACT_IMPORT_KINDS, kind)) {
-        gpuhal_opening second;
-        gpuhal_session_open(trial, &second);
-        gpuhal_memory same = import(&second, &handle, offset, bytes);
-        gpuhal_pattern(area.expected, bytes, kind);
-        gpuhal_plain_put(&second, &same, 0, area.expected, bytes, ROUTE_ANY);
-        gpuhal_area_verify(&area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "bytes written through an import of kind %u", kind);
-        gpuhal_plain_release(&second, &same);
-        gpuhal_session_close(trial, &second);
+    if (!(flags & FD_CLOEXEC)) {
+        gpuhal_fail("export_memory gave a descriptor that programs started by this one would inherit");
+    }
+    if (is_fd && in_kinds(trial, GPUHAL_FACT_IMPORT_KINDS, kind)) {
+        import_again(trial, &area, &alloc, &handle, offset);
     } else if (is_fd) {
         close((int)handle.as.os);
     }
@@ -163,13 +352,14 @@ static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind
     free(area.expected);
 }
 
+/* A host pointer needs no slot: host_pages looks at those. */
 void gpuhal_check_export_import(gpuhal_trial *trial)
 {
     if (trial->opening.slots.ops.export_memory == NULL) {
         gpuhal_skip("the slot export_memory is not offered");
         return;
     }
-    for (gpuhal_handle_kind kind = GPUHAL_HANDLE_HOST_POINTER; kind <= GPUHAL_HANDLE_IPC; kind++) {
+    for (gpuhal_handle_kind kind = GPUHAL_HANDLE_OPAQUE_FD; kind <= GPUHAL_HANDLE_IPC; kind++) {
         if (in_kinds(trial, GPUHAL_FACT_EXPORT_KINDS, kind)) {
             export_and_import(trial, kind);
         }

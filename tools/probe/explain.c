@@ -1,4 +1,5 @@
-/* explain.c: every plugin that was found, why it is used or why not; how long each took; and the choice. */
+/* explain.c: every plugin that was found, why it is used or why not; how long each took; what is one piece of hardware; and the
+ * choice. */
 #include "print.h"
 
 #include <string.h>
@@ -70,6 +71,38 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     print_field(screen, "reached", text);
 }
 
+/* The ids of all faces, or of those that are the ones to use. */
+static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
+{
+    char ids[512] = "";
+    size_t used = 0;
+    const gpuhal_device *device;
+    for (uint32_t face = 0; (device = gpuhal_physical_face(machine->gpu, index, face)) && used < sizeof ids; face++) {
+        uint32_t number = 0, is_preferred = 0;
+        gpuhal_device_physical(device, &number, &is_preferred);
+        if (is_preferred || !preferred) {
+            int count = snprintf(ids + used, sizeof ids - used, "%s%s", used ? ", " : "", gpuhal_device_id(device));
+            used += count > 0 ? (size_t)count : 0;
+        }
+    }
+    print_field(screen, preferred ? "to use" : "faces", ids);
+}
+
+/* Hardware of one face, of which there is nothing to tell, is left out. */
+static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    gpuhal_physical_device physical;
+    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
+        if (physical.face_count < 2 && physical.evidence_count == 0) {
+            continue;
+        }
+        gpuhal_probe_print_heading(machine, i, screen);
+        print_faces(machine, i, false, screen);
+        print_faces(machine, i, true, screen);
+        gpuhal_probe_print_evidence(machine, i, screen);
+    }
+}
+
 static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_probe_screen_put(screen, PROBE_BOLD, "chosen");
@@ -80,11 +113,15 @@ static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe
     print_field(screen, "reason", machine->chosen_reason);
 }
 
-void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                    const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
         print_plugin(machine, &report, screen);
+    }
+    if (!options->all) {
+        print_hardware(machine, screen);
     }
     print_choice(machine, screen);
     const char *remark;

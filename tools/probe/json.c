@@ -147,12 +147,13 @@ static json_t *make_capabilities(json_builder *builder, const gpuhal_device *dev
     return array;
 }
 
-static void put_verdict(json_builder *builder, json_t *object, json_t *missing, const gpuhal_probe_device *entry)
+static void put_verdict(json_builder *builder, json_t *object, json_t *missing, const gpuhal_probe_device *entry, bool verifying)
 {
     bool failed = entry->verified && entry->verdict.status;
     put(builder, object, "verified", entry->verified ? json_boolean(!failed) : json_null());
     if (!entry->verified) {
-        put(builder, missing, "verified", make_text("not read: --verify was not given"));
+        put(builder, missing, "verified", make_text(verifying ? "not read: --verify without --all leaves out faces that are not preferred"
+                                                              : "not read: --verify was not given"));
     }
     put(builder, object, "verify_error", failed ? make_text(entry->verdict.sentence) : json_null());
 }
@@ -169,7 +170,7 @@ static json_t *make_facts(json_builder *builder, json_t *missing, const json_t *
     return facts;
 }
 
-static json_t *make_device(json_builder *builder, const gpuhal_probe_device *entry)
+static json_t *make_device(json_builder *builder, const gpuhal_probe_device *entry, bool verifying)
 {
     static const gpuhal_key keys[] = {
         GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_FACT_UUID,        GPUHAL_FACT_PCI_ADDRESS,
@@ -192,9 +193,39 @@ static json_t *make_device(json_builder *builder, const gpuhal_probe_device *ent
     put(builder, object, "physical_device", make_number(entry->physical));
     put(builder, object, "preferred", json_boolean(entry->preferred != 0));
     put(builder, object, "capabilities", make_capabilities(builder, device));
-    put_verdict(builder, object, missing, entry);
+    put_verdict(builder, object, missing, entry, verifying);
     put(builder, object, "facts", make_facts(builder, missing, object, device));
     put(builder, object, "missing", missing);
+    return object;
+}
+
+static json_t *make_evidence(json_builder *builder, const gpuhal_evidence *evidence)
+{
+    json_t *object = json_object();
+    put(builder, object, "device", make_text(evidence->device));
+    put(builder, object, "other", make_text(evidence->other));
+    put(builder, object, "same", json_boolean(evidence->same != 0));
+    put(builder, object, "matched_by", make_text(evidence->matched_by));
+    put(builder, object, "value", make_text_or_null(evidence->value));
+    put(builder, object, "sentence", make_text(evidence->sentence));
+    return object;
+}
+
+static json_t *make_physical(json_builder *builder, const gpuhal *gpu, uint32_t index, const gpuhal_physical_device *physical)
+{
+    json_t *object = json_object(), *faces = json_array(), *array = json_array();
+    put(builder, object, "number", make_number(physical->number));
+    put(builder, object, "pci_address", make_text_or_null(physical->pci_address));
+    put(builder, object, "uuid", make_text_or_null(physical->uuid));
+    for (uint32_t i = 0; i < physical->face_count; i++) {
+        append(builder, faces, make_text(gpuhal_device_id(gpuhal_physical_face(gpu, index, i))));
+    }
+    put(builder, object, "faces", faces);
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
+        append(builder, array, make_evidence(builder, &evidence));
+    }
+    put(builder, object, "evidence", array);
     return object;
 }
 
@@ -227,7 +258,8 @@ static json_t *make_document(json_builder *builder, const gpuhal_probe_machine *
 {
     char abi[32];
     snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
-    json_t *document = json_object(), *plugins = json_array(), *devices = json_array(), *remarks = json_array();
+    json_t *document = json_object(), *plugins = json_array(), *devices = json_array(), *physicals = json_array();
+    json_t *remarks = json_array();
     put(builder, document, "schema", make_text("gpuhal.probe/1"));
     put(builder, document, "library_version", make_text(gpuhal_version()));
     put(builder, document, "abi_version", make_text(abi));
@@ -238,9 +270,14 @@ static json_t *make_document(json_builder *builder, const gpuhal_probe_machine *
     }
     put(builder, document, "plugins", plugins);
     for (uint32_t i = 0; i < machine->count; i++) {
-        append(builder, devices, make_device(builder, &machine->devices[i]));
+        append(builder, devices, make_device(builder, &machine->devices[i], machine->verifying));
     }
     put(builder, document, "devices", devices);
+    gpuhal_physical_device physical;
+    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
+        append(builder, physicals, make_physical(builder, machine->gpu, i, &physical));
+    }
+    put(builder, document, "physical_devices", physicals);
     put(builder, document, "chosen", make_chosen(builder, machine));
     const char *remark;
     for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {

@@ -1,5 +1,6 @@
 /* list.c: the listing for people: one line per device, never wider than the screen. Every column is as wide as its contents;
- * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. */
+ * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. With --all the
+ * lines stand under the hardware that the devices are faces of. */
 #include "print.h"
 
 #include <stdlib.h>
@@ -165,12 +166,13 @@ static void print_cell(const device_table *table, size_t column, const char *tex
     gpuhal_probe_screen_fit(screen, style, text, last && own < width ? own : width, column == COLUMN_MEMORY);
 }
 
-static void print_row(const device_table *table, size_t row, const gpuhal_probe_device *entry, bool chosen,
+/* `mark` is two columns. */
+static void print_row(const device_table *table, size_t row, const gpuhal_probe_device *entry, const char *mark,
                       const gpuhal_probe_screen *screen)
 {
-    gpuhal_probe_screen_put(screen, PROBE_GOOD, chosen ? "* " : "  ");
+    gpuhal_probe_screen_put(screen, PROBE_GOOD, mark);
     for (size_t column = 0; column < COLUMN_COUNT; column++) {
-        gpuhal_probe_style style = column == COLUMN_ID ? PROBE_BOLD : PROBE_PLAIN;
+        gpuhal_probe_style style = column == COLUMN_ID && entry->preferred ? PROBE_BOLD : PROBE_PLAIN;
         if (column == COLUMN_VERIFIED) {
             style = entry->verdict.status ? PROBE_BAD : PROBE_GOOD;
         }
@@ -210,6 +212,33 @@ static void print_footer(const gpuhal_probe_machine *machine, uint32_t hidden, b
     }
 }
 
+/* Every face, under its hardware. The rows of the table are those of the devices. */
+static void print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    gpuhal_physical_device physical;
+    for (uint32_t p = 0; gpuhal_probe_physical(machine, p, &physical); p++) {
+        fputs(p ? "\n" : "", screen->out);
+        gpuhal_probe_print_heading(machine, p, screen);
+        for (uint32_t i = 0; i < machine->count; i++) {
+            const gpuhal_probe_device *entry = &machine->devices[i];
+            if (entry->physical == physical.number) {
+                print_row(table, i, entry, entry->device == machine->chosen ? "* " : entry->preferred ? "+ " : "  ", screen);
+            }
+        }
+        gpuhal_probe_print_evidence(machine, p, screen);
+    }
+}
+
+static void print_lines(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    for (uint32_t i = 0, row = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->shown) {
+            print_row(table, row++, entry, entry->device == machine->chosen ? "* " : "  ", screen);
+        }
+    }
+}
+
 bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen)
 {
@@ -227,13 +256,13 @@ bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_p
     if (screen->terminal && shown) {
         print_titles(&table, screen);
     }
-    for (uint32_t i = 0, row = 0; i < machine->count; i++) {
-        const gpuhal_probe_device *entry = &machine->devices[i];
-        if (entry->shown) {
-            print_row(&table, row++, entry, entry->device == machine->chosen, screen);
-        }
+    if (options->all) {
+        print_groups(&table, machine, screen);
+        fputs(machine->chosen && !options->explain ? "\n" : "", screen->out);
+    } else {
+        print_lines(&table, machine, screen);
     }
-    if (screen->terminal) {
+    if (screen->terminal || options->all) {
         print_footer(machine, machine->count - shown, options->explain, screen);
     }
     free(table.cells);

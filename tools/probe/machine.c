@@ -95,14 +95,28 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Whether the listing for people has the device: one face of each piece of hardware, unless more is asked for. Programs on the
- * host's processor are faces of one processor, yet nobody takes them for another way to the same thing: they are all shown. */
+/* Whether a comma list of selectors names faces: by backend, id or name. The others name hardware. */
+static bool names_faces(const char *selectors)
+{
+    static const char *const hardware[] = {"auto", "gpu", "pci", "uuid"};
+    for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
+        item += strspn(item, " ");
+        size_t word = strcspn(item, ":=, ");
+        bool named = true;
+        for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++) {
+            named = named && !(strlen(hardware[i]) == word && strncmp(item, hardware[i], word) == 0);
+        }
+        if (named) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the listing for people has the device: the preferred face of each piece of hardware, unless more is asked for. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
-    uint64_t software = 0, type = 0;
-    gpuhal_device_u64(entry->device, GPUHAL_FACT_SOFTWARE, &software);
-    gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
-    return options->all || options->device || entry->preferred || software || type == GPUHAL_DEVICE_CPU;
+    return options->all || entry->preferred || names_faces(options->device);
 }
 
 static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
@@ -152,15 +166,21 @@ static bool was_met_here(const gpuhal *gpu, const char *backend)
     return true;
 }
 
+/* What the listing for people shows; the other faces of the same hardware would keep it busy once more. */
 static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
+    uint32_t shown = 0, done = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        shown += machine->devices[i].shown;
+    }
+    machine->verifying = true;
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
-        if (!entry->shown && !options->json) {
+        if (!entry->shown) {
             continue;
         }
         char text[96];
-        snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), i + 1, machine->count);
+        snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
         gpuhal_probe_progress(text);
         bool apart = !was_met_here(machine->gpu, gpuhal_device_backend(entry->device));
         gpuhal_probe_verify(entry->device, apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS, &entry->verdict);

@@ -22,6 +22,7 @@ typedef struct gpuhal_probe_machine {
     gpuhal_device *chosen; /* NULL: none */
     char *chosen_reason;   /* also why there is none */
     uint64_t open_ns;
+    bool verifying; /* --verify was given: what is not verified has been left out by intention */
 } gpuhal_probe_machine;
 
 /* Finds everything and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard error.

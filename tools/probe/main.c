@@ -76,7 +76,7 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     }
     if (options->explain) {
         fputc('\n', out);
-        gpuhal_probe_print_explanation(machine, &screen);
+        gpuhal_probe_print_explanation(machine, options, &screen);
     }
     if (options->timings) {
         fputc('\n', out);

@@ -6,11 +6,19 @@
 #include "machine.h"
 #include "screen.h"
 
-/* One line per device; on a terminal also a heading, and the reason for the choice. false without memory. */
+/* One line per device; on a terminal also a heading, and the reason for the choice. With --all the devices stand under the hardware
+ * that they are faces of, with the evidence, and the reason is always told. false without memory. */
 bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* One block per plugin, the remarks, and the choice. */
-void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
+/* One block per plugin; what is one piece of hardware, unless --all has told that already; the choice, and the remarks. */
+void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                    const gpuhal_probe_screen *screen);
+/* Piece of hardware number `index`; false past the last. */
+bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_device *out_physical);
+/* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
+void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
+/* Why devices are faces of it, or are not although something speaks for that: one sentence each. */
+void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
 /* One line per plugin that was probed, and the sum of it all. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
 /* The document gpuhal.probe/1. `environment` is NULL when it was not asked for. false without memory; whether writing worked is

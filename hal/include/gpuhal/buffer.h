@@ -22,6 +22,8 @@ typedef struct gpuhal_buffer_desc {
     gpuhal_memory_kind kind; /**< 0: device memory. */
     uint64_t bytes;
     uint64_t alignment;      /**< Power of two for the device's address; 0: the device's own. */
+    uint32_t export_kinds;   /**< Bits 1 << gpuhal_handle_kind: how it will be shared (share.h); several APIs must know beforehand.
+                              *   NOT_SUPPORTED for one that the device cannot give for this kind of memory. */
 } gpuhal_buffer_desc;
 
 /** Allocates; the memory is there when the call returns, as far as the vendor's API can be made to promise that (software OpenCL

@@ -108,6 +108,14 @@ GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uin
  *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
+/** Opens the device over the caller's own vendor device, which the library then allocates from and submits to (native.h:
+ *  GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). What the caller's device was made without is not offered;
+ *  gpuhal_device_capabilities() tells.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend takes none or the device
+ *  lacks what copying needs; BUSY when the device is open already; else what gpuhal_device_open() returns
+ *  Owner: caller keeps the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
+
 /** Most bytes that this gpuhal object may hold on the device at once; 0: no limit. What is held already stays.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */

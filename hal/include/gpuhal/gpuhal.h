@@ -19,7 +19,9 @@
 #include <gpuhal/error.h>
 #include <gpuhal/instance.h>
 #include <gpuhal/native.h>
+#include <gpuhal/physical.h>
 #include <gpuhal/report.h>
+#include <gpuhal/share.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
 

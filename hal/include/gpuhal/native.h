@@ -17,13 +17,56 @@ extern "C" {
 typedef uint32_t gpuhal_native_type;
 enum {
     /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context.
-     *  The library's own copies run on several queues and are not ordered with it: clFinish it first. */
+     *  The library's own copies run on several queues and are not ordered with it: clFinish it first. To adopt a context, [0] to [2];
+     *  [3] is not looked at. The library retains the context until it lets go of it. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
-    /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it. */
+    /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it; to wrap one, 0 or a multiple of
+     *  binding_alignment_bytes, and the cl_mem a buffer of the device's context, which the library retains. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,
     /** values[0] cl_command_queue. */
-    GPUHAL_NATIVE_OPENCL_QUEUE = 3
+    GPUHAL_NATIVE_OPENCL_QUEUE = 3,
+
+    /** typed: a gpuhal_vulkan_device, both when got and when adopted. values[0] VkInstance, [1] VkPhysicalDevice, [2] VkDevice,
+     *  [3] 0. */
+    GPUHAL_NATIVE_VULKAN_DEVICE = 4,
+    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3] VkBufferUsageFlags it
+     *  was created with. The buffer begins with the first byte of ours. To wrap one: transfer usage both ways; shared (CONCURRENT)
+     *  over the families of the device's queues where they are of more than one; [1] may be 0 when nobody else needs it. */
+    GPUHAL_NATIVE_VULKAN_BUFFER = 5,
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only between native_lock() calls. */
+    GPUHAL_NATIVE_VULKAN_QUEUE = 6,
+    /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
+    GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7
 };
+
+/** One VkQueue of a gpuhal_vulkan_device. */
+typedef struct gpuhal_vulkan_queue {
+    void *queue;     /**< VkQueue. */
+    uint32_t family;
+    uint32_t index;  /**< In its family. */
+} gpuhal_vulkan_queue;
+
+/** A VkDevice with what an API user has to know to share it. Handles are Vulkan's own, `void *` because this header includes no
+ *  vendor header. When adopting, everything is only read, during the call; handles have to live until the gpuhal object is closed
+ *  and its last buffer released, and so does @p user. */
+typedef struct gpuhal_vulkan_device {
+    uint32_t size;                 /**< sizeof(gpuhal_vulkan_device). */
+    uint32_t api_version;          /**< VkApplicationInfo.apiVersion of the instance: VK_API_VERSION_1_1 or later. */
+    void *instance;                /**< VkInstance. */
+    void *physical_device;         /**< VkPhysicalDevice. */
+    void *device;                  /**< VkDevice. */
+    void (*get_instance_proc_addr)(void); /**< PFN_vkGetInstanceProcAddr, cast. */
+    const char *const *extensions; /**< Enabled device extensions. */
+    uint32_t extension_count;
+    uint32_t queue_count;
+    const gpuhal_vulkan_queue *queues; /**< Queues of the device that may be used, at least one; families in any order. */
+    const void *features;          /**< VkPhysicalDeviceFeatures2 with the chain that vkCreateDevice got; NULL: nothing enabled. */
+    /** Around every submission to a queue; both NULL when nobody else submits to these queues, or when got. May be called from any
+     *  thread. */
+    void (*lock)(void *user, void *queue);
+    void (*unlock)(void *user, void *queue);
+    void *user;
+} gpuhal_vulkan_device;
 
 #ifdef __cplusplus
 }

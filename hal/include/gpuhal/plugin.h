@@ -114,11 +114,17 @@ typedef struct gpuhal_alloc {
     uint32_t size;
     gpuhal_memory_kind kind;
     uint64_t bytes;
-    uint64_t alignment;    /**< Power of two for the device address; 0: the device's own. */
-    uint32_t export_kinds; /**< Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. */
+    /** Power of two for the device address, and for the host address where there is one; 0: the device's own. */
+    uint64_t alignment;
+    /** Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. Never HOST_POINTER: gpuhal_memory.host tells. */
+    uint32_t export_kinds;
     uint32_t peer_count;
     gpuhal_plugin_device *const *peers; /**< Devices that shall reach this memory. */
-    gpuhal_handle import;  /**< kind not 0: take this memory instead. A file descriptor becomes the plugin's on success. */
+    /** kind not 0: take this memory instead. Host memory stays the caller's until release, which returns only once the vendor has
+     *  let go of it; address and bytes are multiples of the stated import alignment, gpuhal_memory.host is the pointer handed in.
+     *  A file descriptor becomes the plugin's on success alone; kind, bytes, alignment and export_kinds are then those of the
+     *  exporting allocation, which APIs without self-describing descriptors need (Vulkan). */
+    gpuhal_handle import;
     uint64_t import_offset;
 } gpuhal_alloc;
 
@@ -181,21 +187,24 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
                           const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-    /** Ordinary host memory to device memory. Fallback: memory of kind UPLOAD, and copy. */
+    /** Ordinary host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can write only some of its
+     *  memory directly (what the host sees, with nothing unfinished on the queue) answers NOT_SUPPORTED for the rest, before any
+     *  side effect and without report(). */
     gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
                            const void *from, uint64_t bytes);
-    /** Device memory to ordinary host memory. Fallback: copy to memory of kind READBACK. */
+    /** Device memory to ordinary host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
     /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; bytes is a multiple of it. Fallback: write. */
     gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
                           uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
     /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in
-     *  host memory; two sides in one memory object have equal pitches. Fallback: by rows. */
+     *  host memory; two sides in one memory object have equal pitches. Fallback: by rows; NOT_SUPPORTED as for write. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3]);
-    /** Makes host writes visible to the device (invalidate 0), or device writes to the host (1), for memory with a host address
-     *  that is not HOST_COHERENT. */
+    /** BLOCKS. Makes host writes visible to the device (invalidate 0), or device writes to the host (1), for memory with a host
+     *  address that is not HOST_COHERENT; imported host memory is such memory where the API may keep a copy of its own
+     *  (CL_MEM_USE_HOST_PTR). Changes no byte outside the range, on either side. */
     gpuhal_status (*clean)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                            int32_t invalidate);
     /** OK or DEVICE_LOST, from what is already known. */
@@ -210,6 +219,8 @@ typedef struct gpuhal_ops {
     gpuhal_status (*map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                          uint32_t access, void **out_pointer);
     gpuhal_status (*unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
+    /** BLOCKS. Only for kinds named in export_kinds at allocation, and never for HOST_POINTER, which needs no slot. A file descriptor
+     *  is a new one, close-on-exec, the caller's to close. */
     gpuhal_status (*export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
 
@@ -268,10 +279,12 @@ typedef struct gpuhal_ops {
     gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native);
     gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
     gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
-    /** Memory that the caller owns and keeps alive until release. */
+    /** BLOCKS. Memory that the caller owns and keeps alive until release, which does not free it. INVALID_ARGUMENT for an object
+     *  of another type or one that cannot hold @p bytes. */
     gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory);
-    /** Around the caller's own submissions, where the API wants the queue locked (VkQueue). */
+    /** Around the caller's own submissions to native_queue(): lock 1 flushes what the queue holds and locks the vendor's queue where
+     *  the API wants that (VkQueue), lock 0 gives it back. Work of the queue is ordered with what was submitted in between. */
     void (*native_lock)(gpuhal_plugin_queue *queue, int32_t lock);
 } gpuhal_ops;
 

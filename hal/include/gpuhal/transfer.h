@@ -63,11 +63,14 @@ GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect
 typedef uint32_t gpuhal_path;
 enum {
     GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by its own copy. */
-    GPUHAL_PATH_HOST = 2,   /**< One device reads or writes memory of the other that the host can see: one hop. */
-    GPUHAL_PATH_STAGED = 3  /**< Through a bounded ring of host memory, both halves at once: two hops. */
+    GPUHAL_PATH_PEER = 2,   /**< Over a link between two devices of one backend. */
+    GPUHAL_PATH_SHARED = 3, /**< One device reads or writes memory of the other, which the host or both can see: one pass over the bytes. */
+    GPUHAL_PATH_STAGED = 4  /**< Through a bounded ring of host memory, both halves at once: two passes. */
 };
 
-/** Tells which way gpuhal_copy() takes between two buffers.
+/** Tells which way gpuhal_copy() takes between two buffers, as far as is known: before the first copy from or to a buffer, a driver
+ *  that refuses direct access or sharing is not known to do so. Ranges that break the copy alignment of a device may be staged
+ *  where others are shared.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);

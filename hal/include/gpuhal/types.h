@@ -89,9 +89,10 @@ enum {
     GPUHAL_FACT_SOFTWARE = 26,              /**< number: 1 when the device is a program on the host's processor, else 0. Mandatory. */
     GPUHAL_FACT_PHYSICAL_QUEUES = 27,       /**< number: 2 and more mean queues that progress independently. */
     GPUHAL_FACT_MEMORY_KINDS = 28,          /**< number: bit 1 << gpuhal_memory_kind for each kind that allocate takes. Mandatory. */
-    GPUHAL_FACT_EXPORT_KINDS = 29,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
+    GPUHAL_FACT_EXPORT_KINDS = 29,          /**< number: bit 1 << gpuhal_handle_kind; HOST_POINTER: memory of kind DEVICE, too, has a host address of ordinary pages. Missing: none. */
     GPUHAL_FACT_IMPORT_KINDS = 30,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
     GPUHAL_FACT_ADOPT_KINDS = 31,           /**< number: bit 1 << gpuhal_native_type of what open and wrap take; missing: none. */
+    GPUHAL_FACT_DRIVER_UUID = 32,           /**< text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones (VkPhysicalDeviceIDProperties). */
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now, for anybody. */

@@ -220,3 +220,13 @@ uint32_t gpuhal_os_user(void)
 {
     return (uint32_t)geteuid();
 }
+
+bool gpuhal_os_is_descriptor(intptr_t descriptor)
+{
+    return descriptor >= 0 && descriptor <= INT_MAX && fcntl((int)descriptor, F_GETFD) >= 0;
+}
+
+void gpuhal_os_descriptor_close(intptr_t descriptor)
+{
+    close((int)descriptor);
+}

@@ -1,7 +1,9 @@
-/* os/linux/memory.c: whole pages of host memory. */
+/* os/linux/memory.c: whole pages of host memory, and whether memory is there. */
 #include "os/os.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void *gpuhal_os_pages_map(uint64_t bytes)
 {
@@ -15,4 +17,17 @@ void *gpuhal_os_pages_map(uint64_t bytes)
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)
 {
     munmap(pages, (size_t)bytes);
+}
+
+/* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and answer ENOMEM for a hole: mincore would look at every
+ * page. */
+bool gpuhal_os_is_mapped(const void *memory, uint64_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)memory & ~(page - 1);
+    uintptr_t end = 0;
+    if (bytes > SIZE_MAX || __builtin_add_overflow((uintptr_t)memory, (uintptr_t)bytes, &end)) {
+        return false;
+    }
+    return msync((void *)first, end - first, MS_ASYNC) == 0 || errno != ENOMEM;
 }

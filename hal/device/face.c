@@ -1,0 +1,135 @@
+/* device/face.c: what one listed device states about itself, in the form in which it can be compared: drivers' texts that say
+ * nothing are dropped here, and what runtimes hide in a PCI address is taken out of it. */
+#include "device/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VENDOR_AMD    0x1002u
+#define VENDOR_NVIDIA 0x10deu
+
+static const char *fact(const gpuhal_face *face, gpuhal_key key)
+{
+    const char *text = gpuhal_facts_text(face->facts, key);
+    return text && *text ? text : NULL;
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) != 0;
+}
+
+bool gpuhal_face_same_driver(const gpuhal_face *a, const gpuhal_face *b)
+{
+    return strcmp(a->backend, b->backend) == 0 && !differ(fact(a, GPUHAL_FACT_DRIVER_UUID), fact(b, GPUHAL_FACT_DRIVER_UUID)) &&
+           !differ(fact(a, GPUHAL_FACT_DRIVER_VERSION), fact(b, GPUHAL_FACT_DRIVER_VERSION));
+}
+
+/* domain:bus:device.function, the domain with up to eight digits. */
+static bool parse_pci(const char *text, uint32_t out_address[4])
+{
+    static const char ends[] = {':', ':', '.', 0};
+    static const uint32_t limits[] = {UINT32_MAX, 0xff, 0x1f, 7};
+    for (size_t i = 0; i < 4; i++) {
+        size_t digits = strspn(text, "0123456789abcdefABCDEF");
+        if (digits == 0 || digits > 8 || text[digits] != ends[i]) {
+            return false;
+        }
+        uint64_t value = strtoull(text, NULL, 16);
+        if (value > limits[i]) {
+            return false;
+        }
+        out_address[i] = (uint32_t)value;
+        text += digits + 1;
+    }
+    /* The root bridge: what drivers state that know the question and not the answer. */
+    return (out_address[0] | out_address[1] | out_address[2] | out_address[3]) != 0;
+}
+
+static void write_pci(const uint32_t address[4], char out[24])
+{
+    snprintf(out, 24, "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, address[0], address[1], address[2], address[3]);
+}
+
+bool gpuhal_identity_pci(const char *text, char out[24])
+{
+    uint32_t address[4];
+    if (!parse_pci(text, address)) {
+        return false;
+    }
+    write_pci(address, out);
+    return true;
+}
+
+/* NVML tells no function, so NVIDIA's is always 0. AMD's runtimes put the number of a partition there; no such function exists on
+ * the bus (ROCm/rocm_smi_lib#208). */
+static void read_pci(gpuhal_face *face, uint64_t vendor)
+{
+    uint32_t address[4];
+    const char *text = fact(face, GPUHAL_FACT_PCI_ADDRESS);
+    if (!text || !parse_pci(text, address)) {
+        return;
+    }
+    if (vendor == VENDOR_AMD && address[3] && !*face->part_name) {
+        snprintf(face->part_space, sizeof face->part_space, "%" PRIu32, address[3]);
+        face->part_name = face->part_space;
+    }
+    if (vendor == VENDOR_AMD || vendor == VENDOR_NVIDIA) {
+        address[3] = 0;
+    }
+    write_pci(address, face->pci);
+    face->values[GPUHAL_IDENTITY_PCI] = face->pci;
+}
+
+/* Texts that say nothing: zeros, ones, and the "XX" that HIP gives for a chip without a unique id. */
+static const char *identifying(const char *text)
+{
+    bool zeros = text && text[strspn(text, "0:-")] == 0;
+    bool ones = text && text[strspn(text, "f-")] == 0;
+    return !text || zeros || ones || strcmp(text, "58580000-0000-0000-0000-000000000000") == 0 ? NULL : text;
+}
+
+static void read_face(gpuhal_face *face)
+{
+    uint64_t vendor = gpuhal_facts_u64(face->facts, GPUHAL_FACT_VENDOR_ID, 0);
+    snprintf(face->id, sizeof face->id, "%s:%" PRIu32, face->backend, face->index);
+    /* Such a program may state the address of a card that it draws for: that is not where it runs. */
+    face->host = gpuhal_facts_u64(face->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
+                 gpuhal_facts_u64(face->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
+    face->part_name = "";
+    if (face->host) {
+        return;
+    }
+    const char *part = fact(face, GPUHAL_FACT_PARTITION);
+    face->part_name = part ? part : "";
+    read_pci(face, vendor);
+    face->values[GPUHAL_IDENTITY_DRM] = identifying(fact(face, GPUHAL_FACT_DRM_RENDER_NODE));
+    face->values[GPUHAL_IDENTITY_UUID] = identifying(fact(face, GPUHAL_FACT_UUID));
+    face->values[GPUHAL_IDENTITY_LUID] = identifying(fact(face, GPUHAL_FACT_LUID));
+    face->maker = vendor;
+}
+
+/* The first partition has function 0, as the undivided card has: that it is one shows beside its siblings of the same driver. */
+static void name_first_partitions(gpuhal_identity *identity)
+{
+    for (uint32_t i = 0; i < identity->count; i++) {
+        gpuhal_face *face = &identity->faces[i];
+        for (uint32_t k = 0; k < identity->count && *face->pci && !*face->part_name && face->maker == VENDOR_AMD; k++) {
+            const gpuhal_face *sibling = &identity->faces[k];
+            bool divided = *sibling->part_name && !fact(sibling, GPUHAL_FACT_PARTITION);
+            if (divided && strcmp(face->pci, sibling->pci) == 0 && gpuhal_face_same_driver(face, sibling)) {
+                face->part_name = "0";
+            }
+        }
+    }
+}
+
+void gpuhal_faces_read(gpuhal_identity *identity)
+{
+    for (uint32_t i = 0; i < identity->count; i++) {
+        read_face(&identity->faces[i]);
+    }
+    name_first_partitions(identity);
+}

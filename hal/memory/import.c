@@ -1,0 +1,263 @@
+/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendor's objects), and handles that are given
+ * out.
+ *
+ * What the caller hands in stays the caller's until the call succeeds: nothing is closed, and nobody is told that it was let go,
+ * on failure. */
+#include "memory/buffer.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
+{
+    static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
+    return names[kind < sizeof names / sizeof *names ? kind : 0];
+}
+
+static bool is_descriptor_kind(gpuhal_handle_kind kind)
+{
+    return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
+}
+
+static gpuhal_status no_such_way(const gpuhal_device *device, const char *action, gpuhal_handle_kind kind)
+{
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s %s memory as %s", device->id, action, gpuhal_handle_kind_name(kind));
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
+/* Takes memory into a buffer, which owns it from then on. */
+static gpuhal_status enlist_or_free(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
+{
+    gpuhal_memory *memory = &buffer->memory;
+    buffer->origin = origin;
+    buffer->root = origin.original ? origin.original : buffer;
+    bool own_copy = memory->host && !(memory->flags & GPUHAL_MEMORY_HOST_COHERENT) && buffer->device->ops.clean;
+    atomic_init(&buffer->writes_through, own_copy);
+    gpuhal_status status = gpuhal_buffer_enlist(buffer);
+    if (status) {
+        gpuhal_memory_release(buffer->device, memory);
+        free(buffer);
+        return status;
+    }
+    (void)gpuhal_buffer_retain(origin.original);
+    *out_buffer = buffer;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_origin origin,
+                                      gpuhal_buffer **out_buffer)
+{
+    gpuhal_buffer *buffer = gpuhal_buffer_blank(device, bytes);
+    if (!buffer) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_status status = gpuhal_memory_allocate(device, alloc, bytes, &buffer->memory);
+    if (status) {
+        free(buffer);
+        return status;
+    }
+    buffer->allocated = alloc->bytes;
+    buffer->kind = alloc->kind;
+    buffer->alignment = alloc->alignment;
+    buffer->export_kinds = alloc->export_kinds;
+    return enlist_or_free(buffer, origin, out_buffer);
+}
+
+/* Everything that can be known of the pointer before a vendor sees it: drivers crash, or pin what is not there. */
+static gpuhal_status check_host(const gpuhal_device *device, const void *memory, uint64_t bytes)
+{
+    uint64_t unit = gpuhal_import_unit(device);
+    if (((uintptr_t)memory | bytes) & (unit - 1)) {
+        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                         "%s imports host memory whose address and size are multiples of %" PRIu64 "; these are %p and %" PRIu64,
+                         device->id, unit, memory, bytes);
+        gpuhal_error_add_device(device->candidate->name, device->id);
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (!gpuhal_os_is_mapped(memory, bytes)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped", bytes, memory);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released,
+                                        void *user, gpuhal_buffer **out_buffer)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!device || !memory || bytes == 0 || !out_buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: an argument is NULL, or bytes is 0");
+    }
+    if (!(gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
+        return no_such_way(device, "imports no", GPUHAL_HANDLE_HOST_POINTER);
+    }
+    gpuhal_status status = gpuhal_device_open(device);
+    status = status ? status : check_host(device, memory, bytes);
+    const gpuhal_alloc alloc = {
+        .size = sizeof alloc,
+        .bytes = bytes,
+        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory},
+    };
+    const gpuhal_origin origin = {.released = released, .user = user, .memory = memory};
+    return status ? status : gpuhal_buffer_of_import(device, &alloc, bytes, origin, out_buffer);
+}
+
+gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle,
+                                     uint64_t *out_offset)
+{
+    gpuhal_device *device = buffer->device;
+    *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
+    *out_offset = 0;
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.export_memory
+                               ? device->ops.export_memory(device->handle, &buffer->memory, kind, out_handle, out_offset)
+                               : GPUHAL_ERROR_NOT_SUPPORTED;
+    if (status) {
+        return gpuhal_device_failed(device, status, "giving out memory as %s", gpuhal_handle_kind_name(kind));
+    }
+    if (out_handle->kind != kind || !gpuhal_os_is_descriptor(out_handle->as.os)) {
+        gpuhal_error_report(GPUHAL_ERROR_DRIVER, "export_memory", 0,
+                            "the plugin gave a handle of another kind, or no descriptor");
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "giving out memory as %s", gpuhal_handle_kind_name(kind));
+    }
+    return GPUHAL_OK;
+}
+
+/* A host pointer needs no plugin; others want to have been asked for when the memory was made. */
+gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle)
+{
+    uint64_t offset = 0;
+    if (!buffer || !out_handle || kind < GPUHAL_HANDLE_HOST_POINTER || kind > GPUHAL_HANDLE_IPC) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_export: an argument is NULL, or %u is no kind of handle", kind);
+    }
+    *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
+    gpuhal_status status = gpuhal_device_check(buffer->device);
+    if (status) {
+        return status;
+    }
+    if (kind == GPUHAL_HANDLE_HOST_POINTER) {
+        if (!buffer->memory.host) {
+            return no_such_way(buffer->device, "has no host address for this buffer, so cannot give out its", kind);
+        }
+        out_handle->kind = kind;
+        out_handle->as.pointer = buffer->memory.host;
+        return GPUHAL_OK;
+    }
+    if (!is_descriptor_kind(kind) || !(buffer->export_kinds >> kind & 1)) {
+        gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer was not created with %s in its export_kinds",
+                         buffer->device->id, gpuhal_handle_kind_name(kind));
+        gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_handle handle;
+    status = gpuhal_buffer_give_out(buffer, kind, &handle, &offset);
+    if (!status && offset != 0) {
+        gpuhal_os_descriptor_close(handle.as.os);
+        gpuhal_error_report(GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                            "it begins inside a larger piece of memory, which a handle cannot tell");
+        status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "giving out memory as %s",
+                                      gpuhal_handle_kind_name(kind));
+    }
+    if (!status) {
+        *out_handle = handle;
+    }
+    return status;
+}
+
+/* What can be said of a handle without the vendor. */
+static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle)
+{
+    if (handle->kind == GPUHAL_HANDLE_HOST_POINTER) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import: host memory is imported by gpuhal_buffer_import_host()");
+    }
+    if (handle->kind < GPUHAL_HANDLE_HOST_POINTER || handle->kind > GPUHAL_HANDLE_IPC ||
+        !(desc->export_kinds >> handle->kind & 1)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import: %s is no kind of the handle, or not among the export_kinds of desc",
+                                gpuhal_handle_kind_name(handle->kind));
+    }
+    uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
+    if (!is_descriptor_kind(handle->kind) || !(kinds >> handle->kind & 1)) {
+        return no_such_way(device, "imports no", handle->kind);
+    }
+    if (!gpuhal_os_is_descriptor(handle->as.os)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is no open descriptor",
+                                handle->as.os);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *given, const gpuhal_handle *handle,
+                                   gpuhal_buffer **out_buffer)
+{
+    gpuhal_buffer_desc desc;
+    gpuhal_alloc alloc;
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!device || !handle || handle->size < sizeof *handle || !out_buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import: an argument is NULL, or a size is too small");
+    }
+    gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_import", given, &desc);
+    status = status ? status : check_handle(device, &desc, handle);
+    status = status ? status : gpuhal_device_open(device);
+    status = status ? status : gpuhal_buffer_plan(device, &desc, &alloc);
+    if (status) {
+        return status;
+    }
+    alloc.import = *handle;
+    return gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
+}
+
+gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *given, uint64_t bytes, gpuhal_released_fn *released,
+                                 void *user, gpuhal_buffer **out_buffer)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!device || !given || given->size == 0 || bytes == 0 || !out_buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_wrap: an argument is NULL, or a size is 0");
+    }
+    gpuhal_native native = {0};
+    memcpy(&native, given, given->size < sizeof native ? given->size : sizeof native);
+    native.size = sizeof native;
+    gpuhal_status status = gpuhal_device_takes(device, &native);
+    status = status ? status : gpuhal_device_open(device);
+    if (!status && !device->ops.wrap_memory) {
+        status = gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "wrapping memory");
+    }
+    if (status) {
+        return status;
+    }
+    gpuhal_buffer *buffer = gpuhal_buffer_blank(device, bytes);
+    if (!buffer) {
+        return gpuhal_error_host_memory();
+    }
+    buffer->memory.size = sizeof buffer->memory;
+    gpuhal_error_forget_report();
+    status = device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory);
+    if (status) {
+        free(buffer);
+        return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);
+    }
+    /* Aligned pieces reach up to the next multiple: what lies there must belong to the object. */
+    uint64_t mask = device->copy_mask | device->fill_mask;
+    if (buffer->memory.bytes < ((bytes + mask) & ~mask)) {
+        gpuhal_memory_release(device, &buffer->memory);
+        free(buffer);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_wrap: %s copies in steps of %" PRIu64
+                                " bytes, so the size must be a multiple of it",
+                                device->id, mask + 1);
+    }
+    return enlist_or_free(buffer, (gpuhal_origin){.released = released, .user = user}, out_buffer);
+}

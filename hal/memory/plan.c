@@ -1,0 +1,97 @@
+/* memory/plan.c: from what the application asks for to what the plugin is asked for: checked descriptions, and sizes and
+ * alignments with room for aligned pieces and for importers. */
+#include "memory/buffer.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
+{
+    *out = (gpuhal_buffer_desc){0};
+    if (!given || given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc is NULL or its size is 0", call);
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (out->bytes == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
+    }
+    if (out->alignment & (out->alignment - 1)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is no power of two", call,
+                                out->alignment);
+    }
+    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is no memory kind", call, out->kind);
+    }
+    return GPUHAL_OK;
+}
+
+uint64_t gpuhal_share_unit(const gpuhal *gpu)
+{
+    uint64_t most = 4096;
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        const gpuhal_facts *facts = &gpu->devices[d]->listed->facts;
+        bool imports = gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1;
+        uint64_t unit = imports ? gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1) : 1;
+        most = unit > most ? unit : most;
+    }
+    return most;
+}
+
+uint64_t gpuhal_import_unit(const gpuhal_device *device)
+{
+    uint64_t unit = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
+    uint64_t copies = (device->copy_mask | device->fill_mask) + 1;
+    return unit > copies ? unit : copies;
+}
+
+static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
+{
+    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes asked in one allocation, the largest is %" PRIu64, device->id,
+                     bytes, device->allocation_max_bytes);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);
+    return GPUHAL_ERROR_TOO_LARGE;
+}
+
+/* Every kind asked for must be one that the device gives for this kind of memory. */
+static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buffer_desc *desc)
+{
+    uint64_t offered = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
+    if (desc->kind != GPUHAL_MEMORY_DEVICE) {
+        offered |= 1u << GPUHAL_HANDLE_HOST_POINTER;
+    }
+    uint32_t lacking = desc->export_kinds & ~(uint32_t)offered;
+    if (lacking == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %u cannot be shared as %s%s", device->id, desc->kind,
+                     gpuhal_handle_kind_name(kind), kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
+gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc)
+{
+    const uint32_t host_pointer = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    uint64_t mask = device->copy_mask | device->fill_mask;
+    *out_alloc = (gpuhal_alloc){.size = sizeof *out_alloc,
+                                .kind = desc->kind,
+                                .alignment = desc->alignment,
+                                .export_kinds = desc->export_kinds & ~host_pointer};
+    if (__builtin_expect(desc->export_kinds & host_pointer, 0)) {
+        uint64_t unit = gpuhal_share_unit(device->gpu);
+        mask |= unit - 1;
+        out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;
+    }
+    if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
+        return too_large(device, desc->bytes);
+    }
+    if (!(device->memory_kinds & 1u << desc->kind)) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %u", desc->kind);
+    }
+    out_alloc->bytes = (desc->bytes + mask) & ~mask;
+    return desc->export_kinds ? check_export_kinds(device, desc) : GPUHAL_OK;
+}

@@ -1,0 +1,189 @@
+/* opencl/share.c: memory that is the caller's: host memory that a buffer lies over, and buffers that the caller made.
+ *
+ * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0, section 5.2.1), and
+ * does not say which. Both are treated as a copy: clean() writes the host's bytes into the buffer, or reads the buffer's into the
+ * host memory, with the memory's own address as the other side. Section 5.2.2 allows just that, and drivers without a copy know
+ * the case and move nothing (PoCL, Intel). Mapping would do for reading only: a mapping for writing first brings the buffer's old
+ * bytes over what the host wrote, or, with CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* How long a driver may take to let go of host memory whose last command was waited for. */
+#define LET_GO_SECONDS 5
+
+gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_opencl_buffer *buffer = out_memory->object;
+    void *pointer = alloc->import.as.pointer;
+    uint64_t mask = device->entry->import_alignment - 1;
+    if (!pointer || alloc->import_offset != 0 || (((uintptr_t)pointer | alloc->bytes) & mask) != 0) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                    "host memory breaks import_alignment_bytes, or is NULL");
+    }
+    cl_int code = CL_SUCCESS;
+    buffer->mem = gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, (size_t)alloc->bytes,
+                                                   pointer, &code);
+    if (!buffer->mem) {
+        return gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
+    }
+    buffer->imported = true;
+    out_memory->host = pointer;
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED;
+    return GPUHAL_OK;
+}
+
+/* Either side may be the last to need it: the driver that is late, or release() that has given up. */
+typedef struct farewell {
+    sem_t gone;
+    atomic_int owners;
+} farewell;
+
+static void farewell_drop(farewell *f)
+{
+    if (atomic_fetch_sub(&f->owners, 1) == 1) {
+        sem_destroy(&f->gone);
+        free(f);
+    }
+}
+
+static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
+{
+    (void)mem;
+    farewell *f = user;
+    sem_post(&f->gone);
+    farewell_drop(f);
+}
+
+/* NULL when the driver does not tell: then the release of the last reference has to do. */
+static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
+{
+    farewell *f = NULL;
+    if (device->entry->version < 101 || !gpuhal_opencl_api.clSetMemObjectDestructorCallback || !(f = malloc(sizeof *f))) {
+        return NULL;
+    }
+    sem_init(&f->gone, 0, 0);
+    atomic_init(&f->owners, 2);
+    if (gpuhal_opencl_api.clSetMemObjectDestructorCallback(mem, buffer_is_gone, f) != CL_SUCCESS) {
+        sem_destroy(&f->gone);
+        free(f);
+        return NULL;
+    }
+    return f;
+}
+
+/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback tells when
+ * the host memory is free again. */
+void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
+{
+    farewell *f = ask_to_be_told(device, buffer->mem);
+    gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+    if (!f) {
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LET_GO_SECONDS;
+    int waited;
+    do {
+        waited = sem_timedwait(&f->gone, &until);
+    } while (waited != 0 && errno == EINTR);
+    if (waited != 0) {
+        device->host->log(device->host, GPUHAL_LOG_WARNING,
+                          "the OpenCL driver, or somebody who retained the buffer, holds on to imported host memory");
+    }
+    farewell_drop(f);
+}
+
+/* Only imported memory is not coherent, so that no other comes here. */
+static gpuhal_status opencl_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                  int32_t invalidate)
+{
+    char *host = (char *)memory->host + offset;
+    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    cl_int code = invalidate ? gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE,
+                                                                     (size_t)offset, (size_t)bytes, host, 0, NULL, NULL)
+                             : gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE,
+                                                                      (size_t)offset, (size_t)bytes, host, 0, NULL, NULL);
+    gpuhal_opencl_give_lane(device, lane);
+    return gpuhal_opencl_result(device, invalidate ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
+}
+
+/* What is wrong with the caller's buffer; NULL when nothing is. *out_bytes: from the offset to its end. */
+static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                              uint64_t *out_bytes)
+{
+    cl_mem mem = (cl_mem)(uintptr_t)native->values[0];
+    cl_mem_object_type type = 0;
+    cl_context context = NULL;
+    size_t size = 0;
+    uint64_t offset = native->values[1];
+    if (native->type != GPUHAL_NATIVE_OPENCL_BUFFER || !mem ||
+        gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof type, &type, NULL) != CL_SUCCESS ||
+        type != CL_MEM_OBJECT_BUFFER) {
+        return "the object is no OpenCL buffer";
+    }
+    if (gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
+        context != device->context) {
+        return "the buffer belongs to another context than the device was opened with: have the device adopt that one";
+    }
+    if (gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL) != CL_SUCCESS || offset > size ||
+        bytes > size - offset) {
+        return "the buffer is smaller than offset and size say";
+    }
+    if (offset % device->entry->base_alignment != 0 || (offset != 0 && !gpuhal_opencl_api.clCreateSubBuffer)) {
+        return "the offset is no multiple of binding_alignment_bytes";
+    }
+    *out_bytes = size - offset;
+    return NULL;
+}
+
+/* The buffer with a reference of ours, or a buffer over a part of it, which holds one itself. */
+static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const char **out_call, cl_int *out_code)
+{
+    if (offset == 0) {
+        *out_call = "clRetainMemObject";
+        *out_code = gpuhal_opencl_api.clRetainMemObject(mem);
+        return *out_code == CL_SUCCESS ? mem : NULL;
+    }
+    const cl_buffer_region region = {.origin = (size_t)offset, .size = (size_t)bytes};
+    *out_call = "clCreateSubBuffer";
+    return gpuhal_opencl_api.clCreateSubBuffer(mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, out_code);
+}
+
+static gpuhal_status opencl_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                        gpuhal_memory *out_memory)
+{
+    uint64_t room = 0;
+    const char *fault = wrap_fault(device, native, bytes, &room);
+    if (fault) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, fault);
+    }
+    gpuhal_opencl_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    const char *call = "";
+    cl_int code = CL_SUCCESS;
+    buffer->mem = retain_part((cl_mem)(uintptr_t)native->values[0], native->values[1], room, &call, &code);
+    if (!buffer->mem) {
+        free(buffer);
+        return gpuhal_opencl_result(device, call, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
+    }
+    out_memory->object = buffer;
+    out_memory->bytes = room;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_describe_share(gpuhal_ops *ops)
+{
+    ops->clean = opencl_clean;
+    ops->wrap_memory = opencl_wrap_memory;
+}

@@ -1,0 +1,520 @@
+/* Sharing with real drivers, over every device that is there: the processor, the two of PoCL, and whatever else is built and found. */
+#include "system.h"
+
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 3 * 1024 * 1024 + 77, POINTER = 1u << GPUHAL_HANDLE_HOST_POINTER, OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD };
+
+static uint32_t seed = 99;
+static uint32_t next_random(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+static unsigned char *random_bytes(size_t count)
+{
+    unsigned char *bytes = malloc(count);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = (unsigned char)next_random();
+    }
+    return bytes;
+}
+
+static void pick_range(uint64_t *offset, uint64_t *count)
+{
+    *offset = next_random() % BYTES;
+    *count = 1 + next_random() % (next_random() % 2 ? 100 : BYTES - *offset);
+    *count = *count < BYTES - *offset ? *count : BYTES - *offset;
+}
+
+static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected, const char *what)
+{
+    unsigned char *got = malloc(BYTES);
+    assert_non_null(got);
+    memset(got, 0xee, BYTES);
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, BYTES));
+    if (memcmp(got, expected, BYTES) != 0) {
+        fail_msg("%s: other bytes on %s", what, gpuhal_device_id(gpuhal_buffer_device(buffer)));
+    }
+    free(got);
+}
+
+/* Turns of writing on one side, synchronizing and comparing on the other; ranges are written by turns too, so that a synchronisation
+ * that moves more than was written would undo something. */
+static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
+{
+    unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);
+    assert_ok(gpuhal_write(NULL, one, 0, model, BYTES));
+    for (int round = 0; round < 8; round++) {
+        gpuhal_buffer *writer = round % 2 ? other : one, *reader = round % 2 ? one : other;
+        for (int piece = 0; piece < 3; piece++) {
+            uint64_t offset, count;
+            pick_range(&offset, &count);
+            if (piece == 1) {
+                assert_ok(gpuhal_fill(NULL, writer, offset, count, (uint32_t)round, 1));
+                memset(model + offset, round, count);
+            } else {
+                assert_ok(gpuhal_write(NULL, writer, offset, fresh + offset, count));
+                memcpy(model + offset, fresh + offset, count);
+            }
+        }
+        assert_ok(gpuhal_buffer_synchronize(reader));
+        expect_contents(reader, model, what);
+    }
+    assert_ok(gpuhal_buffer_synchronize(one));
+    assert_ok(gpuhal_buffer_synchronize(other));
+    expect_contents(one, model, what);
+    expect_contents(other, model, what);
+    free(model);
+    free(fresh);
+}
+
+/* False when the pair cannot share, which the answer gives a reason for. */
+static bool share_pair(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user, bool original_first)
+{
+    gpuhal_handle_kind handle = 0;
+    const char *why = NULL;
+    char what[96];
+    snprintf(what, sizeof what, "memory of kind %u of %s shared with %s", kind, gpuhal_device_id(owner), gpuhal_device_id(user));
+    if (gpuhal_share_query(owner, kind, user, &handle, &why) != GPUHAL_OK) {
+        assert_true(*why != '\0');
+        printf("# %s: not possible: %s\n", what, why);
+        return false;
+    }
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = BYTES, .export_kinds = 1u << handle};
+    gpuhal_buffer *original = NULL, *shared = NULL;
+    gpuhal_status status = gpuhal_buffer_create(owner, &desc, &original);
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        printf("# %s: %s\n", what, gpuhal_last_error()->sentence);
+        return false;
+    }
+    assert_ok(status);
+    assert_ok(gpuhal_buffer_share(original, user, &shared));
+    printf("# %s: %s\n", what, gpuhal_handle_kind_name(handle));
+    exchange(original, shared, what);
+    gpuhal_buffer *last = original_first ? shared : original;
+    gpuhal_buffer_release(original_first ? original : shared);
+    unsigned char *model = random_bytes(BYTES);
+    assert_ok(gpuhal_write(NULL, last, 0, model, BYTES));
+    expect_contents(last, model, what);
+    free(model);
+    gpuhal_buffer_release(last);
+    return true;
+}
+
+TEST(every_pair_that_says_it_can_share_shows_each_others_bytes_exactly)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    int shared = 0;
+    for (uint32_t o = 0; o < gpuhal_device_count(gpu); o++) {
+        for (uint32_t u = 0; u < gpuhal_device_count(gpu); u++) {
+            for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED && o != u; kind++) {
+                shared += share_pair(gpuhal_device_at(gpu, o), kind, gpuhal_device_at(gpu, u), (o + u + kind) % 2);
+            }
+        }
+    }
+    /* cpu:0 to the two OpenCL devices in four kinds, OpenCL host memory in two kinds to cpu:0 and to each other. */
+    assert_true(shared >= 8 + 4 + 4);
+    gpuhal_close(gpu);
+}
+
+TEST(every_ordered_pair_copies_byte_exact_and_tells_its_path)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    uint32_t count = gpuhal_device_count(gpu);
+    for (uint32_t pair = 0; pair < count * count; pair++) {
+        gpuhal_buffer *from = buffer_or_fail(gpuhal_device_at(gpu, pair / count), GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_buffer *to = buffer_or_fail(gpuhal_device_at(gpu, pair % count), GPUHAL_MEMORY_DEVICE, BYTES);
+        unsigned char *to_model = random_bytes(BYTES), *from_model = random_bytes(BYTES);
+        gpuhal_path path = 0;
+        assert_ok(gpuhal_write(NULL, from, 0, from_model, BYTES));
+        assert_ok(gpuhal_write(NULL, to, 0, to_model, BYTES));
+        for (int round = 0; round < 10; round++) {
+            uint64_t from_offset, bytes;
+            pick_range(&from_offset, &bytes);
+            uint64_t to_offset = next_random() % (BYTES - bytes + 1);
+            assert_ok(gpuhal_copy(NULL, to, to_offset, from, from_offset, bytes));
+            memcpy(to_model + to_offset, from_model + from_offset, bytes);
+        }
+        expect_contents(to, to_model, "copy");
+        expect_contents(from, from_model, "copy");
+        assert_ok(gpuhal_copy_path(to, from, &path));
+        assert_true(pair / count == pair % count ? path == GPUHAL_PATH_NATIVE : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
+        gpuhal_buffer_release(from);
+        gpuhal_buffer_release(to);
+        free(to_model);
+        free(from_model);
+    }
+    gpuhal_close(gpu);
+}
+
+static void count_call(void *user, void *memory)
+{
+    assert_non_null(memory);
+    ++*(int *)user;
+}
+
+TEST(the_callers_memory_is_seen_by_every_device_that_imports_it)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    int importers = 0;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        uint64_t kinds = 0, unit = 1;
+        if (gpuhal_device_u64(device, GPUHAL_FACT_IMPORT_KINDS, &kinds) || !(kinds & POINTER)) {
+            continue;
+        }
+        assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, &unit));
+        enum { PAGES = 16 * 4096 };
+        unsigned char *memory = aligned_alloc(65536, PAGES), got[PAGES];
+        int calls = 0;
+        gpuhal_buffer *buffer = NULL;
+        for (int i = 0; i < PAGES; i++) {
+            memory[i] = (unsigned char)next_random();
+        }
+        assert_ok(gpuhal_buffer_import_host(device, memory, PAGES, count_call, &calls, &buffer));
+        assert_ok(gpuhal_read(NULL, got, buffer, 0, PAGES));
+        assert_memory_equal(got, memory, PAGES);
+        assert_ok(gpuhal_write(NULL, buffer, 1234, "through the device", 18));
+        assert_memory_equal(memory + 1234, "through the device", 18);
+        memcpy(memory + 5000, "through the host", 16);
+        assert_ok(gpuhal_buffer_synchronize(buffer));
+        assert_ok(gpuhal_read(NULL, got, buffer, 5000, 16));
+        assert_memory_equal(got, "through the host", 16);
+        assert_int_equal(calls, 0);
+        gpuhal_buffer_release(buffer);
+        assert_int_equal(calls, 1);
+        if (unit > 1) {
+            assert_int_equal(gpuhal_buffer_import_host(device, memory + 1, PAGES / 2, count_call, &calls, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+        }
+        assert_int_equal(gpuhal_buffer_import_host(device, (void *)(uintptr_t)65536, PAGES, count_call, &calls, &buffer),
+                         GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(calls, 1);
+        free(memory);
+        importers++;
+    }
+    assert_true(importers >= 3);
+    gpuhal_close(gpu);
+}
+
+/* Sends a descriptor, or (with -1) only the byte. */
+static void send_descriptor(int socket, int descriptor)
+{
+    char byte = 'd';
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) != 1) {
+        _exit(9);
+    }
+}
+
+static int receive_descriptor(int socket)
+{
+    char byte = 0;
+    int descriptor = -1;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) {
+        return -1;
+    }
+    if (message.msg_controllen >= sizeof control.header && control.header.cmsg_type == SCM_RIGHTS) {
+        memcpy(&descriptor, CMSG_DATA(&control.header), sizeof descriptor);
+    }
+    return descriptor;
+}
+
+static const gpuhal_buffer_desc exported = {.size = sizeof exported, .bytes = BYTES, .export_kinds = OPAQUE};
+
+/* The devices that give out and take descriptors, in the order of the list; both processes see the same. */
+static gpuhal_device *exporter(gpuhal *gpu, int number)
+{
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        uint64_t exports = 0, imports = 0;
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        bool does = !gpuhal_device_u64(device, GPUHAL_FACT_EXPORT_KINDS, &exports) && (exports & OPAQUE) &&
+                    !gpuhal_device_u64(device, GPUHAL_FACT_IMPORT_KINDS, &imports) && (imports & OPAQUE);
+        if (does && number-- == 0) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+/* The other process: exports, waits for the parent's write, and looks for it. Returns its exit code. */
+static int export_and_look(int socket, int number, const unsigned char *pattern)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = exporter(gpu, number);
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_handle handle;
+    unsigned char got[5] = {0};
+    if (!device) {
+        send_descriptor(socket, -1);
+        return 0;
+    }
+    if (gpuhal_buffer_create(device, &exported, &buffer) || gpuhal_write(NULL, buffer, 0, pattern, BYTES) ||
+        gpuhal_buffer_export(buffer, GPUHAL_HANDLE_OPAQUE_FD, &handle)) {
+        printf("%s\n", gpuhal_last_error()->sentence);
+        return 2;
+    }
+    send_descriptor(socket, (int)handle.as.os);
+    close((int)handle.as.os);
+    receive_descriptor(socket);
+    int result = gpuhal_read(NULL, got, buffer, 777, 5) == GPUHAL_OK && memcmp(got, "reply", 5) == 0 ? 0 : 3;
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    return result;
+}
+
+TEST(a_buffer_of_another_process_is_imported_by_its_descriptor_and_shows_the_same_bytes)
+{
+    unsigned char *pattern = random_bytes(BYTES);
+    int imported = 0;
+    for (int number = 0; number < 8; number++) {
+        int ends[2], status = 1;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        /* The child must not inherit a started driver, so each one is a child of a child that never opened anything. */
+        pid_t child = fork();
+        if (child == 0) {
+            close(ends[0]);
+            alarm(30);
+            _exit(export_and_look(ends[1], number, pattern));
+        }
+        close(ends[1]);
+        int descriptor = receive_descriptor(ends[0]);
+        pid_t importer = descriptor >= 0 ? fork() : -1;
+        if (importer == 0) {
+            gpuhal *gpu = open_or_fail(NULL);
+            const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = descriptor};
+            gpuhal_buffer *buffer = NULL;
+            alarm(30);
+            assert_ok(gpuhal_buffer_import(exporter(gpu, number), &exported, &handle, &buffer));
+            expect_contents(buffer, pattern, "import of another process's memory");
+            assert_ok(gpuhal_write(NULL, buffer, 777, "reply", 5));
+            gpuhal_buffer_release(buffer);
+            gpuhal_close(gpu);
+            _exit(0);
+        }
+        if (importer > 0) {
+            assert_int_equal(waitpid(importer, &status, 0), importer);
+            assert_int_equal(status, 0);
+            imported++;
+            close(descriptor);
+            send_descriptor(ends[0], -1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        close(ends[0]);
+        if (importer < 0) {
+            break;
+        }
+    }
+    assert_true(imported >= 1);
+    free(pattern);
+}
+
+TEST(a_descriptor_of_another_kind_is_refused_by_every_device_and_stays_open)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    int ends[2], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pipe(ends), 0);
+    for (int number = 0; exporter(gpu, number); number++) {
+        const int wrong[] = {ends[0], file};
+        for (int w = 0; w < 2; w++) {
+            const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = wrong[w]};
+            gpuhal_buffer *buffer = NULL;
+            gpuhal_status status = gpuhal_buffer_import(exporter(gpu, number), &exported, &handle, &buffer);
+            assert_true(status < 0);
+            assert_null(buffer);
+            assert_true(fcntl(wrong[w], F_GETFD) >= 0);
+            printf("# %s\n", gpuhal_last_error()->sentence);
+        }
+    }
+    close(ends[0]);
+    close(ends[1]);
+    close(file);
+    gpuhal_close(gpu);
+}
+
+TEST(sharing_a_large_buffer_takes_no_memory)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *owner = select_or_fail(gpu, "cpu:0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 256u << 20, .export_kinds = POINTER};
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_handle_kind kind = 0;
+        gpuhal_device *user = gpuhal_device_at(gpu, d);
+        gpuhal_buffer *original = NULL, *shared = NULL;
+        if (user == owner || gpuhal_share_query(owner, GPUHAL_MEMORY_DEVICE, user, &kind, NULL)) {
+            continue;
+        }
+        assert_ok(gpuhal_device_open(user));
+        assert_ok(gpuhal_buffer_create(owner, &desc, &original));
+        long before = memory_status_kib("VmRSS:");
+        assert_ok(gpuhal_buffer_share(original, user, &shared));
+        assert_ok(gpuhal_buffer_synchronize(original));
+        long grown = memory_status_kib("VmRSS:") - before;
+        if (grown >= 1024) {
+            fail_msg("%s: sharing 256 MiB took %ld KiB", gpuhal_device_id(user), grown);
+        }
+        gpuhal_buffer_release(shared);
+        gpuhal_buffer_release(original);
+    }
+    gpuhal_close(gpu);
+}
+
+/* The functions of OpenCL that a program with a context of its own calls. */
+typedef struct opencl {
+    __typeof__(clCreateContext) *create_context;
+    __typeof__(clReleaseContext) *release_context;
+    __typeof__(clGetContextInfo) *context_info;
+    __typeof__(clCreateBuffer) *create_buffer;
+    __typeof__(clReleaseMemObject) *release_buffer;
+    __typeof__(clGetMemObjectInfo) *buffer_info;
+    __typeof__(clCreateCommandQueue) *create_queue;
+    __typeof__(clReleaseCommandQueue) *release_queue;
+    __typeof__(clEnqueueFillBuffer) *fill;
+    __typeof__(clEnqueueReadBuffer) *read;
+    __typeof__(clFinish) *finish;
+} opencl;
+
+static opencl load_opencl(void)
+{
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    opencl cl;
+    *(void **)&cl.create_context = dlsym(library, "clCreateContext");
+    *(void **)&cl.release_context = dlsym(library, "clReleaseContext");
+    *(void **)&cl.context_info = dlsym(library, "clGetContextInfo");
+    *(void **)&cl.create_buffer = dlsym(library, "clCreateBuffer");
+    *(void **)&cl.release_buffer = dlsym(library, "clReleaseMemObject");
+    *(void **)&cl.buffer_info = dlsym(library, "clGetMemObjectInfo");
+    *(void **)&cl.create_queue = dlsym(library, "clCreateCommandQueue");
+    *(void **)&cl.release_queue = dlsym(library, "clReleaseCommandQueue");
+    *(void **)&cl.fill = dlsym(library, "clEnqueueFillBuffer");
+    *(void **)&cl.read = dlsym(library, "clEnqueueReadBuffer");
+    *(void **)&cl.finish = dlsym(library, "clFinish");
+    return cl;
+}
+
+/* Platform and device behind opencl:1, as any program finds them; here the library is asked, through an object of its own. */
+static gpuhal_native find_opencl_device(void)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_native native;
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    assert_ok(gpuhal_device_open(device));
+    assert_ok(gpuhal_device_native(device, &native));
+    gpuhal_close(gpu);
+    native.values[2] = native.values[3] = 0;
+    return native;
+}
+
+static cl_uint references(const opencl *cl, cl_context context)
+{
+    cl_uint count = 0;
+    assert_int_equal(cl->context_info(context, CL_CONTEXT_REFERENCE_COUNT, sizeof count, &count, NULL), CL_SUCCESS);
+    return count;
+}
+
+TEST(a_program_with_its_own_opencl_context_hands_it_over_and_wraps_its_buffer)
+{
+    opencl cl = load_opencl();
+    gpuhal_native native = find_opencl_device();
+    cl_device_id id = (cl_device_id)(uintptr_t)native.values[1];
+    cl_context context = cl.create_context(NULL, 1, &id, NULL, NULL, NULL);
+    assert_non_null(context);
+    cl_uint before = references(&cl, context);
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native.values[2] = (uintptr_t)context;
+    assert_int_equal(gpuhal_device_adopt(select_or_fail(gpu, "opencl:0"), &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_BUSY);
+    gpuhal_native got;
+    assert_ok(gpuhal_device_native(device, &got));
+    assert_true(got.values[2] == (uintptr_t)context);
+
+    cl_mem mem = cl.create_buffer(context, CL_MEM_READ_WRITE, 65536, NULL, NULL);
+    cl_command_queue queue = cl.create_queue(context, id, 0, NULL);
+    const unsigned char fill = 0x5c;
+    char back[7] = {0};
+    gpuhal_native object = {.size = sizeof object, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)mem}};
+    gpuhal_buffer *whole = NULL, *part = NULL, *none = NULL;
+    int calls = 0;
+    assert_ok(gpuhal_buffer_wrap(device, &object, 65536, NULL, NULL, &whole));
+    object.values[1] = 4096;
+    assert_ok(gpuhal_buffer_wrap(device, &object, 1000, NULL, &calls, &part));
+    assert_int_equal(gpuhal_buffer_wrap(device, &object, 65536, NULL, &calls, &none), GPUHAL_ERROR_INVALID_ARGUMENT);
+    object.values[1] = 3;
+    assert_int_equal(gpuhal_buffer_wrap(device, &object, 8, NULL, &calls, &none), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(cl.fill(queue, mem, &fill, 1, 0, 65536, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(cl.finish(queue), CL_SUCCESS);
+    assert_ok(gpuhal_read(NULL, back, part, 5, 3));
+    assert_string_equal(back, "\x5c\x5c\x5c");
+    assert_ok(gpuhal_write(NULL, part, 10, "wrapped", 7));
+    assert_int_equal(cl.read(queue, mem, CL_TRUE, 4096 + 10, 7, back, 0, NULL, NULL), CL_SUCCESS);
+    assert_memory_equal(back, "wrapped", 7);
+    gpuhal_buffer_release(part);
+    gpuhal_buffer_release(whole);
+    cl_uint left = 0;
+    assert_int_equal(cl.buffer_info(mem, CL_MEM_REFERENCE_COUNT, sizeof left, &left, NULL), CL_SUCCESS);
+    assert_int_equal(left, 1);
+    cl.release_queue(queue);
+    cl.release_buffer(mem);
+    gpuhal_close(gpu);
+    assert_int_equal(references(&cl, context), before);
+    cl.release_context(context);
+}
+
+TEST(what_a_program_does_to_a_shared_buffer_by_itself_is_seen_once_the_buffer_was_mapped_for_reading)
+{
+    opencl cl = load_opencl();
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 8192, .export_kinds = POINTER};
+    gpuhal_buffer *original = NULL, *shared = NULL;
+    gpuhal_native native, mem;
+    void *view = NULL;
+    const unsigned char fill = 0x77;
+    unsigned char got[4] = {0};
+    assert_ok(gpuhal_buffer_create(select_or_fail(gpu, "cpu:0"), &desc, &original));
+    assert_ok(gpuhal_fill(NULL, original, 0, 8192, 0, 1));
+    assert_ok(gpuhal_buffer_share(original, device, &shared));
+    assert_ok(gpuhal_device_native(device, &native));
+    assert_ok(gpuhal_buffer_native(shared, &mem));
+    cl_command_queue queue = (cl_command_queue)(uintptr_t)native.values[3];
+    assert_int_equal(cl.fill(queue, (cl_mem)(uintptr_t)mem.values[0], &fill, 1, 100, 50, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(cl.finish(queue), CL_SUCCESS);
+    assert_ok(gpuhal_buffer_map(shared, 100, 50, GPUHAL_ACCESS_READ, &view));
+    assert_ok(gpuhal_buffer_unmap(shared, view));
+    assert_ok(gpuhal_read(NULL, got, original, 99, 4));
+    assert_memory_equal(got, "\0\x77\x77\x77", 4);
+    gpuhal_buffer_release(original);
+    gpuhal_buffer_release(shared);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"
