@@ -16,12 +16,13 @@ usage: sh tools/bootstrap.sh probe | test | build
 TEXT
 }
 
-# ninja-build drives the presets, opencl-c-headers is for the OpenCL plugin, libjansson-dev for the tools.
-build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libjansson-dev'
+# ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools.
+build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev'
 
-# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one; clang and g++ compile the headers once more.
-test_packages='libcmocka-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers python3 python3-jsonschema pkg-config
-binutils valgrind clang g++'
+# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader; clang and
+# g++ compile the headers once more.
+test_packages='libcmocka-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools python3 python3-jsonschema
+pkg-config binutils valgrind clang g++'
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 die() {
@@ -45,10 +46,14 @@ missing_of() {
     done
 }
 
-# Programs reach OpenCL drivers through libOpenCL.so.1. A vendor's driver may have brought its own, which must stay.
-missing_opencl_loader() {
-    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1' || printf 'ocl-icd-libopencl1 '
+# Programs reach OpenCL drivers through libOpenCL.so.1, Vulkan drivers through libvulkan.so.1. A vendor's driver may have brought
+# its own, which must stay.
+missing_loaders() {
+    has_library libOpenCL.so.1 || printf 'ocl-icd-libopencl1 '
+    has_library libvulkan.so.1 || printf 'libvulkan1 '
 }
+
+has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then
@@ -118,14 +123,15 @@ CDPATH='' cd -- "$(dirname -- "$0")/.."
 
 if ! on_debian_or_ubuntu; then
     say 'this script installs packages on Debian and Ubuntu only. Elsewhere, install the equivalents of'
-    say "  to build: $build_packages, and to use OpenCL devices: libOpenCL.so.1"
+    say "  to build: $build_packages"
+    say '  to use OpenCL devices: libOpenCL.so.1; Vulkan devices: libvulkan.so.1'
     say "  to test:  $(echo $test_packages)"
     die 'and run: cmake --preset default && cmake --build --preset default && ctest --preset default'
 fi
 
 # Word splitting makes the lists.
 missing=$(missing_of $build_packages)
-[ "$word" = build ] || missing="$missing$(missing_opencl_loader)"
+[ "$word" = build ] || missing="$missing$(missing_loaders)"
 [ "$word" != test ] || missing="$missing$(missing_of $test_packages)"
 install_packages $missing
 check_cmake

@@ -19,6 +19,7 @@ static const struct {
     {"GPUHAL_LOG", "error, warning, info or debug: how much is logged"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
+    {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
 };
 #define VARIABLE_COUNT (sizeof variables / sizeof *variables)
 

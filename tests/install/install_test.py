@@ -47,9 +47,9 @@ def fresh(path):
 
 
 def check_consumer(program, expected_files, mapped, env=None):
-    """Runs consumer.c: cpu and opencl must have come from the expected files, and only files matching `mapped` may be loaded."""
+    """Runs consumer.c: cpu, opencl and vulkan must have come from the expected files, and only files matching `mapped` may be loaded."""
     output = run(program, env=env or clean_environment())
-    for name, states in (("cpu", "ok"), ("opencl", "ok|no_driver|no_device")):
+    for name, states in (("cpu", "ok"), ("opencl", "ok|no_driver|no_device"), ("vulkan", "ok|no_driver|no_device")):
         expect(re.search(rf"^plugin {name} ({states}) {re.escape(expected_files.format(name=name))}$", output, re.M),
                f"{program} did not get {name} from {expected_files.format(name=name)}", output)
     expect("device cpu:0 right\n" in output, f"{program} moved no bytes on cpu:0", output)
@@ -64,7 +64,8 @@ def a_build_tree_installs_into_an_empty_prefix(o):
     for header in (o.source / "hal/include/gpuhal").glob("*.h"):
         expect((prefix / "include/gpuhal" / header.name).is_file(), f"{header.name} was not installed")
     for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "gpuhal/gpuhal-helper",
-                 "gpuhal/gpuhal-cpu.so", "gpuhal/cpu.gpuhal", "gpuhal/gpuhal-opencl.so", "gpuhal/opencl.gpuhal"):
+                 *(f"gpuhal/{file}" for plugin in o.source.glob("plugins/*/*.gpuhal")
+                   for file in (plugin.name, f"gpuhal-{plugin.stem}.so"))):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
     for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench"):
         run(prefix / "bin" / name, "--help")
@@ -120,7 +121,7 @@ def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
 
 def built_in_plugins_need_no_file_of_ours(o):
     build, folder = fresh(o.work / "builtin"), fresh(o.work / "alone")
-    run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", "-DGPUHAL_BUILTIN=cpu;opencl", "-DGPUHAL_TESTS=OFF", "-DGPUHAL_TOOLS=OFF",
+    run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", "-DGPUHAL_BUILTIN=cpu;opencl;vulkan", "-DGPUHAL_TESTS=OFF", "-DGPUHAL_TOOLS=OFF",
         f"-DCMAKE_C_COMPILER={o.cc}", "-DCMAKE_BUILD_TYPE=Debug")
     run(o.cmake, "--build", build, "--target", "gpuhal-static")
     run(o.cc, *WARNINGS, "-I", o.source / "hal/include", o.source / "tests/install/consumer.c", build / "lib/libgpuhal.a", "-lpthread",

@@ -1,0 +1,266 @@
+/* vulkan/device.h: what the files of this plugin share.
+ *
+ * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, remembered for the life of the
+ * process under the index that it got first. An opening is a VkDevice of our own or an adopted one, with the VkQueues that it may
+ * use ("ports": a queue with the lock that Vulkan wants around submissions).
+ *
+ * Transfers with a NULL queue take a lane: a command buffer with a fence that nobody else uses. Queues of plugin.h are command
+ * buffers in flight on a port, one timeline semaphore each; several queues may share a port.
+ *
+ * Memory is one VkBuffer per allocation, bound at the start of a VkDeviceMemory of its own, shared (CONCURRENT) over the families of
+ * all ports, and mapped for as long as it lives where the host can see it.
+ */
+#ifndef GPUHAL_VULKAN_DEVICE_H
+#define GPUHAL_VULKAN_DEVICE_H
+
+#include "driver.h"
+
+#include <gpuhal/native.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define GPUHAL_VULKAN_FAMILIES 16u
+#define GPUHAL_VULKAN_PORTS    8u
+#define GPUHAL_VULKAN_LANES    8u
+
+/* How long one wait for an event lasts before the caller looks whether another thread has found the device lost. */
+#define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
+/* Waiting may run out of memory, which says nothing about the work; the wait is tried again so often, a millisecond apart. */
+#define GPUHAL_VULKAN_WAIT_TRIES 1000u
+/* How long destroying a queue, or closing, waits for work that never ends. */
+#define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
+
+/* What hardware offers, or what a device was made with. Bits. */
+enum {
+    GPUHAL_VULKAN_TIMELINE = 1u << 0,         /* feature timelineSemaphore */
+    GPUHAL_VULKAN_HOST_QUERY_RESET = 1u << 1, /* feature hostQueryReset */
+    GPUHAL_VULKAN_BUFFER_ADDRESS = 1u << 2,   /* feature bufferDeviceAddress */
+    GPUHAL_VULKAN_MEMORY_BUDGET = 1u << 3,    /* VK_EXT_memory_budget */
+    GPUHAL_VULKAN_HOST_IMPORT = 1u << 4,      /* VK_EXT_external_memory_host */
+    GPUHAL_VULKAN_OPAQUE_FD = 1u << 5,        /* VK_KHR_external_memory_fd, and buffers of ours can be exported and imported */
+    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* the same with VK_EXT_external_memory_dma_buf */
+    GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7,     /* VK_EXT_pci_bus_info */
+    GPUHAL_VULKAN_DRM = 1u << 8               /* VK_EXT_physical_device_drm */
+};
+/* Those that are features, and so have to be enabled by name. */
+#define GPUHAL_VULKAN_FEATURE_BITS (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS)
+
+/* What is known of a physical device. */
+typedef struct gpuhal_vulkan_hardware {
+    VkPhysicalDevice handle;
+    uint32_t api_version; /* the lower one of instance and device */
+    uint32_t offered;     /* GPUHAL_VULKAN_… bits */
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceIDProperties id;
+    VkPhysicalDeviceDriverProperties driver; /* driverName is empty where nobody tells */
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t family_count;
+    VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
+    uint64_t allocation_max;   /* largest single allocation */
+    uint64_t import_alignment; /* of host pointers; 0: none */
+    uint32_t pci[4];           /* domain, bus, device, function, with PCI_BUS_INFO */
+    int64_t drm_render[2];     /* major, minor; -1: none */
+    uint32_t compute_units;    /* 0: nobody tells */
+    bool software;             /* a program on the host's processor */
+    bool unified;              /* device and host share one memory */
+    uint32_t memory_kinds;     /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
+} gpuhal_vulkan_hardware;
+
+/* One device of the process. Constant once it can be found. */
+typedef struct gpuhal_vulkan_entry {
+    uint32_t index;
+    uint32_t native_index; /* place in vkEnumeratePhysicalDevices when it was first seen */
+    gpuhal_vulkan_hardware hardware;
+} gpuhal_vulkan_entry;
+
+/* The names of what a physical device offers, malloc'ed. */
+typedef struct gpuhal_vulkan_extensions {
+    VkExtensionProperties *list;
+    uint32_t count;
+} gpuhal_vulkan_extensions;
+
+/* Which VkQueues an opening of ours has, compute first. */
+typedef struct gpuhal_vulkan_plan {
+    uint32_t count;     /* ports */
+    uint32_t copy_port;
+    struct {
+        uint32_t family, index;
+    } ports[GPUHAL_VULKAN_PORTS];
+} gpuhal_vulkan_plan;
+
+/* A VkQueue. */
+typedef struct gpuhal_vulkan_port {
+    struct gpuhal_vulkan_port *next; /* of extra_ports */
+    VkQueue queue;
+    uint32_t family, index;
+    pthread_mutex_t mutex; /* around submissions, and held by native_lock; for adopted queues the caller's lock comes inside it */
+} gpuhal_vulkan_port;
+
+/* A command buffer for one blocking call. lane.c alone looks inside. */
+typedef struct gpuhal_vulkan_lane {
+    VkCommandPool pool;
+    VkCommandBuffer commands;
+    VkFence fence;
+    bool broken; /* its last submission was never seen to end */
+} gpuhal_vulkan_lane;
+
+typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
+
+/* One opening. */
+struct gpuhal_plugin_device {
+    const gpuhal_host *host;
+    gpuhal_vulkan_hardware hardware; /* of the adopted instance, where it is adopted */
+    VkInstance instance;
+    PFN_vkGetInstanceProcAddr get_proc;
+    gpuhal_vulkan_instance_functions instance_api;
+    gpuhal_vulkan_device_functions api;
+    VkDevice handle;
+    bool adopted;
+    uint32_t enabled;                           /* GPUHAL_VULKAN_… bits that the VkDevice was made with */
+    uint32_t port_count;                        /* compute port first; at least one */
+    gpuhal_vulkan_port ports[GPUHAL_VULKAN_PORTS];
+    uint32_t copy_port;                         /* the one for blocking copies: a dedicated transfer family where there is one */
+    uint32_t family_count;                      /* distinct families of the ports: what buffers are shared over */
+    uint32_t families[GPUHAL_VULKAN_PORTS];
+    _Atomic uint32_t next_port;                 /* for the next queue */
+    void (*lock)(void *user, void *queue);      /* of an adopted device, or NULL */
+    void (*unlock)(void *user, void *queue);
+    void *lock_user;
+    gpuhal_vulkan_device described;             /* for native_device */
+    gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_PORTS];
+    const char **extensions;                    /* enabled ones */
+    uint32_t extension_count;
+    gpuhal_vulkan_features *features;           /* what the VkDevice was made with; described.features points to it */
+
+    /* Lanes: made in gpuhal_vulkan_lanes_start() with their mutex and condition, all freed in gpuhal_vulkan_lanes_stop(). */
+    pthread_mutex_t lanes_growing;              /* protects lane_count and the lanes above it, and extra_ports */
+    pthread_cond_t lane_freed;                  /* with lanes_growing: a lane became idle, or there is none to wait for */
+    uint32_t lane_count;
+    gpuhal_vulkan_lane lanes[GPUHAL_VULKAN_LANES];
+    _Atomic uint32_t idle_lanes;                /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic uint32_t lane_waiters;              /* callers that wait for one */
+    gpuhal_vulkan_port *extra_ports;            /* VkQueues of an adopted device that were adopted one by one */
+    _Atomic bool lost;                          /* a call said so; it stays so */
+    _Atomic bool stuck;                         /* work of ours never ended: its objects, and so the VkDevice, stay for ever */
+    _Atomic uint64_t allocation_count;          /* alive, against maxMemoryAllocationCount */
+};
+
+/* What gpuhal_memory.object points to. */
+typedef struct gpuhal_vulkan_buffer {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    uint64_t memory_offset;
+    uint64_t memory_bytes; /* of the VkDeviceMemory; for the ranges of flush and invalidate */
+    VkMemoryPropertyFlags type_flags;
+    uint32_t export_kinds; /* bits 1 << gpuhal_handle_kind that it was allocated with */
+    bool wrapped;          /* buffer and memory are the caller's */
+    uint64_t wrapped_usage; /* VkBufferUsageFlags, as the caller said */
+} gpuhal_vulkan_buffer;
+
+/* discovery.c */
+gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
+gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                   uint32_t flags, gpuhal_sink *sink);
+/* The entry with this index, or NULL. */
+const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index);
+
+/* hardware.c: asks a physical device everything; false with a sentence when it is of no use to this plugin. */
+bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical, uint32_t instance_version,
+                          gpuhal_vulkan_hardware *out_hardware, char *out_why, size_t why_size);
+/* Whether the heap is part of what the device's memory amounts to. */
+bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap);
+gpuhal_vulkan_plan gpuhal_vulkan_plan_ports(const gpuhal_vulkan_hardware *hardware);
+VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                       gpuhal_vulkan_extensions *out_extensions);
+bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name);
+
+/* The usage of every buffer of ours; wrapped ones have the caller's. */
+VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled);
+
+/* features.c: the feature structures of a device in one piece of memory, a VkPhysicalDeviceFeatures2 with its chain at the start. */
+
+/* Every feature for compute work that the device reports; NULL without memory. Owner: caller, free(). */
+gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                                   uint32_t version, const gpuhal_vulkan_extensions *extensions);
+/* What of a caller's chain is known here; NULL without memory. Owner: caller, free(). */
+gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
+const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
+/* GPUHAL_VULKAN_TIMELINE, HOST_QUERY_RESET and BUFFER_ADDRESS. */
+uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
+/* Names of the extensions that a device with these features is made with, at most GPUHAL_VULKAN_EXTENSIONS; returns their number. */
+#define GPUHAL_VULKAN_EXTENSIONS 64u
+uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *features, uint32_t version,
+                                           const gpuhal_vulkan_extensions *offered, const char **out_names);
+
+/* facts.c and identity.c */
+void gpuhal_vulkan_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry);
+/* Writes a 16-byte UUID in its canonical form; false when it is empty. */
+bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
+void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
+
+/* adopt.c: checks the description and fills the opening with the caller's device and queues; says which bits it was made with. */
+gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native);
+
+/* context.c: opening, closing; native_device. */
+gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+void gpuhal_vulkan_close(gpuhal_plugin_device *device);
+/* OK for VK_SUCCESS; else reports the error, and remembers when the device is lost. */
+gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
+/* OK, or DEVICE_LOST with its report. At the start of every slot that would call the vendor. */
+gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
+
+/* memory.c: which kinds the memory types suit, for the survey. */
+uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
+
+/* lane.c: submissions, and blocking ones. */
+
+/* Whether a wait that answered this is worth another try, number @p tries; sleeps a little first. */
+bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
+/* vkQueueSubmit with the locks it wants. */
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence);
+void gpuhal_vulkan_lock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+void gpuhal_vulkan_unlock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+/* Every command buffer of ours begins with a barrier that orders it after all that was submitted to its VkQueue before, also by
+ * others, and ends with one that orders all of that before what comes after it, on the device and on the host. */
+gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
+gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
+/* The barrier between two transfers in between that touch the same bytes. */
+void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
+/* Takes a lane whose command buffer has been begun and holds the barrier against what came before. */
+gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_lane **out_lane);
+/* Ends it with the barrier towards the host, submits, waits, and gives the lane back. */
+gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane);
+/* Makes the first lane when the device opens, after its ports; on failure nothing is left. */
+gpuhal_status gpuhal_vulkan_lanes_start(gpuhal_plugin_device *device);
+/* Frees all lanes but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
+void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device);
+/* The port of a VkQueue that is to be adopted: one of the opening's, or on an adopted device one of its families. NULL: neither;
+ * *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
+gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
+
+/* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an adopted device was
+ * made without. */
+void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
+void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
+void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+
+/* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the piece after what
+ * touches the same bytes before it (a buffer of NULL counts as none). The caller records right after, and nothing else. */
+typedef struct gpuhal_vulkan_span {
+    VkBuffer buffer;
+    uint64_t begin, end;
+} gpuhal_vulkan_span;
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
+                                         VkCommandBuffer *out_commands);
+/* Whether everything that was enqueued is done, so that the host may touch memory in order with it. */
+bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
+
+static inline gpuhal_vulkan_buffer *gpuhal_vulkan_buffer_of(const gpuhal_memory *memory)
+{
+    return memory->object;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* vulkan/driver.h: the Vulkan functions that this plugin calls, and what their result codes mean.
+ *
+ * There are three tables, since Vulkan resolves a function for what it is called on: global ones from the loader library, those of
+ * an instance, and those of a device, which skip the loader's dispatch. Our own instance has one table for the life of the
+ * process; an adopted device brings its instance, so each opening holds tables of its own. Functions that became core in 1.2 are
+ * found under their KHR name where only the extension is there.
+ */
+#ifndef GPUHAL_VULKAN_DRIVER_H
+#define GPUHAL_VULKAN_DRIVER_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include <gpuhal/plugin.h>
+
+#include <stdbool.h>
+
+#define GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                       \
+    REQUIRED(vkCreateInstance)                                                                                                   \
+    REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */                         \
+    REQUIRED(vkEnumerateInstanceExtensionProperties)
+
+#define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                     \
+    REQUIRED(vkEnumeratePhysicalDevices)                                                                                         \
+    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before anything newer may be asked */                            \
+    REQUIRED(vkGetPhysicalDeviceProperties2)                                                                                     \
+    REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                                       \
+    REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                               \
+    REQUIRED(vkGetPhysicalDeviceQueueFamilyProperties)                                                                           \
+    REQUIRED(vkGetPhysicalDeviceExternalBufferProperties)                                                                        \
+    REQUIRED(vkEnumerateDeviceExtensionProperties)                                                                               \
+    REQUIRED(vkGetDeviceProcAddr)                                                                                                \
+    REQUIRED(vkCreateDevice)
+
+#define GPUHAL_VULKAN_DEVICE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                       \
+    REQUIRED(vkDestroyDevice)                                                                                                    \
+    REQUIRED(vkGetDeviceQueue)                                                                                                   \
+    REQUIRED(vkQueueSubmit)                                                                                                      \
+    REQUIRED(vkAllocateMemory)                                                                                                   \
+    REQUIRED(vkFreeMemory)                                                                                                       \
+    REQUIRED(vkMapMemory)                                                                                                        \
+    REQUIRED(vkFlushMappedMemoryRanges)                                                                                          \
+    REQUIRED(vkInvalidateMappedMemoryRanges)                                                                                     \
+    REQUIRED(vkBindBufferMemory)                                                                                                 \
+    REQUIRED(vkGetBufferMemoryRequirements2)                                                                                     \
+    REQUIRED(vkCreateBuffer)                                                                                                     \
+    REQUIRED(vkDestroyBuffer)                                                                                                    \
+    REQUIRED(vkCreateFence)                                                                                                      \
+    REQUIRED(vkDestroyFence)                                                                                                     \
+    REQUIRED(vkResetFences)                                                                                                      \
+    REQUIRED(vkGetFenceStatus)                                                                                                   \
+    REQUIRED(vkWaitForFences)                                                                                                    \
+    REQUIRED(vkCreateSemaphore)                                                                                                  \
+    REQUIRED(vkDestroySemaphore)                                                                                                 \
+    REQUIRED(vkCreateQueryPool)                                                                                                  \
+    REQUIRED(vkDestroyQueryPool)                                                                                                 \
+    REQUIRED(vkGetQueryPoolResults)                                                                                              \
+    REQUIRED(vkCreateCommandPool)                                                                                                \
+    REQUIRED(vkDestroyCommandPool)                                                                                               \
+    REQUIRED(vkAllocateCommandBuffers)                                                                                           \
+    REQUIRED(vkBeginCommandBuffer)                                                                                               \
+    REQUIRED(vkEndCommandBuffer)                                                                                                 \
+    REQUIRED(vkCmdCopyBuffer)                                                                                                    \
+    REQUIRED(vkCmdFillBuffer)                                                                                                    \
+    REQUIRED(vkCmdPipelineBarrier)                                                                                               \
+    REQUIRED(vkCmdWriteTimestamp)                                                                                                \
+    OPTIONAL(vkGetSemaphoreCounterValue) /* 1.2 or VK_KHR_timeline_semaphore */                                                   \
+    OPTIONAL(vkWaitSemaphores)                                                                                                   \
+    OPTIONAL(vkResetQueryPool)           /* 1.2 or VK_EXT_host_query_reset */                                                     \
+    OPTIONAL(vkGetBufferDeviceAddress)   /* 1.2 or VK_KHR_buffer_device_address */                                                \
+    OPTIONAL(vkGetMemoryFdKHR)                                                                                                   \
+    OPTIONAL(vkGetMemoryFdPropertiesKHR)                                                                                         \
+    OPTIONAL(vkGetMemoryHostPointerPropertiesEXT)
+
+#define GPUHAL_VULKAN_MEMBER(name) PFN_##name name;
+typedef struct gpuhal_vulkan_global_functions {
+    GPUHAL_VULKAN_GLOBAL_FUNCTIONS(GPUHAL_VULKAN_MEMBER, GPUHAL_VULKAN_MEMBER)
+} gpuhal_vulkan_global_functions;
+typedef struct gpuhal_vulkan_instance_functions {
+    GPUHAL_VULKAN_INSTANCE_FUNCTIONS(GPUHAL_VULKAN_MEMBER, GPUHAL_VULKAN_MEMBER)
+} gpuhal_vulkan_instance_functions;
+typedef struct gpuhal_vulkan_device_functions {
+    GPUHAL_VULKAN_DEVICE_FUNCTIONS(GPUHAL_VULKAN_MEMBER, GPUHAL_VULKAN_MEMBER)
+} gpuhal_vulkan_device_functions;
+#undef GPUHAL_VULKAN_MEMBER
+
+/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The instance is never
+ * destroyed: that would unload drivers whose threads and thread-locals are still about. */
+gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host);
+
+/* The process's instance, after start. */
+typedef struct gpuhal_vulkan_instance {
+    VkInstance handle;
+    uint32_t api_version; /* what the instance was asked for: the lower of the loader's and 1.3 */
+    PFN_vkGetInstanceProcAddr get_proc;
+    gpuhal_vulkan_instance_functions api;
+} gpuhal_vulkan_instance;
+const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void);
+
+/* Fill a table; false when a required function is missing, whose name goes into @p out_missing. */
+bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance, gpuhal_vulkan_instance_functions *out_api,
+                                 const char **out_missing);
+bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device, gpuhal_vulkan_device_functions *out_api,
+                               const char **out_missing);
+
+/* What a result code means to the caller of gpuhal. */
+gpuhal_status gpuhal_vulkan_status(VkResult code);
+/* Hands an error to the host, with its name, and returns its status. */
+gpuhal_status gpuhal_vulkan_report(const gpuhal_host *host, const char *call, VkResult code);
+
+#endif

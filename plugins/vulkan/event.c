@@ -1,0 +1,307 @@
+/* vulkan/event.c: events, the timelines that they are values of, and the time between two of them.
+ *
+ * A value that was seen once is remembered, so that asking again costs no call. Waiting is cut into slices, after each of which a
+ * device that another thread has found lost ends it: drivers whose device hangs do not always say so to everybody.
+ */
+#include "queue.h"
+
+#include <stdlib.h>
+
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_create(gpuhal_plugin_device *device, gpuhal_status *out_status)
+{
+    const VkSemaphoreTypeCreateInfo type = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
+    };
+    const VkSemaphoreCreateInfo create = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+    gpuhal_vulkan_timeline *timeline = calloc(1, sizeof *timeline);
+    if (!timeline) {
+        *out_status = device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+        return NULL;
+    }
+    VkResult code = device->api.vkCreateSemaphore(device->handle, &create, NULL, &timeline->semaphore);
+    if (code != VK_SUCCESS) {
+        free(timeline);
+        *out_status = gpuhal_vulkan_result(device, "vkCreateSemaphore", code);
+        return NULL;
+    }
+    timeline->device = device;
+    atomic_init(&timeline->holders, 1);
+    return timeline;
+}
+
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline)
+{
+    atomic_fetch_add_explicit(&timeline->holders, 1, memory_order_relaxed);
+    return timeline;
+}
+
+void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline)
+{
+    if (timeline && atomic_fetch_sub(&timeline->holders, 1) == 1) {
+        timeline->device->api.vkDestroySemaphore(timeline->device->handle, timeline->semaphore, NULL);
+        free(timeline);
+    }
+}
+
+static void remember(gpuhal_vulkan_timeline *timeline, uint64_t value)
+{
+    uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
+    while (known < value && !atomic_compare_exchange_weak(&timeline->reached, &known, value)) {
+    }
+}
+
+gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
+{
+    gpuhal_plugin_device *device = timeline->device;
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK || atomic_load(&timeline->reached) >= value) {
+        return status;
+    }
+    uint64_t now = 0;
+    VkResult code = device->api.vkGetSemaphoreCounterValue(device->handle, timeline->semaphore, &now);
+    if (code != VK_SUCCESS) {
+        return gpuhal_vulkan_result(device, "vkGetSemaphoreCounterValue", code);
+    }
+    remember(timeline, now);
+    return now >= value ? GPUHAL_OK : GPUHAL_NOT_READY;
+}
+
+VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
+{
+    const VkSemaphoreWaitInfo wait = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+        .semaphoreCount = 1,
+        .pSemaphores = &timeline->semaphore,
+        .pValues = &value,
+    };
+    VkResult code;
+    uint32_t tries = 0;
+    do {
+        code = timeline->device->api.vkWaitSemaphores(timeline->device->handle, &wait, timeout_ns);
+    } while (gpuhal_vulkan_wait_again(code, tries++));
+    return code;
+}
+
+gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
+{
+    gpuhal_plugin_device *device = timeline->device;
+    for (;;) {
+        gpuhal_status status = gpuhal_vulkan_alive(device);
+        if (status != GPUHAL_OK || atomic_load(&timeline->reached) >= value) {
+            return status;
+        }
+        uint64_t slice = timeout_ns < GPUHAL_VULKAN_SLICE_NS ? timeout_ns : GPUHAL_VULKAN_SLICE_NS;
+        VkResult code = gpuhal_vulkan_timeline_await(timeline, value, slice);
+        if (code == VK_SUCCESS) {
+            remember(timeline, value);
+            return GPUHAL_OK;
+        }
+        if (code != VK_TIMEOUT) {
+            return gpuhal_vulkan_result(device, "vkWaitSemaphores", code);
+        }
+        timeout_ns -= slice;
+        if (timeout_ns == 0) {
+            return GPUHAL_ERROR_TIMEOUT;
+        }
+    }
+}
+
+static gpuhal_vulkan_stamp *create_stamp(gpuhal_plugin_device *device, gpuhal_status *out_status)
+{
+    const VkQueryPoolCreateInfo create = {
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_TIMESTAMP,
+        .queryCount = 1,
+    };
+    gpuhal_vulkan_stamp *stamp = calloc(1, sizeof *stamp);
+    if (!stamp) {
+        *out_status = device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+        return NULL;
+    }
+    VkResult code = device->api.vkCreateQueryPool(device->handle, &create, NULL, &stamp->pool);
+    if (code != VK_SUCCESS) {
+        free(stamp);
+        *out_status = gpuhal_vulkan_result(device, "vkCreateQueryPool", code);
+        return NULL;
+    }
+    stamp->device = device;
+    atomic_init(&stamp->holders, 1);
+    return stamp;
+}
+
+void gpuhal_vulkan_stamp_drop(gpuhal_vulkan_stamp *stamp)
+{
+    if (stamp && atomic_fetch_sub(&stamp->holders, 1) == 1) {
+        stamp->device->api.vkDestroyQueryPool(stamp->device->handle, stamp->pool, NULL);
+        free(stamp);
+    }
+}
+
+static uint32_t stamp_bits(const gpuhal_vulkan_hardware *hardware, uint32_t family)
+{
+    return family < hardware->family_count ? hardware->families[family].timestampValidBits : 0;
+}
+
+static bool can_stamp(const gpuhal_plugin_device *device)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < device->port_count; i++) {
+        found = found || stamp_bits(&device->hardware, device->ports[i].family) > 0;
+    }
+    return found && (device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET) && device->api.vkResetQueryPool;
+}
+
+static gpuhal_status vulkan_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    *out_event = NULL;
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if ((flags & GPUHAL_TIMED) && !can_stamp(device)) {
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "no queue of this device writes timestamps, or they cannot be reset by the host");
+    }
+    gpuhal_plugin_event *event = calloc(1, sizeof *event);
+    if (!event) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    event->device = device;
+    event->timed = (flags & GPUHAL_TIMED) != 0;
+    *out_event = event;
+    return GPUHAL_OK;
+}
+
+static void vulkan_event_destroy(gpuhal_plugin_event *event)
+{
+    gpuhal_vulkan_timeline_drop(event->timeline);
+    gpuhal_vulkan_stamp_drop(event->stamp);
+    free(event);
+}
+
+/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event gets another
+ * one then, and the batch drops the old one. */
+static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_plugin_device *device = queue->device;
+    gpuhal_status status = gpuhal_vulkan_queue_open(queue);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    event->valid_bits = 0;
+    if (event->stamp && atomic_load(&event->stamp->holders) > 1) {
+        gpuhal_vulkan_stamp_drop(event->stamp);
+        event->stamp = NULL;
+    }
+    if (!event->stamp && !(event->stamp = create_stamp(device, &status))) {
+        return status;
+    }
+    device->api.vkResetQueryPool(device->handle, event->stamp->pool, 0, 1);
+    device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool, 0);
+    atomic_fetch_add(&event->stamp->holders, 1);
+    queue->open->stamp = event->stamp;
+    return GPUHAL_OK;
+}
+
+/* With nothing new in the queue the event is the last submission's value, and nothing is submitted. What the caller submitted by
+ * itself has no value yet: an empty batch behind it gets one. */
+static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->port->family) : 0;
+    if (status == GPUHAL_OK && bits > 0) {
+        status = write_stamp(queue, event);
+    } else if (status == GPUHAL_OK && queue->foreign) {
+        status = gpuhal_vulkan_queue_open(queue);
+    }
+    status = status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_vulkan_timeline_drop(event->timeline);
+    event->timeline = gpuhal_vulkan_timeline_hold(queue->timeline);
+    event->value = queue->submitted;
+    event->valid_bits = bits;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_event_query(gpuhal_plugin_event *event)
+{
+    return event->timeline ? gpuhal_vulkan_timeline_query(event->timeline, event->value) : gpuhal_vulkan_alive(event->device);
+}
+
+static gpuhal_status vulkan_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    return event->timeline ? gpuhal_vulkan_timeline_wait(event->timeline, event->value, timeout_ns)
+                           : gpuhal_vulkan_alive(event->device);
+}
+
+static gpuhal_status read_stamp(const gpuhal_plugin_event *event, uint64_t *out_ticks)
+{
+    gpuhal_plugin_device *device = event->device;
+    VkResult code = device->api.vkGetQueryPoolResults(device->handle, event->stamp->pool, 0, 1, sizeof *out_ticks, out_ticks,
+                                                      sizeof *out_ticks, VK_QUERY_RESULT_64_BIT);
+    return code == VK_NOT_READY ? GPUHAL_NOT_READY : gpuhal_vulkan_result(device, "vkGetQueryPoolResults", code);
+}
+
+/* Counters with fewer than 64 bits run over: the difference within their bits is right as long as they do so at most once. Stamps
+ * of two queues may be a few ticks out of order, which is no time at all. */
+static uint64_t ticks_between(uint64_t from, uint64_t to, uint32_t bits)
+{
+    if (bits >= 64) {
+        return to > from ? to - from : 0;
+    }
+    return (to - from) & ((UINT64_C(1) << bits) - 1);
+}
+
+static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+{
+    *out_ns = 0;
+    gpuhal_plugin_device *device = from->device;
+    if (!from->stamp || !to->stamp || from->valid_bits == 0 || to->valid_bits == 0) {
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "an event was not made for timing, or not recorded in a queue that writes timestamps");
+    }
+    uint64_t began = 0, ended = 0;
+    gpuhal_status status = vulkan_event_query(from);
+    status = status == GPUHAL_OK ? vulkan_event_query(to) : status;
+    status = status == GPUHAL_OK ? read_stamp(from, &began) : status;
+    status = status == GPUHAL_OK ? read_stamp(to, &ended) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    uint32_t bits = from->valid_bits < to->valid_bits ? from->valid_bits : to->valid_bits;
+    uint64_t ticks = ticks_between(began, ended, bits);
+    *out_ns = (uint64_t)((double)ticks * (double)device->hardware.properties.limits.timestampPeriod);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+{
+    if (!event->timeline) {
+        return event->device->host->report(event->device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                           "the event was never recorded, so no semaphore stands for it");
+    }
+    out_native->type = GPUHAL_NATIVE_VULKAN_SEMAPHORE;
+    out_native->values[0] = (uint64_t)(uintptr_t)event->timeline->semaphore;
+    out_native->values[1] = event->value;
+    return GPUHAL_OK;
+}
+
+void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < hardware->family_count; i++) {
+        bits |= stamp_bits(hardware, i);
+    }
+    ops->event_create = vulkan_event_create;
+    ops->event_destroy = vulkan_event_destroy;
+    ops->event_record = vulkan_event_record;
+    ops->event_query = vulkan_event_query;
+    ops->event_block = vulkan_event_block;
+    ops->native_event = vulkan_native_event;
+    if (bits > 0 && (hardware->offered & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
+        ops->elapsed = vulkan_elapsed;
+    }
+}

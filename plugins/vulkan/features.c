@@ -1,0 +1,298 @@
+/* vulkan/features.c: which features a device of ours is made with.
+ *
+ * An engine that runs its own shaders on our device shall find everything there that the hardware has for compute work. What
+ * costs speed (robust access), and what is of use for pictures alone, stays off. A structure is chained only when the device's
+ * version or an extension knows it; where a version has an aggregate structure, the single ones have to stay away.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER UINT32_MAX
+#define V11   VK_API_VERSION_1_1
+#define V12   VK_API_VERSION_1_2
+#define V13   VK_API_VERSION_1_3
+
+/* member, structure, its type, the extension that brings it, the version in which it is core, the first with an aggregate. */
+#define FEATURES_OF_VERSIONS(X)                                                                                                  \
+    X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                                         \
+    X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                                         \
+    X(vulkan13, Vulkan13Features, VULKAN_1_3_FEATURES, NULL, V13, NEVER)                                                         \
+    X(storage16, 16BitStorageFeatures, 16BIT_STORAGE_FEATURES, NULL, V11, V12)                                                   \
+    X(pointers, VariablePointersFeatures, VARIABLE_POINTERS_FEATURES, NULL, V11, V12)                                            \
+    X(storage8, 8BitStorageFeatures, 8BIT_STORAGE_FEATURES, "VK_KHR_8bit_storage", V12, V12)                                     \
+    X(atomic64, ShaderAtomicInt64Features, SHADER_ATOMIC_INT64_FEATURES, "VK_KHR_shader_atomic_int64", V12, V12)                 \
+    X(float16, ShaderFloat16Int8Features, SHADER_FLOAT16_INT8_FEATURES, "VK_KHR_shader_float16_int8", V12, V12)                  \
+    X(descriptors, DescriptorIndexingFeatures, DESCRIPTOR_INDEXING_FEATURES, "VK_EXT_descriptor_indexing", V12, V12)             \
+    X(scalar, ScalarBlockLayoutFeatures, SCALAR_BLOCK_LAYOUT_FEATURES, "VK_EXT_scalar_block_layout", V12, V12)                   \
+    X(layout, UniformBufferStandardLayoutFeatures, UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES,                                      \
+      "VK_KHR_uniform_buffer_standard_layout", V12, V12)                                                                         \
+    X(subgroup_types, ShaderSubgroupExtendedTypesFeatures, SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES,                              \
+      "VK_KHR_shader_subgroup_extended_types", V12, V12)                                                                         \
+    X(query_reset, HostQueryResetFeatures, HOST_QUERY_RESET_FEATURES, "VK_EXT_host_query_reset", V12, V12)                       \
+    X(timeline, TimelineSemaphoreFeatures, TIMELINE_SEMAPHORE_FEATURES, "VK_KHR_timeline_semaphore", V12, V12)                   \
+    X(address, BufferDeviceAddressFeatures, BUFFER_DEVICE_ADDRESS_FEATURES, "VK_KHR_buffer_device_address", V12, V12)            \
+    X(model, VulkanMemoryModelFeatures, VULKAN_MEMORY_MODEL_FEATURES, "VK_KHR_vulkan_memory_model", V12, V12)                    \
+    X(synchronization, Synchronization2Features, SYNCHRONIZATION_2_FEATURES, "VK_KHR_synchronization2", V13, V13)                \
+    X(subgroup_size, SubgroupSizeControlFeatures, SUBGROUP_SIZE_CONTROL_FEATURES, "VK_EXT_subgroup_size_control", V13, V13)      \
+    X(maintenance4, Maintenance4Features, MAINTENANCE_4_FEATURES, "VK_KHR_maintenance4", V13, V13)                               \
+    X(dot_product, ShaderIntegerDotProductFeatures, SHADER_INTEGER_DOT_PRODUCT_FEATURES, "VK_KHR_shader_integer_dot_product",    \
+      V13, V13)                                                                                                                  \
+    X(zero, ZeroInitializeWorkgroupMemoryFeatures, ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES,                                    \
+      "VK_KHR_zero_initialize_workgroup_memory", V13, V13)                                                                       \
+    X(cache, PipelineCreationCacheControlFeatures, PIPELINE_CREATION_CACHE_CONTROL_FEATURES,                                     \
+      "VK_EXT_pipeline_creation_cache_control", V13, V13)                                                                        \
+    X(inline_block, InlineUniformBlockFeatures, INLINE_UNIFORM_BLOCK_FEATURES, "VK_EXT_inline_uniform_block", V13, V13)
+
+#define FEATURES_OF_EXTENSIONS(X)                                                                                                \
+    X(atomic_float, ShaderAtomicFloatFeaturesEXT, SHADER_ATOMIC_FLOAT_FEATURES_EXT, "VK_EXT_shader_atomic_float", NEVER, NEVER)  \
+    X(atomic_float2, ShaderAtomicFloat2FeaturesEXT, SHADER_ATOMIC_FLOAT_2_FEATURES_EXT, "VK_EXT_shader_atomic_float2", NEVER,    \
+      NEVER)                                                                                                                     \
+    X(image_atomic64, ShaderImageAtomicInt64FeaturesEXT, SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT,                                 \
+      "VK_EXT_shader_image_atomic_int64", NEVER, NEVER)                                                                          \
+    X(clock, ShaderClockFeaturesKHR, SHADER_CLOCK_FEATURES_KHR, "VK_KHR_shader_clock", NEVER, NEVER)                             \
+    X(workgroup, WorkgroupMemoryExplicitLayoutFeaturesKHR, WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR,                        \
+      "VK_KHR_workgroup_memory_explicit_layout", NEVER, NEVER)                                                                   \
+    X(control_flow, ShaderSubgroupUniformControlFlowFeaturesKHR, SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,              \
+      "VK_KHR_shader_subgroup_uniform_control_flow", NEVER, NEVER)                                                               \
+    X(matrix_nv, CooperativeMatrixFeaturesNV, COOPERATIVE_MATRIX_FEATURES_NV, "VK_NV_cooperative_matrix", NEVER, NEVER)          \
+    X(sm_builtins, ShaderSMBuiltinsFeaturesNV, SHADER_SM_BUILTINS_FEATURES_NV, "VK_NV_shader_sm_builtins", NEVER, NEVER)         \
+    X(derivatives, ComputeShaderDerivativesFeaturesNV, COMPUTE_SHADER_DERIVATIVES_FEATURES_NV,                                   \
+      "VK_NV_compute_shader_derivatives", NEVER, NEVER)                                                                          \
+    X(integers, ShaderIntegerFunctions2FeaturesINTEL, SHADER_INTEGER_FUNCTIONS_2_FEATURES_INTEL,                                 \
+      "VK_INTEL_shader_integer_functions2", NEVER, NEVER)
+
+/* Younger than the headers of some distributions. */
+#ifdef VK_KHR_cooperative_matrix
+#define FEATURES_OF_LATE_EXTENSIONS(X)                                                                                           \
+    X(matrix, CooperativeMatrixFeaturesKHR, COOPERATIVE_MATRIX_FEATURES_KHR, "VK_KHR_cooperative_matrix", NEVER, NEVER)
+#else
+#define FEATURES_OF_LATE_EXTENSIONS(X)
+#endif
+
+#define ALL_FEATURES(X) FEATURES_OF_VERSIONS(X) FEATURES_OF_EXTENSIONS(X) FEATURES_OF_LATE_EXTENSIONS(X)
+
+#define MEMBER(member, structure, type, extension, since, until) VkPhysicalDevice##structure member;
+struct gpuhal_vulkan_features {
+    VkPhysicalDeviceFeatures2 head; /* first: the chain is handed out as a pointer to it */
+    ALL_FEATURES(MEMBER)
+};
+#undef MEMBER
+
+static const struct {
+    VkStructureType type;
+    uint32_t since, until;
+    const char *extension;
+    size_t offset, size;
+} rows[] = {
+#define ROW(member, structure, type, extension, since, until)                                                                    \
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##type, since, until, extension, offsetof(gpuhal_vulkan_features, member),                \
+     sizeof(VkPhysicalDevice##structure)},
+    ALL_FEATURES(ROW)
+#undef ROW
+};
+
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+
+/* Switched off though reported. */
+static const size_t unwanted[] = {
+#define OFF(member) offsetof(gpuhal_vulkan_features, member)
+    OFF(vulkan11.multiview),
+    OFF(vulkan11.multiviewGeometryShader),
+    OFF(vulkan11.multiviewTessellationShader),
+    OFF(vulkan11.protectedMemory),
+    OFF(vulkan11.samplerYcbcrConversion),
+    OFF(vulkan11.shaderDrawParameters),
+    OFF(vulkan12.samplerMirrorClampToEdge),
+    OFF(vulkan12.drawIndirectCount),
+    OFF(vulkan12.samplerFilterMinmax),
+    OFF(vulkan12.imagelessFramebuffer),
+    OFF(vulkan12.separateDepthStencilLayouts),
+    OFF(vulkan12.bufferDeviceAddressCaptureReplay),
+    OFF(vulkan12.bufferDeviceAddressMultiDevice),
+    OFF(vulkan12.shaderOutputViewportIndex),
+    OFF(vulkan12.shaderOutputLayer),
+    OFF(vulkan13.robustImageAccess),
+    OFF(vulkan13.shaderDemoteToHelperInvocation),
+    OFF(vulkan13.shaderTerminateInvocation),
+    OFF(vulkan13.textureCompressionASTC_HDR),
+    OFF(vulkan13.dynamicRendering),
+    OFF(address.bufferDeviceAddressCaptureReplay),
+    OFF(address.bufferDeviceAddressMultiDevice),
+    OFF(matrix_nv.cooperativeMatrixRobustBufferAccess),
+#ifdef VK_KHR_cooperative_matrix
+    OFF(matrix.cooperativeMatrixRobustBufferAccess),
+#endif
+#undef OFF
+};
+
+/* The first features of Vulkan are mostly about pictures, so here those to keep are named. */
+static const size_t wanted_core[] = {
+#define ON(member) offsetof(VkPhysicalDeviceFeatures, member)
+    ON(shaderInt16),
+    ON(shaderInt64),
+    ON(shaderFloat64),
+    ON(shaderImageGatherExtended),
+    ON(shaderStorageImageExtendedFormats),
+    ON(shaderStorageImageReadWithoutFormat),
+    ON(shaderStorageImageWriteWithoutFormat),
+    ON(shaderUniformBufferArrayDynamicIndexing),
+    ON(shaderSampledImageArrayDynamicIndexing),
+    ON(shaderStorageBufferArrayDynamicIndexing),
+    ON(shaderStorageImageArrayDynamicIndexing),
+    ON(shaderResourceResidency),
+    ON(shaderResourceMinLod),
+    ON(pipelineStatisticsQuery),
+    ON(sparseBinding),
+    ON(sparseResidencyBuffer),
+    ON(sparseResidencyAliased),
+#undef ON
+};
+
+static VkBaseOutStructure *structure_at(gpuhal_vulkan_features *features, size_t row)
+{
+    return (VkBaseOutStructure *)(void *)((char *)features + rows[row].offset);
+}
+
+static bool is_known(size_t row, uint32_t version, const gpuhal_vulkan_extensions *extensions)
+{
+    if (version >= rows[row].until) {
+        return false;
+    }
+    return version >= rows[row].since || (rows[row].extension && gpuhal_vulkan_offers(extensions, rows[row].extension));
+}
+
+static void clear(gpuhal_vulkan_features *features, size_t offset)
+{
+    const VkBool32 off = VK_FALSE;
+    memcpy((char *)features + offset, &off, sizeof off);
+}
+
+/* Leaves only what is wanted. */
+static void prune(gpuhal_vulkan_features *features)
+{
+    VkPhysicalDeviceFeatures kept = {0};
+    for (size_t i = 0; i < sizeof wanted_core / sizeof wanted_core[0]; i++) {
+        memcpy((char *)&kept + wanted_core[i], (const char *)&features->head.features + wanted_core[i], sizeof(VkBool32));
+    }
+    features->head.features = kept;
+    for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++) {
+        clear(features, unwanted[i]);
+    }
+}
+
+static bool has_any(const gpuhal_vulkan_features *features, size_t row)
+{
+    static const unsigned char nothing[512];
+    const size_t start = sizeof(VkBaseOutStructure);
+    _Static_assert(sizeof(VkPhysicalDeviceVulkan12Features) <= sizeof nothing, "the largest of the structures");
+    return memcmp((const char *)features + rows[row].offset + start, nothing, rows[row].size - start) != 0;
+}
+
+/* Chains those that have a type, in the order of the rows. */
+static void link_all(gpuhal_vulkan_features *features)
+{
+    VkBaseOutStructure *last = (VkBaseOutStructure *)(void *)&features->head;
+    last->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        VkBaseOutStructure *structure = structure_at(features, i);
+        if (structure->sType == rows[i].type) {
+            last->pNext = structure;
+            last = structure;
+        }
+    }
+    last->pNext = NULL;
+}
+
+gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                                   uint32_t version, const gpuhal_vulkan_extensions *extensions)
+{
+    gpuhal_vulkan_features *features = calloc(1, sizeof *features);
+    if (!features) {
+        return NULL;
+    }
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (is_known(i, version, extensions)) {
+            structure_at(features, i)->sType = rows[i].type;
+        }
+    }
+    link_all(features);
+    api->vkGetPhysicalDeviceFeatures2(physical, &features->head);
+    prune(features);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (!has_any(features, i)) {
+            memset(structure_at(features, i), 0, sizeof(VkBaseOutStructure));
+        }
+    }
+    link_all(features);
+    return features;
+}
+
+gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain)
+{
+    gpuhal_vulkan_features *features = calloc(1, sizeof *features);
+    for (const VkBaseInStructure *from = chain; features && from; from = from->pNext) {
+        if (from->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
+            memcpy(&features->head, from, sizeof features->head);
+        }
+        for (size_t i = 0; i < ROW_COUNT; i++) {
+            if (from->sType == rows[i].type) {
+                memcpy(structure_at(features, i), from, rows[i].size);
+            }
+        }
+    }
+    if (features) {
+        link_all(features);
+    }
+    return features;
+}
+
+const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features)
+{
+    return &features->head;
+}
+
+uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
+{
+    const VkPhysicalDeviceVulkan12Features *all = &features->vulkan12;
+    return (all->timelineSemaphore || features->timeline.timelineSemaphore ? GPUHAL_VULKAN_TIMELINE : 0) |
+           (all->hostQueryReset || features->query_reset.hostQueryReset ? GPUHAL_VULKAN_HOST_QUERY_RESET : 0) |
+           (all->bufferDeviceAddress || features->address.bufferDeviceAddress ? GPUHAL_VULKAN_BUFFER_ADDRESS : 0);
+}
+
+/* Extensions without features. The first has to be enabled wherever it is offered. */
+static const struct {
+    const char *name, *needs;
+    uint32_t core;
+} others[] = {
+    {"VK_KHR_portability_subset", NULL, NEVER},
+    {VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, NULL, NEVER},
+    {VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, NULL, NEVER},
+    {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, NULL, NEVER},
+    {VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, NEVER},
+    {VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME, NULL, NEVER},
+    {VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, NULL, V12},
+    {VK_KHR_SPIRV_1_4_EXTENSION_NAME, VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, V12},
+    {VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME, NULL, V13},
+};
+
+uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *features, uint32_t version,
+                                           const gpuhal_vulkan_extensions *offered, const char **out_names)
+{
+    _Static_assert(ROW_COUNT + sizeof others / sizeof others[0] <= GPUHAL_VULKAN_EXTENSIONS, "all fit");
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (version < others[i].core && gpuhal_vulkan_offers(offered, others[i].name) &&
+            (!others[i].needs || gpuhal_vulkan_offers(offered, others[i].needs))) {
+            out_names[count++] = others[i].name;
+        }
+    }
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const VkBaseInStructure *structure = (const void *)((const char *)features + rows[i].offset);
+        if (structure->sType == rows[i].type && rows[i].extension && version < rows[i].since) {
+            out_names[count++] = rows[i].extension;
+        }
+    }
+    return count;
+}

@@ -1,0 +1,349 @@
+/* vulkan/hardware.c: what is learned of a physical device before anything is made on it.
+ *
+ * Only structures that the version or an extension knows are asked for: others may be left unwritten, or worse. Numbers that
+ * index arrays are checked here once, so that a driver's nonsense ends here.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVIDIA 0x10deu
+
+VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                       gpuhal_vulkan_extensions *out_extensions)
+{
+    *out_extensions = (gpuhal_vulkan_extensions){0};
+    uint32_t count = 0;
+    VkResult code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
+    if (code != VK_SUCCESS || count == 0) {
+        return code;
+    }
+    VkExtensionProperties *list = calloc(count, sizeof *list);
+    if (!list) {
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
+    if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
+        free(list);
+        return code;
+    }
+    *out_extensions = (gpuhal_vulkan_extensions){.list = list, .count = count};
+    return VK_SUCCESS;
+}
+
+bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name)
+{
+    for (uint32_t i = 0; i < extensions->count; i++) {
+        if (strncmp(extensions->list[i].extensionName, name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The structures that are asked for beside VkPhysicalDeviceProperties2. */
+typedef struct property_set {
+    VkPhysicalDeviceMaintenance3Properties maintenance3;
+    VkPhysicalDeviceMaintenance4Properties maintenance4;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host;
+    VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
+    VkPhysicalDeviceDrmPropertiesEXT drm;
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;
+    VkPhysicalDeviceShaderCorePropertiesAMD amd;
+    VkPhysicalDeviceShaderCoreProperties2AMD amd2;
+} property_set;
+
+static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructureType type, bool known)
+{
+    VkBaseOutStructure *base = structure;
+    if (known) {
+        base->sType = type;
+        base->pNext = head->pNext;
+        head->pNext = (void *)base;
+    }
+}
+
+static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
+{
+    const uint64_t largest = set->maintenance3.maxMemoryAllocationSize, buffer = set->maintenance4.maxBufferSize;
+    hardware->allocation_max = largest > 0 ? largest : UINT64_MAX;
+    if (buffer > 0 && buffer < hardware->allocation_max) {
+        hardware->allocation_max = buffer;
+    }
+    hardware->import_alignment = set->host.minImportedHostPointerAlignment;
+    const uint32_t pci[4] = {set->pci.pciDomain, set->pci.pciBus, set->pci.pciDevice, set->pci.pciFunction};
+    memcpy(hardware->pci, pci, sizeof pci);
+    hardware->drm_render[0] = set->drm.hasRender ? set->drm.renderMajor : -1;
+    hardware->drm_render[1] = set->drm.hasRender ? set->drm.renderMinor : -1;
+    hardware->compute_units = set->nvidia.shaderSMCount ? set->nvidia.shaderSMCount : set->amd2.activeComputeUnitCount;
+    if (hardware->compute_units == 0) {
+        hardware->compute_units =
+            set->amd.shaderEngineCount * set->amd.shaderArraysPerEngineCount * set->amd.computeUnitsPerShaderArray;
+    }
+}
+
+static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
+                           gpuhal_vulkan_hardware *hardware)
+{
+    const bool v12 = hardware->api_version >= VK_API_VERSION_1_2, v13 = hardware->api_version >= VK_API_VERSION_1_3;
+    const bool pci = gpuhal_vulkan_offers(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME);
+    const bool drm = gpuhal_vulkan_offers(extensions, VK_EXT_PHYSICAL_DEVICE_DRM_EXTENSION_NAME);
+    VkPhysicalDeviceProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    property_set set = {0};
+    const struct {
+        void *structure;
+        VkStructureType type;
+        bool known;
+    } all[] = {
+        {&hardware->id, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, true},
+        {&hardware->driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+         v12 || gpuhal_vulkan_offers(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)},
+        {&set.maintenance3, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, true},
+        {&set.maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+         v13 || gpuhal_vulkan_offers(extensions, VK_KHR_MAINTENANCE_4_EXTENSION_NAME)},
+        {&set.host, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT,
+         gpuhal_vulkan_offers(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)},
+        {&set.pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT, pci},
+        {&set.drm, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT, drm},
+        {&set.nvidia, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV,
+         gpuhal_vulkan_offers(extensions, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)},
+        {&set.amd, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD,
+         gpuhal_vulkan_offers(extensions, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)},
+        {&set.amd2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD,
+         gpuhal_vulkan_offers(extensions, VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        chain(&head, all[i].structure, all[i].type, all[i].known);
+    }
+    api->vkGetPhysicalDeviceProperties2(hardware->handle, &head);
+    hardware->properties = head.properties;
+    hardware->id.pNext = NULL;
+    hardware->driver.pNext = NULL;
+    hardware->offered |= (pci ? GPUHAL_VULKAN_PCI_BUS_INFO : 0) | (drm ? GPUHAL_VULKAN_DRM : 0);
+    keep_properties(&set, hardware);
+}
+
+static bool ask_families(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
+{
+    const VkQueueFlags useful = VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT;
+    hardware->family_count = GPUHAL_VULKAN_FAMILIES;
+    api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &hardware->family_count, hardware->families);
+    bool found = false;
+    for (uint32_t i = 0; i < hardware->family_count; i++) {
+        found = found || (hardware->families[i].queueCount > 0 && (hardware->families[i].queueFlags & useful));
+    }
+    return found;
+}
+
+/* SwiftShader and old versions of llvmpipe call themselves something else than a processor on some systems. */
+static bool is_software(const gpuhal_vulkan_hardware *hardware)
+{
+    const char *name = hardware->properties.deviceName;
+    return hardware->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU || strstr(name, "llvmpipe") ||
+           strstr(name, "SwiftShader");
+}
+
+static bool is_unified(const gpuhal_vulkan_hardware *hardware)
+{
+    const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
+    bool visible = true;
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
+        const VkMemoryPropertyFlags flags = memory->memoryTypes[i].propertyFlags;
+        visible = visible && (!(flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) || (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT));
+    }
+    return hardware->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || hardware->software ||
+           (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
+}
+
+/* Memory that cannot be indexed cannot be used; what is left has at least device memory. */
+static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
+{
+    VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    api->vkGetPhysicalDeviceMemoryProperties2(hardware->handle, &head);
+    hardware->memory = head.memoryProperties;
+    const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
+    if (memory->memoryTypeCount > VK_MAX_MEMORY_TYPES || memory->memoryHeapCount > VK_MAX_MEMORY_HEAPS) {
+        return false;
+    }
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
+        if (memory->memoryTypes[i].heapIndex >= memory->memoryHeapCount) {
+            return false;
+        }
+        uint64_t heap = memory->memoryHeaps[memory->memoryTypes[i].heapIndex].size;
+        largest = heap > largest ? heap : largest;
+    }
+    if (largest < hardware->allocation_max) {
+        hardware->allocation_max = largest;
+    }
+    hardware->allocation_max &= (uint64_t)INT64_MAX - 3; /* whole words, and room to round up */
+    hardware->unified = is_unified(hardware);
+    hardware->memory_kinds = gpuhal_vulkan_memory_kinds(hardware);
+    return largest > 0 && hardware->memory_kinds & 1u << GPUHAL_MEMORY_DEVICE;
+}
+
+VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled)
+{
+    return VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+           VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
+           VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
+           (enabled & GPUHAL_VULKAN_BUFFER_ADDRESS ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0);
+}
+
+static VkExternalMemoryFeatureFlags external_features(const gpuhal_vulkan_instance_functions *api,
+                                                      const gpuhal_vulkan_hardware *hardware,
+                                                      VkExternalMemoryHandleTypeFlagBits type)
+{
+    const VkPhysicalDeviceExternalBufferInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+        .usage = gpuhal_vulkan_usage(hardware->offered),
+        .handleType = type,
+    };
+    VkExternalBufferProperties answer = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+    api->vkGetPhysicalDeviceExternalBufferProperties(hardware->handle, &info, &answer);
+    return answer.externalMemoryProperties.externalMemoryFeatures;
+}
+
+/* What a driver names but cannot do for buffers as ours are is not offered. */
+static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
+                        gpuhal_vulkan_hardware *hardware)
+{
+    const VkExternalMemoryFeatureFlags in = VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+    const VkExternalMemoryFeatureFlags both = in | VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT;
+    const bool fd = gpuhal_vulkan_offers(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    const struct {
+        bool known;
+        VkExternalMemoryHandleTypeFlagBits type;
+        VkExternalMemoryFeatureFlags needed;
+        uint32_t bit;
+    } all[] = {
+        {hardware->import_alignment > 0 && (hardware->import_alignment & (hardware->import_alignment - 1)) == 0,
+         VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, in, GPUHAL_VULKAN_HOST_IMPORT},
+        {fd, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, both, GPUHAL_VULKAN_OPAQUE_FD},
+        {fd && gpuhal_vulkan_offers(extensions, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME),
+         VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, both, GPUHAL_VULKAN_DMABUF_FD},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i].known && (external_features(api, hardware, all[i].type) & all[i].needed) == all[i].needed) {
+            hardware->offered |= all[i].bit;
+        }
+    }
+    if (!(hardware->offered & GPUHAL_VULKAN_HOST_IMPORT)) {
+        hardware->import_alignment = 0;
+    }
+}
+
+static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
+                           gpuhal_vulkan_hardware *hardware)
+{
+    gpuhal_vulkan_features *features = gpuhal_vulkan_features_ask(api, hardware->handle, hardware->api_version, extensions);
+    if (!features) {
+        return "no host memory to ask for its features";
+    }
+    hardware->offered = gpuhal_vulkan_features_bits(features);
+    free(features);
+    ask_properties(api, extensions, hardware);
+    hardware->software = is_software(hardware);
+    if (!(hardware->offered & GPUHAL_VULKAN_TIMELINE)) {
+        return "it has no timeline semaphores (Vulkan 1.2 or VK_KHR_timeline_semaphore)";
+    }
+    if (!ask_families(api, hardware)) {
+        return hardware->family_count == 0 ? "it has no queue families" : "none of its queue families can copy";
+    }
+    if (!ask_memory(api, hardware)) {
+        return hardware->memory.memoryTypeCount == 0 ? "it has no memory types" : "its memory types make no sense";
+    }
+    ask_sharing(api, extensions, hardware);
+    hardware->offered |= gpuhal_vulkan_offers(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) ? GPUHAL_VULKAN_MEMORY_BUDGET : 0;
+    return NULL;
+}
+
+bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical, uint32_t instance_version,
+                          gpuhal_vulkan_hardware *out_hardware, char *out_why, size_t why_size)
+{
+    gpuhal_vulkan_hardware *hardware = out_hardware;
+    *hardware = (gpuhal_vulkan_hardware){.handle = physical};
+    api->vkGetPhysicalDeviceProperties(physical, &hardware->properties);
+    const uint32_t version = hardware->properties.apiVersion;
+    if (version < VK_API_VERSION_1_1) {
+        snprintf(out_why, why_size, "it speaks Vulkan %u.%u; 1.1 or later is needed", VK_API_VERSION_MAJOR(version),
+                 VK_API_VERSION_MINOR(version));
+        return false;
+    }
+    hardware->api_version = version < instance_version ? version : instance_version;
+    gpuhal_vulkan_extensions extensions;
+    VkResult code = gpuhal_vulkan_list_extensions(api, physical, &extensions);
+    if (code != VK_SUCCESS) {
+        snprintf(out_why, why_size, "it does not tell its extensions (result %d)", code);
+        return false;
+    }
+    const char *why = ask_all(api, &extensions, hardware);
+    free(extensions.list);
+    snprintf(out_why, why_size, "%s", why ? why : "");
+    return !why;
+}
+
+/* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a window onto the
+ * first; and with unified memory, heaps are views of the same memory. */
+bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
+{
+    const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
+    const bool sum = !hardware->unified && hardware->properties.vendorID != NVIDIA;
+    uint32_t largest = heap;
+    for (uint32_t i = memory->memoryHeapCount; i-- > 0;) {
+        bool larger = memory->memoryHeaps[i].size >= memory->memoryHeaps[largest].size;
+        largest = (memory->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && larger ? i : largest;
+    }
+    return (memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && (sum || largest == heap);
+}
+
+/* The family with all of @p wanted and as little else as possible, or family_count. */
+static uint32_t find_family(const gpuhal_vulkan_hardware *hardware, VkQueueFlags wanted, VkQueueFlags unwanted)
+{
+    for (uint32_t i = 0; i < hardware->family_count; i++) {
+        const VkQueueFamilyProperties *family = &hardware->families[i];
+        if (family->queueCount > 0 && (family->queueFlags & wanted) == wanted && !(family->queueFlags & unwanted)) {
+            return i;
+        }
+    }
+    return hardware->family_count;
+}
+
+static void add_ports(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_plan *plan, uint32_t family, uint32_t most)
+{
+    for (uint32_t i = 0; i < most && i < hardware->families[family].queueCount; i++) {
+        plan->ports[plan->count].family = family;
+        plan->ports[plan->count].index = i;
+        plan->count++;
+    }
+}
+
+/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are passed over. More
+ * queues than these few add nothing, and some drivers pay for each. */
+gpuhal_vulkan_plan gpuhal_vulkan_plan_ports(const gpuhal_vulkan_hardware *hardware)
+{
+    static const struct {
+        VkQueueFlags wanted, unwanted;
+    } choices[] = {{VK_QUEUE_COMPUTE_BIT, VK_QUEUE_GRAPHICS_BIT},
+                   {VK_QUEUE_COMPUTE_BIT, 0},
+                   {VK_QUEUE_GRAPHICS_BIT, 0},
+                   {VK_QUEUE_TRANSFER_BIT, 0}};
+    gpuhal_vulkan_plan plan = {0};
+    uint32_t family = hardware->family_count;
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0] && family == hardware->family_count; i++) {
+        family = find_family(hardware, choices[i].wanted, choices[i].unwanted);
+    }
+    if (family < hardware->family_count) {
+        add_ports(hardware, &plan, family, 4);
+    }
+    const VkQueueFlags other =
+        VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT | 0x20 | 0x40 | 0x100; /* video decode, encode, optical flow */
+    uint32_t copy = find_family(hardware, VK_QUEUE_TRANSFER_BIT, other);
+    if (copy < hardware->family_count && copy != family) {
+        plan.copy_port = plan.count;
+        add_ports(hardware, &plan, copy, 2);
+    }
+    return plan;
+}

@@ -1,0 +1,73 @@
+/* vulkan/hazard.c: see hazard.h. Copies are small, so this must be quick: spans that continue each other become one, and most
+ * questions are answered by the bounds of a list, since what is read together and what is written together tend to lie together.
+ */
+#include "hazard.h"
+
+static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
+{
+    return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
+}
+
+static bool meets(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
+{
+    if (list->bounds.buffer && !overlap(&list->bounds, span)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (overlap(&list->spans[i], span)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void grow(gpuhal_vulkan_span *span, const gpuhal_vulkan_span *by)
+{
+    span->begin = by->begin < span->begin ? by->begin : span->begin;
+    span->end = by->end > span->end ? by->end : span->end;
+}
+
+/* Only the newest is tried for growing: pieces that continue each other come one after the other. */
+static bool note(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
+{
+    if (!span->buffer) {
+        return true;
+    }
+    gpuhal_vulkan_span *newest = list->count > 0 ? &list->spans[list->count - 1] : NULL;
+    if (newest && newest->buffer == span->buffer && newest->begin <= span->end && span->begin <= newest->end) {
+        grow(newest, span);
+        grow(&list->bounds, span);
+        return true;
+    }
+    if (list->count == GPUHAL_VULKAN_HAZARDS) {
+        return false;
+    }
+    if (list->count == 0) {
+        list->bounds = *span;
+    } else if (list->bounds.buffer != span->buffer) {
+        list->bounds.buffer = VK_NULL_HANDLE;
+    } else {
+        grow(&list->bounds, span);
+    }
+    list->spans[list->count++] = *span;
+    return true;
+}
+
+void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards)
+{
+    hazards->written.count = 0;
+    hazards->read.count = 0;
+}
+
+bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read)
+{
+    bool conflict = (written.buffer && (meets(&hazards->written, &written) || meets(&hazards->read, &written))) ||
+                    (read.buffer && meets(&hazards->written, &read));
+    if (!conflict && note(&hazards->written, &written) && note(&hazards->read, &read)) {
+        return false;
+    }
+    gpuhal_vulkan_hazards_clear(hazards);
+    (void)note(&hazards->written, &written);
+    (void)note(&hazards->read, &read);
+    return true;
+}

@@ -1,0 +1,28 @@
+/* vulkan/hazard.h: which bytes the commands since the last barrier touch, so that barriers stand only where two of them meet.
+ *
+ * The list is bounded. What no longer fits asks for a barrier too, which is always right and only costs time.
+ */
+#ifndef GPUHAL_VULKAN_HAZARD_H
+#define GPUHAL_VULKAN_HAZARD_H
+
+#include "device.h"
+
+#define GPUHAL_VULKAN_HAZARDS 64u
+
+typedef struct gpuhal_vulkan_spans {
+    uint32_t count;
+    gpuhal_vulkan_span bounds; /* around all spans; of no buffer when they are in several */
+    gpuhal_vulkan_span spans[GPUHAL_VULKAN_HAZARDS];
+} gpuhal_vulkan_spans;
+
+/* All zero: nothing was touched. */
+typedef struct gpuhal_vulkan_hazards {
+    gpuhal_vulkan_spans written, read;
+} gpuhal_vulkan_hazards;
+
+void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards);
+/* Notes what the next command touches. True: a barrier has to stand before it, and the list holds this command alone. A span
+ * whose buffer is NULL touches nothing. */
+bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read);
+
+#endif

@@ -1,0 +1,89 @@
+/* vulkan/identity.c: which piece of hardware a device is: PCI address, UUID, LUID, DRM node.
+ *
+ * Software devices have none of these: what their drivers answer names a driver, not hardware, and is the same on every machine.
+ */
+#include "device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
+{
+    static const uint8_t none[VK_UUID_SIZE];
+    size_t used = 0;
+    for (size_t i = 0; i < VK_UUID_SIZE; i++) {
+        bool group = i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(out_text + used, 37 - used, "%s%02x", group ? "-" : "", uuid[i]);
+    }
+    return memcmp(uuid, none, sizeof none) != 0;
+}
+
+/* All zero is what drivers give that know the question and not the answer; it is the root bridge. */
+static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+{
+    const uint32_t *pci = hardware->pci;
+    const bool known = (hardware->offered & GPUHAL_VULKAN_PCI_BUS_INFO) != 0;
+    const bool zero = pci[0] == 0 && pci[1] == 0 && pci[2] == 0 && pci[3] == 0;
+    if (!known || zero || pci[1] > 0xff || pci[2] > 0x1f || pci[3] > 7) {
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+                      known ? "the driver gives an address that cannot be" : "the driver does not know VK_EXT_pci_bus_info");
+        return;
+    }
+    char text[24];
+    snprintf(text, sizeof text, "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, pci[0], pci[1], pci[2], pci[3]);
+    host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
+}
+
+/* An empty UUID is met in drivers of chips without a serial number; it would make them all one device. */
+static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+{
+    char text[37];
+    if (gpuhal_vulkan_write_uuid(hardware->id.deviceUUID, text)) {
+        host->text(host, sink, GPUHAL_FACT_UUID, text);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_FAILED, "the driver gives an empty UUID");
+    }
+}
+
+static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+{
+    if (!hardware->id.deviceLUIDValid) {
+        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver has none: only Windows gives them");
+        return;
+    }
+    char text[2 * VK_LUID_SIZE + 1];
+    for (size_t i = 0; i < VK_LUID_SIZE; i++) {
+        snprintf(text + 2 * i, 3, "%02x", hardware->id.deviceLUID[i]);
+    }
+    host->text(host, sink, GPUHAL_FACT_LUID, text);
+}
+
+static void tell_drm_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+{
+    const bool known = (hardware->offered & GPUHAL_VULKAN_DRM) != 0;
+    if (!known || hardware->drm_render[0] < 0 || hardware->drm_render[1] < 0) {
+        host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                      known ? "the driver has no render node" : "the driver does not know VK_EXT_physical_device_drm");
+        return;
+    }
+    char text[48];
+    snprintf(text, sizeof text, "%" PRId64 ":%" PRId64, hardware->drm_render[0], hardware->drm_render[1]);
+    host->text(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, text);
+}
+
+void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+{
+    if (hardware->software) {
+        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRM_RENDER_NODE};
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+            host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,
+                          "the device is the host's processor, not one on a bus");
+        }
+        return;
+    }
+    tell_pci_address(host, sink, hardware);
+    tell_uuid(host, sink, hardware);
+    tell_luid(host, sink, hardware);
+    tell_drm_node(host, sink, hardware);
+}

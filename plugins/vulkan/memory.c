@@ -1,0 +1,489 @@
+/* vulkan/memory.c: allocating, releasing, making host and device see each other's writes.
+ *
+ * An allocation is one VkBuffer on one VkDeviceMemory, mapped where the host can see it. The size of the VkDeviceMemory and its
+ * type follow from kind, size, alignment and export kinds alone, since who imports an opaque descriptor has to name the same.
+ *
+ * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there its pages are brought.
+ */
+#include "memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define LEAST_PAGE    4096u
+#define POPULATE_FROM (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
+
+#define VISIBLE  VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+#define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+#define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+#define LOCAL    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+
+/* Types that need a feature which is not enabled, or cannot be bound to buffers. */
+#define UNUSABLE                                                                                                                 \
+    (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |   \
+     VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD | VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
+
+/* What a kind must have, and what counts for or against a type, the first most. */
+typedef struct wish {
+    VkMemoryPropertyFlags needed;
+    struct {
+        VkMemoryPropertyFlags flag;
+        bool there;
+    } preferred[3];
+} wish;
+
+/* On a discrete GPU device memory that the host sees is scarce, or slower for the device; with one memory for both it is free. */
+static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind)
+{
+    const bool unified = hardware->unified;
+    switch (kind) {
+    case GPUHAL_MEMORY_DEVICE:
+        return unified ? (wish){LOCAL, {{VISIBLE, true}, {COHERENT, true}, {CACHED, true}}} : (wish){LOCAL, {{VISIBLE, false}}};
+    case GPUHAL_MEMORY_UPLOAD:
+        return (wish){VISIBLE | COHERENT, {{LOCAL, false}}};
+    case GPUHAL_MEMORY_READBACK:
+        return (wish){VISIBLE, {{CACHED, true}, {COHERENT, true}, {LOCAL, false}}};
+    default:
+        return (wish){LOCAL | VISIBLE, {{COHERENT, true}, {CACHED, unified}}};
+    }
+}
+
+/* Among equals the first: drivers list the faster types first. */
+uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
+{
+    const wish wanted = wish_of(hardware, kind);
+    uint32_t best = GPUHAL_VULKAN_NO_TYPE, best_score = 0;
+    for (uint32_t i = 0; i < hardware->memory.memoryTypeCount; i++) {
+        const VkMemoryPropertyFlags flags = hardware->memory.memoryTypes[i].propertyFlags;
+        if (!(bits >> i & 1) || (flags & wanted.needed) != wanted.needed || (flags & UNUSABLE)) {
+            continue;
+        }
+        uint32_t score = 1;
+        for (size_t p = 0; p < 3; p++) {
+            const bool has = (flags & wanted.preferred[p].flag) != 0;
+            score += wanted.preferred[p].flag && has == wanted.preferred[p].there ? 8u >> p : 0;
+        }
+        if (score > best_score) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware)
+{
+    uint32_t kinds = 0;
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+        kinds |= gpuhal_vulkan_pick_type(hardware, kind, UINT32_MAX) != GPUHAL_VULKAN_NO_TYPE ? 1u << kind : 0;
+    }
+    return kinds;
+}
+
+gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code)
+{
+    const gpuhal_host *host = device->host;
+    if (code == VK_ERROR_TOO_MANY_OBJECTS) {
+        char text[128];
+        snprintf(text, sizeof text, "as many allocations are alive as maxMemoryAllocationCount allows: %" PRIu32,
+                 device->hardware.properties.limits.maxMemoryAllocationCount);
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, text);
+    }
+    if (code == VK_ERROR_OUT_OF_HOST_MEMORY && device->hardware.software) {
+        /* There the two are the same memory; for the caller it is the buffer that did not fit. */
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, "VK_ERROR_OUT_OF_HOST_MEMORY");
+    }
+    if (code == VK_ERROR_INVALID_EXTERNAL_HANDLE) {
+        return host->report(
+            host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkAllocateMemory", code,
+            "the driver does not know this as memory that it can import: not exported by it, not as large, or not mapped");
+    }
+    return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
+}
+
+VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type, uint64_t bytes,
+                                   const void *import)
+{
+    VkMemoryAllocateFlagsInfo flags = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, .pNext = import, .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkExportMemoryAllocateInfo exported = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
+                                           .handleTypes = request->exported};
+    VkMemoryDedicatedAllocateInfo dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
+                                               .buffer = request->buffer->buffer};
+    const void *chain = device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS ? &flags : import;
+    if (request->exported) {
+        exported.pNext = chain;
+        chain = &exported;
+    }
+    if (request->dedicated) {
+        dedicated.pNext = chain;
+        chain = &dedicated;
+    }
+    const VkMemoryAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = chain, .allocationSize = bytes, .memoryTypeIndex = type};
+    VkResult code = VK_ERROR_TOO_MANY_OBJECTS;
+    if (atomic_fetch_add(&device->allocation_count, 1) < device->hardware.properties.limits.maxMemoryAllocationCount) {
+        code = device->api.vkAllocateMemory(device->handle, &info, NULL, &request->buffer->memory);
+    }
+    if (code != VK_SUCCESS) {
+        atomic_fetch_sub(&device->allocation_count, 1);
+        request->buffer->memory = VK_NULL_HANDLE;
+        return code;
+    }
+    request->buffer->memory_bytes = bytes;
+    request->buffer->type_flags = device->hardware.memory.memoryTypes[type].propertyFlags;
+    return VK_SUCCESS;
+}
+
+static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%" PRIu64 " bytes, with alignment, are above allocation_max_bytes, which is %" PRIu64, bytes,
+             device->hardware.allocation_max);
+    return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
+}
+
+/* Vulkan aligns to what the buffer requires. More than that is had by asking for more bytes and binding the buffer further in,
+ * where the host's address shows the way; not where somebody else has to find the start by himself, or the memory is the
+ * buffer's own. */
+static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
+{
+    const bool room = (flags & VISIBLE) && !request->exported && !request->dedicated;
+    return room && request->alloc->alignment > request->requirements.alignment ? request->alloc->alignment : 0;
+}
+
+/* Another heap is slower for upload and readback memory, and still right; device memory elsewhere would not be what was asked
+ * for. */
+static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
+{
+    const gpuhal_memory_kind kind = request->alloc->kind;
+    const bool flexible = !request->exported && (kind == GPUHAL_MEMORY_UPLOAD || kind == GPUHAL_MEMORY_READBACK);
+    uint32_t bits = request->requirements.memoryTypeBits;
+    uint32_t type = gpuhal_vulkan_pick_type(&device->hardware, kind, bits);
+    if (type == GPUHAL_VULKAN_NO_TYPE) {
+        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                    "none of the memory types that the driver allows for such a buffer suits this kind");
+    }
+    VkResult code = VK_SUCCESS;
+    do {
+        const uint64_t slack = slack_of(request, device->hardware.memory.memoryTypes[type].propertyFlags);
+        const uint64_t size = request->requirements.size, most = device->hardware.allocation_max;
+        if (size > most || slack > most - size) {
+            return too_large(device, size);
+        }
+        code = gpuhal_vulkan_take_memory(device, request, type, size + slack, NULL);
+        bits &= ~(1u << type);
+    } while (code == VK_ERROR_OUT_OF_DEVICE_MEMORY && flexible &&
+             (type = gpuhal_vulkan_pick_type(&device->hardware, kind, bits)) != GPUHAL_VULKAN_NO_TYPE);
+    return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
+}
+
+/* Sizes are rounded up to whole words, so that shaders can bind the last one. */
+static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
+{
+    const VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+                                                       .handleTypes = request->named};
+    const VkBufferCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .pNext = request->named ? &external : NULL,
+        .size = (request->alloc->bytes + 3) & ~UINT64_C(3),
+        .usage = gpuhal_vulkan_usage(device->enabled),
+        .sharingMode = device->family_count > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+        .queueFamilyIndexCount = device->family_count > 1 ? device->family_count : 0,
+        .pQueueFamilyIndices = device->families,
+    };
+    VkResult code = device->api.vkCreateBuffer(device->handle, &info, NULL, &request->buffer->buffer);
+    if (code != VK_SUCCESS) {
+        request->buffer->buffer = VK_NULL_HANDLE;
+        return gpuhal_vulkan_result(device, "vkCreateBuffer", code);
+    }
+    VkMemoryDedicatedRequirements dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS};
+    VkMemoryRequirements2 answer = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &dedicated};
+    const VkBufferMemoryRequirementsInfo2 question = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+                                                      .buffer = request->buffer->buffer};
+    device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
+    request->requirements = answer.memoryRequirements;
+    const bool plain =
+        request->alloc->alignment <= request->requirements.alignment && request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
+    request->dedicated = dedicated.requiresDedicatedAllocation || (dedicated.prefersDedicatedAllocation && plain);
+    return GPUHAL_OK;
+}
+
+static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
+{
+    if (buffer->buffer) {
+        device->api.vkDestroyBuffer(device->handle, buffer->buffer, NULL);
+    }
+    if (buffer->memory) {
+        device->api.vkFreeMemory(device->handle, buffer->memory, NULL); /* which unmaps it */
+        atomic_fetch_sub(&device->allocation_count, 1);
+    }
+    free(buffer);
+}
+
+/* Imported host memory has its address already; whatever else the host can see is mapped for good. */
+static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
+{
+    const gpuhal_alloc *alloc = request->alloc;
+    *out_start = NULL;
+    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        *out_start = (char *)alloc->import.as.pointer + alloc->import_offset;
+        return GPUHAL_OK;
+    }
+    if (!(request->buffer->type_flags & VISIBLE)) {
+        return GPUHAL_OK;
+    }
+    VkResult code = device->api.vkMapMemory(device->handle, request->buffer->memory, 0, VK_WHOLE_SIZE, 0, out_start);
+    if (code == VK_SUCCESS) {
+        return GPUHAL_OK;
+    }
+    *out_start = NULL;
+    return alloc->kind == GPUHAL_MEMORY_DEVICE ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkMapMemory", code);
+}
+
+static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request)
+{
+    char text[160];
+    snprintf(text, sizeof text, "an alignment of %" PRIu64 " cannot be had for this memory; Vulkan promises %" PRIu64 " here",
+             request->alloc->alignment, (uint64_t)request->requirements.alignment);
+    return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
+}
+
+/* Maps and binds. The device's address, where it has one, is known only then, and is looked at rather than trusted. */
+static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
+{
+    gpuhal_vulkan_buffer *buffer = request->buffer;
+    const uint64_t alignment = request->alloc->alignment, own = request->requirements.alignment;
+    const uint64_t mask = alignment > 1 ? alignment - 1 : 0;
+    void *start = NULL;
+    gpuhal_status status = map(device, request, &start);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const uintptr_t first = (uintptr_t)start + buffer->memory_offset;
+    const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
+    const bool fits =
+        offset % own == 0 && offset <= buffer->memory_bytes && request->requirements.size <= buffer->memory_bytes - offset;
+    if (!fits || (alignment > own && !start && !(device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS))) {
+        return misaligned(device, request);
+    }
+    buffer->memory_offset = offset;
+    VkResult code = device->api.vkBindBufferMemory(device->handle, buffer->buffer, buffer->memory, buffer->memory_offset);
+    if (code != VK_SUCCESS) {
+        return gpuhal_vulkan_result(device, "vkBindBufferMemory", code);
+    }
+    if (device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) {
+        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer->buffer};
+        out_memory->address = device->api.vkGetBufferDeviceAddress(device->handle, &info);
+    }
+    if (out_memory->address & mask) {
+        return misaligned(device, request);
+    }
+    out_memory->host = start ? (char *)start + offset : NULL;
+    return GPUHAL_OK;
+}
+
+/* Brings the pages of a software device's memory, whose contents are nobody's yet. Asking for all at once takes half the time of
+ * touching one after another, and is answered where touching would be punished. */
+static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
+{
+    volatile char *at = start;
+    if (bytes >= POPULATE_FROM) {
+        const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+        const uint64_t before = (uintptr_t)start & (page - 1);
+        const uint64_t length = (before + bytes + page - 1) & ~(page - 1);
+        if (madvise((char *)start - before, (size_t)length, MADV_POPULATE_WRITE) == 0) {
+            return GPUHAL_OK;
+        }
+        if (errno != EINVAL) { /* Linux before 5.14 */
+            return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "madvise", errno,
+                                        "the system has no pages for this much memory");
+        }
+    }
+    for (uint64_t i = 0; i < bytes; i += LEAST_PAGE) {
+        at[i] = 0;
+    }
+    at[bytes - 1] = 0;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
+{
+    const gpuhal_alloc *alloc = request->alloc;
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || !(device->hardware.memory_kinds >> alloc->kind & 1) ||
+        alloc->peer_count != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    status = gpuhal_vulkan_read_handles(device, request);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    return alloc->bytes > device->hardware.allocation_max ? too_large(device, alloc->bytes) : GPUHAL_OK;
+}
+
+static uint32_t memory_flags(VkMemoryPropertyFlags flags)
+{
+    return (flags & COHERENT ? GPUHAL_MEMORY_HOST_COHERENT : 0) | (flags & CACHED ? GPUHAL_MEMORY_HOST_CACHED : 0) |
+           (flags & LOCAL ? GPUHAL_MEMORY_DEVICE_LOCAL : 0);
+}
+
+static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_vulkan_request request = {.alloc = alloc};
+    gpuhal_memory made = *out_memory;
+    gpuhal_status status = check(device, &request);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    /* Not calloc: glibc keeps a thread's recent blocks at hand for malloc alone. */
+    request.buffer = malloc(sizeof *request.buffer);
+    if (!request.buffer) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    }
+    *request.buffer = (gpuhal_vulkan_buffer){.export_kinds = request.exported ? alloc->export_kinds : 0};
+    status = create_buffer(device, &request);
+    if (status == GPUHAL_OK) {
+        status = alloc->import.kind ? gpuhal_vulkan_import(device, &request) : take_own(device, &request);
+    }
+    if (status == GPUHAL_OK) {
+        status = place(device, &request, &made);
+    }
+    if (status == GPUHAL_OK && made.host && !alloc->import.kind && device->hardware.software) {
+        status = commit(device, made.host, alloc->bytes);
+    }
+    if (status != GPUHAL_OK) {
+        destroy(device, request.buffer);
+        return status;
+    }
+    if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
+        close((int)alloc->import.as.os); /* the driver holds a duplicate */
+    }
+    made.object = request.buffer;
+    made.bytes = alloc->bytes;
+    made.flags = memory_flags(request.buffer->type_flags);
+    *out_memory = made;
+    return GPUHAL_OK;
+}
+
+/* Work that never ended may still use the memory: then it stays for ever. */
+static void vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    if (buffer->wrapped || atomic_load(&device->stuck)) {
+        free(buffer);
+    } else {
+        destroy(device, buffer);
+    }
+}
+
+static gpuhal_status vulkan_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                  int32_t invalidate)
+{
+    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    if (!memory->host || (buffer->type_flags & COHERENT)) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const uint64_t atom = device->hardware.properties.limits.nonCoherentAtomSize;
+    const uint64_t begin = (buffer->memory_offset + offset) / atom * atom;
+    const uint64_t end = buffer->memory_offset + offset + bytes, rest = buffer->memory_bytes - begin;
+    const uint64_t size = (end - begin + atom - 1) / atom * atom;
+    const VkMappedMemoryRange range = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+                                       .memory = buffer->memory,
+                                       .offset = begin,
+                                       .size = size < rest ? size : VK_WHOLE_SIZE};
+    if (invalidate) {
+        return gpuhal_vulkan_result(device, "vkInvalidateMappedMemoryRanges",
+                                    device->api.vkInvalidateMappedMemoryRanges(device->handle, 1, &range));
+    }
+    return gpuhal_vulkan_result(device, "vkFlushMappedMemoryRanges",
+                                device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
+}
+
+static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+{
+    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    out_native->type = GPUHAL_NATIVE_VULKAN_BUFFER;
+    out_native->values[0] = (uint64_t)(uintptr_t)buffer->buffer;
+    out_native->values[1] = (uint64_t)(uintptr_t)buffer->memory;
+    out_native->values[2] = buffer->memory_offset;
+    out_native->values[3] = buffer->wrapped ? buffer->wrapped_usage : gpuhal_vulkan_usage(device->enabled);
+    return GPUHAL_OK;
+}
+
+/* What is wrong with it, NULL for nothing. Vulkan does not tell the size of a buffer; what it needs of memory is no less. */
+static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
+{
+    const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (native->type != GPUHAL_NATIVE_VULKAN_BUFFER || native->values[0] == 0) {
+        return "not a VkBuffer (GPUHAL_NATIVE_VULKAN_BUFFER)";
+    }
+    if ((native->values[3] & needed) != needed) {
+        return "the usage in values[3] lacks VK_BUFFER_USAGE_TRANSFER_SRC_BIT or VK_BUFFER_USAGE_TRANSFER_DST_BIT";
+    }
+    VkMemoryRequirements2 answer = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
+    const VkBufferMemoryRequirementsInfo2 question = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+                                                      .buffer = (VkBuffer)(uintptr_t)native->values[0]};
+    device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
+    return answer.memoryRequirements.size < bytes ? "the VkBuffer is smaller than that" : NULL;
+}
+
+static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                        gpuhal_memory *out_memory)
+{
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const char *fault = wrap_fault(device, native, bytes);
+    if (fault) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, fault);
+    }
+    gpuhal_vulkan_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    buffer->buffer = (VkBuffer)(uintptr_t)native->values[0];
+    buffer->memory = (VkDeviceMemory)(uintptr_t)native->values[1];
+    buffer->memory_offset = native->values[2];
+    buffer->memory_bytes = native->values[2] + bytes;
+    buffer->wrapped = true;
+    buffer->wrapped_usage = native->values[3];
+    out_memory->object = buffer;
+    out_memory->bytes = bytes;
+    if ((device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) && (native->values[3] & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT)) {
+        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer->buffer};
+        out_memory->address = device->api.vkGetBufferDeviceAddress(device->handle, &info);
+    }
+    return GPUHAL_OK;
+}
+
+void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
+{
+    ops->allocate = vulkan_allocate;
+    ops->release = vulkan_release;
+    ops->clean = vulkan_clean;
+    ops->native_memory = vulkan_native_memory;
+    ops->wrap_memory = vulkan_wrap_memory;
+    if (hardware->offered & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD)) {
+        ops->export_memory = gpuhal_vulkan_export;
+    }
+}

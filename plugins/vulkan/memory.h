@@ -1,0 +1,39 @@
+/* vulkan/memory.h: what memory.c and import.c share: an allocation on its way. */
+#ifndef GPUHAL_VULKAN_MEMORY_H
+#define GPUHAL_VULKAN_MEMORY_H
+
+#include "device.h"
+
+typedef struct gpuhal_vulkan_request {
+    const gpuhal_alloc *alloc;
+    VkExternalMemoryHandleTypeFlags exported; /* handle types to export */
+    VkExternalMemoryHandleTypeFlags named;    /* those, and the one that is imported: what the VkBuffer is told */
+    VkMemoryRequirements requirements;
+    bool dedicated;
+    gpuhal_vulkan_buffer *buffer; /* its VkBuffer is there */
+} gpuhal_vulkan_request;
+
+#define GPUHAL_VULKAN_NO_TYPE UINT32_MAX
+
+/* memory.c */
+
+/* The best memory type for the kind among those of @p bits, or GPUHAL_VULKAN_NO_TYPE. */
+uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
+/* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
+VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type, uint64_t bytes,
+                                   const void *import);
+/* Reports why it could not be made. */
+gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
+
+/* import.c */
+
+/* Fills in `exported` and `named`; NOT_SUPPORTED, with a sentence, for what the opening cannot. */
+gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
+/* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
+gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
+gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                   gpuhal_handle *out_handle, uint64_t *out_offset);
+/* The handle type of Vulkan for one of ours; 0: there is none, or the opening was made without it. */
+VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device, gpuhal_handle_kind kind);
+
+#endif

@@ -1,0 +1,43 @@
+/* vulkan/plugin.c: what the core sees of the Vulkan plugin.
+ *
+ * Read in this order: driver.h (functions and errors), device.h (hardware, entries, openings, ports, lanes, memory), hardware.c
+ * and features.c, discovery.c, facts.c and identity.c (which devices, what is known of them), context.c and adopt.c, memory.c and
+ * import.c, lane.c, transfer.c, queue.c and event.c with hazard.c.
+ */
+#include "device.h"
+
+static gpuhal_status vulkan_describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    const gpuhal_vulkan_entry *entry = gpuhal_vulkan_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_vulkan_describe_context(out_ops);
+    gpuhal_vulkan_describe_memory(&entry->hardware, out_ops);
+    gpuhal_vulkan_describe_transfer(out_ops);
+    gpuhal_vulkan_describe_queues(&entry->hardware, out_ops);
+    return GPUHAL_OK;
+}
+
+static const gpuhal_plugin vulkan_plugin = {
+    .size = sizeof(gpuhal_plugin),
+    .abi = GPUHAL_ABI,
+    .name = "vulkan",
+    .version = "0.1.0",
+    .start = gpuhal_vulkan_start,
+    .enumerate = gpuhal_vulkan_enumerate,
+    .describe = vulkan_describe,
+    .open = gpuhal_vulkan_open,
+    .close = gpuhal_vulkan_close,
+    .sample = gpuhal_vulkan_sample,
+};
+
+const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
+{
+    if (host_abi != GPUHAL_ABI) {
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+                           "the vulkan plugin speaks plugin ABI 0.1 only");
+        return NULL;
+    }
+    return &vulkan_plugin;
+}

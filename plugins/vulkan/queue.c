@@ -1,0 +1,362 @@
+/* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
+ *
+ * Several queues may share a port; they meet in gpuhal_vulkan_submit() alone. Each has its own command pool, which needs no lock
+ * since the core has one call in progress on a queue at most. Inside a batch barriers stand where the hazards want them; batches
+ * are ordered by the barriers that every command buffer begins and ends with.
+ *
+ * Waits for another queue stand at the beginning of a batch: what was enqueued before is submitted first and does not wait. The
+ * awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
+ */
+#include "queue.h"
+
+#include <stdlib.h>
+
+/* A batch that has grown to this is submitted by itself, so that long runs start early and take bounded memory. */
+#define BATCH_OPERATIONS 256u
+/* So many command buffers per queue; a queue that is further ahead of the device waits for the oldest. */
+#define BATCHES 64u
+
+gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status = gpuhal_vulkan_alive(queue->device);
+    if (status == GPUHAL_OK && queue->failed) {
+        return queue->device->host->report(queue->device->host, GPUHAL_ERROR_CANCELLED, NULL, 0,
+                                           "an earlier submission of this queue failed, and its work was dropped");
+    }
+    return status;
+}
+
+static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->awaited_count; i++) {
+        gpuhal_vulkan_timeline_drop(batch->awaited[i]);
+    }
+    gpuhal_vulkan_stamp_drop(batch->stamp);
+    *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .next = queue->idle};
+    queue->idle = batch;
+}
+
+static gpuhal_vulkan_batch *take_first(gpuhal_plugin_queue *queue)
+{
+    gpuhal_vulkan_batch *batch = queue->first;
+    queue->first = batch->next;
+    queue->last = queue->first ? queue->last : NULL;
+    return batch;
+}
+
+static gpuhal_status take_back(gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status = GPUHAL_OK;
+    while (queue->first && (status = gpuhal_vulkan_timeline_query(queue->timeline, queue->first->value)) == GPUHAL_OK) {
+        make_idle(queue, take_first(queue));
+    }
+    return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
+}
+
+static gpuhal_status make_batch(gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_device *device = queue->device;
+    const VkCommandBufferAllocateInfo allocate = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = queue->pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1,
+    };
+    gpuhal_vulkan_batch *batch = calloc(1, sizeof *batch);
+    if (!batch) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    VkResult code = device->api.vkAllocateCommandBuffers(device->handle, &allocate, &batch->commands);
+    if (code != VK_SUCCESS) {
+        free(batch);
+        return gpuhal_vulkan_result(device, "vkAllocateCommandBuffers", code);
+    }
+    queue->batch_count++;
+    make_idle(queue, batch);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
+{
+    if (queue->open) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = take_back(queue);
+    if (status == GPUHAL_OK && !queue->idle) {
+        if (queue->batch_count < BATCHES) {
+            status = make_batch(queue);
+        } else {
+            status = gpuhal_vulkan_timeline_wait(queue->timeline, queue->first->value, UINT64_MAX);
+            status = status == GPUHAL_OK ? take_back(queue) : status;
+        }
+    }
+    if (status == GPUHAL_OK) {
+        status = gpuhal_vulkan_open_commands(queue->device, queue->idle->commands);
+    }
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    queue->open = queue->idle;
+    queue->idle = queue->open->next;
+    queue->open->next = NULL;
+    gpuhal_vulkan_hazards_clear(&queue->hazards);
+    return GPUHAL_OK;
+}
+
+static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_batch *batch, uint64_t value)
+{
+    VkPipelineStageFlags stages[GPUHAL_VULKAN_AWAITED];
+    VkSemaphore semaphores[GPUHAL_VULKAN_AWAITED];
+    for (uint32_t i = 0; i < batch->awaited_count; i++) {
+        stages[i] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+        semaphores[i] = batch->awaited[i]->semaphore;
+    }
+    const VkTimelineSemaphoreSubmitInfo values = {
+        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .waitSemaphoreValueCount = batch->awaited_count,
+        .pWaitSemaphoreValues = batch->awaited_values,
+        .signalSemaphoreValueCount = 1,
+        .pSignalSemaphoreValues = &value,
+    };
+    const VkSubmitInfo submit = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .pNext = &values,
+        .waitSemaphoreCount = batch->awaited_count,
+        .pWaitSemaphores = semaphores,
+        .pWaitDstStageMask = stages,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &batch->commands,
+        .signalSemaphoreCount = 1,
+        .pSignalSemaphores = &queue->timeline->semaphore,
+    };
+    return gpuhal_vulkan_submit(queue->device, queue->port, &submit, VK_NULL_HANDLE);
+}
+
+/* A batch that could not be submitted is dropped, and the queue is of no use from then on: what comes after would run without it.
+ * On a lost device it may run all the same, so it counts as submitted. */
+gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
+{
+    gpuhal_vulkan_batch *batch = queue->open;
+    if (!batch) {
+        return GPUHAL_OK;
+    }
+    queue->open = NULL;
+    gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
+    if (status == GPUHAL_OK) {
+        VkResult code = submit_batch(queue, batch, queue->submitted + 1);
+        status = code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(queue->device, "vkQueueSubmit", code);
+    }
+    if (status != GPUHAL_OK) {
+        queue->failed = true;
+    }
+    if (status != GPUHAL_OK && status != GPUHAL_ERROR_DEVICE_LOST) {
+        make_idle(queue, batch);
+        return status;
+    }
+    batch->value = ++queue->submitted;
+    if (queue->last) {
+        queue->last->next = batch;
+    } else {
+        queue->first = batch;
+    }
+    queue->last = batch;
+    queue->foreign = queue->adopted;
+    return status;
+}
+
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
+                                         VkCommandBuffer *out_commands)
+{
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    if (status == GPUHAL_OK && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
+        status = gpuhal_vulkan_queue_submit(queue);
+    }
+    status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (gpuhal_vulkan_hazards_add(&queue->hazards, written, read)) {
+        gpuhal_vulkan_order_commands(queue->device, queue->open->commands);
+    }
+    queue->open->recorded++;
+    *out_commands = queue->open->commands;
+    return GPUHAL_OK;
+}
+
+bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
+{
+    return !queue->open && !queue->foreign && !queue->failed &&
+           gpuhal_vulkan_timeline_query(queue->timeline, queue->submitted) == GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
+}
+
+/* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those that write
+ * timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is not looked at. */
+static gpuhal_vulkan_port *choose_port(gpuhal_plugin_device *device, uint32_t flags)
+{
+    uint32_t turn = atomic_fetch_add(&device->next_port, 1);
+    gpuhal_vulkan_port *second_best = NULL;
+    for (uint32_t i = 0; i < device->port_count; i++) {
+        gpuhal_vulkan_port *port = &device->ports[(turn + i) % device->port_count];
+        const VkQueueFamilyProperties *family = &device->hardware.families[port->family];
+        if (!(family->queueFlags & VK_QUEUE_COMPUTE_BIT)) {
+            continue;
+        }
+        if (!(flags & GPUHAL_TIMED) || family->timestampValidBits > 0) {
+            return port;
+        }
+        second_best = second_best ? second_best : port;
+    }
+    return second_best ? second_best : &device->ports[0];
+}
+
+static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, const gpuhal_native *adopt)
+{
+    gpuhal_plugin_device *device = queue->device;
+    gpuhal_status status = GPUHAL_OK;
+    queue->adopted = adopt != NULL;
+    queue->foreign = queue->adopted;
+    queue->port = adopt ? gpuhal_vulkan_port_of(device, adopt, &status) : choose_port(device, flags);
+    if (!queue->port || !(queue->timeline = gpuhal_vulkan_timeline_create(device, &status))) {
+        return status;
+    }
+    const VkCommandPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        .queueFamilyIndex = queue->port->family,
+    };
+    VkResult code = device->api.vkCreateCommandPool(device->handle, &pool, NULL, &queue->pool);
+    if (code != VK_SUCCESS) {
+        gpuhal_vulkan_timeline_drop(queue->timeline);
+        return gpuhal_vulkan_result(device, "vkCreateCommandPool", code);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+{
+    (void)priority;
+    *out_queue = NULL;
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
+    if (!queue) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    queue->device = device;
+    status = fill_queue(queue, flags, adopt);
+    if (status != GPUHAL_OK) {
+        free(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return GPUHAL_OK;
+}
+
+/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once something is known to be stuck nobody waits for the next. */
+static bool has_ended(const gpuhal_plugin_queue *queue)
+{
+    if (!queue->first) {
+        return true;
+    }
+    uint64_t patience = atomic_load(&queue->device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
+    VkResult code = gpuhal_vulkan_timeline_await(queue->timeline, queue->submitted, patience);
+    return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
+}
+
+/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids to destroy what the device may still use. */
+static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_device *device = queue->device;
+    if (!atomic_load(&device->lost) && !queue->failed) {
+        (void)gpuhal_vulkan_queue_submit(queue);
+    }
+    if (!has_ended(queue)) {
+        device->host->log(device->host, GPUHAL_LOG_ERROR, "work of a Vulkan queue does not end; the device counts as lost");
+        atomic_store(&device->stuck, true);
+        atomic_store(&device->lost, true);
+        return;
+    }
+    if (queue->open) {
+        make_idle(queue, queue->open);
+    }
+    while (queue->first) {
+        make_idle(queue, take_first(queue));
+    }
+    while (queue->idle) {
+        gpuhal_vulkan_batch *batch = queue->idle;
+        queue->idle = batch->next;
+        free(batch);
+    }
+    device->api.vkDestroyCommandPool(device->handle, queue->pool, NULL);
+    gpuhal_vulkan_timeline_drop(queue->timeline);
+    free(queue);
+}
+
+/* What was enqueued before the wait goes first and does not wait. */
+static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    if (status != GPUHAL_OK || !event->timeline || event->timeline == queue->timeline) {
+        return status;
+    }
+    if (event->device != queue->device) {
+        return queue->device->host->report(queue->device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                           "the event belongs to another VkDevice, whose semaphores this one cannot wait for");
+    }
+    if (queue->open && (queue->open->recorded > 0 || queue->open->awaited_count == GPUHAL_VULKAN_AWAITED)) {
+        status = gpuhal_vulkan_queue_submit(queue);
+    }
+    status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_vulkan_batch *batch = queue->open;
+    batch->awaited_values[batch->awaited_count] = event->value;
+    batch->awaited[batch->awaited_count++] = gpuhal_vulkan_timeline_hold(event->timeline);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_VULKAN_QUEUE;
+    out_native->values[0] = (uint64_t)(uintptr_t)queue->port->queue;
+    out_native->values[1] = queue->port->family;
+    out_native->values[2] = queue->port->index;
+    return GPUHAL_OK;
+}
+
+/* The lock is taken on a lost device as well: the caller will give it back in any case, and a submission of the caller's own
+ * fails by itself then. A failed flush shows in the next call on the queue. */
+static void vulkan_native_lock(gpuhal_plugin_queue *queue, int32_t lock)
+{
+    if (lock) {
+        (void)vulkan_flush(queue);
+        gpuhal_vulkan_lock_port(queue->device, queue->port);
+    } else {
+        queue->foreign = true;
+        gpuhal_vulkan_unlock_port(queue->device, queue->port);
+    }
+}
+
+void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
+{
+    if (!(hardware->offered & GPUHAL_VULKAN_TIMELINE)) {
+        return;
+    }
+    ops->queue_create = vulkan_queue_create;
+    ops->queue_destroy = vulkan_queue_destroy;
+    ops->flush = vulkan_flush;
+    ops->queue_wait = vulkan_queue_wait;
+    ops->native_queue = vulkan_native_queue;
+    ops->native_lock = vulkan_native_lock;
+    gpuhal_vulkan_describe_events(hardware, ops);
+}

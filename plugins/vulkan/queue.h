@@ -1,0 +1,92 @@
+/* vulkan/queue.h: what queue.c and event.c share.
+ *
+ * A queue collects commands in its open batch. Submitting a batch gives the queue's timeline semaphore the next value; batches
+ * fly in the order of their values and are used again once theirs has been reached. An event is a value of some queue's timeline.
+ *
+ * Timelines and stamps are shared: events outlive queues, and a batch in flight uses what the event that named it may have let
+ * go. Both count who holds them.
+ */
+#ifndef GPUHAL_VULKAN_QUEUE_H
+#define GPUHAL_VULKAN_QUEUE_H
+
+#include "hazard.h"
+
+#define GPUHAL_VULKAN_AWAITED 8u
+
+/* The timeline semaphore of a queue. */
+typedef struct gpuhal_vulkan_timeline {
+    gpuhal_plugin_device *device;
+    VkSemaphore semaphore;
+    _Atomic uint64_t reached; /* highest value seen */
+    _Atomic uint32_t holders;
+} gpuhal_vulkan_timeline;
+
+/* A query pool with one timestamp. */
+typedef struct gpuhal_vulkan_stamp {
+    gpuhal_plugin_device *device;
+    VkQueryPool pool;
+    _Atomic uint32_t holders;
+} gpuhal_vulkan_stamp;
+
+/* One command buffer of a queue. */
+typedef struct gpuhal_vulkan_batch {
+    struct gpuhal_vulkan_batch *next;
+    VkCommandBuffer commands;
+    uint64_t value;         /* of the queue's timeline, once submitted */
+    uint32_t recorded;      /* operations */
+    uint32_t awaited_count; /* values of other timelines that it waits for */
+    gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
+    uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
+    gpuhal_vulkan_stamp *stamp; /* that it writes, or NULL */
+} gpuhal_vulkan_batch;
+
+struct gpuhal_plugin_queue {
+    gpuhal_plugin_device *device;
+    gpuhal_vulkan_port *port;
+    gpuhal_vulkan_timeline *timeline;
+    VkCommandPool pool;
+    uint64_t submitted;                /* value of the last submission */
+    gpuhal_vulkan_batch *open;         /* begun and not submitted, or NULL */
+    gpuhal_vulkan_batch *first, *last; /* in flight, oldest first */
+    gpuhal_vulkan_batch *idle;
+    uint32_t batch_count;
+    gpuhal_vulkan_hazards hazards; /* of the open batch */
+    bool adopted;                  /* the VkQueue is one that the caller submits to as it likes */
+    bool foreign;                  /* the caller has submitted something since our last submission */
+    bool failed;                   /* a batch was dropped; nothing after it may run */
+};
+
+struct gpuhal_plugin_event {
+    gpuhal_plugin_device *device;
+    bool timed;
+    gpuhal_vulkan_timeline *timeline; /* NULL: never recorded */
+    uint64_t value;
+    gpuhal_vulkan_stamp *stamp; /* NULL: that record took no time */
+    uint32_t valid_bits;        /* of the stamp */
+};
+
+/* queue.c */
+
+/* OK, or why nothing can be enqueued. */
+gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
+/* Opens a batch where none is open, and takes back those whose value was reached. */
+gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
+/* Submits the open batch, if any. */
+gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
+
+/* event.c */
+
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_create(gpuhal_plugin_device *device, gpuhal_status *out_status);
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline);
+void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline);
+/* OK, NOT_READY, or DEVICE_LOST. */
+gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
+/* OK, TIMEOUT, or DEVICE_LOST. */
+gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
+/* The vendor's wait, also on a lost device. */
+VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
+void gpuhal_vulkan_stamp_drop(gpuhal_vulkan_stamp *stamp);
+/* Fills the slots for events. */
+void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+
+#endif

@@ -1,0 +1,288 @@
+/* vulkan/transfer.c: moving bytes.
+ *
+ * The device copies between buffers: in a lane when the call blocks, else in the open batch of its queue. The host copies where
+ * it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished, where doing it now is in order
+ * with everything. Whatever else there is to do with host memory is answered NOT_SUPPORTED, and the core stages it.
+ *
+ * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by the barrier
+ * at the end of each command buffer.
+ */
+#include "device.h"
+
+#include <string.h>
+
+/* lavapipe counts the bytes of a region in an int. */
+#define REGION_BYTES (UINT64_C(1) << 30)
+/* Rows of a rectangle per command. */
+#define REGIONS 256u
+/* Commands of a rectangle per lane submission, so that a box of many rows takes bounded memory. */
+#define COMMANDS 64u
+
+static VkBuffer handle(const gpuhal_memory *memory)
+{
+    return gpuhal_vulkan_buffer_of(memory)->buffer;
+}
+
+static char *host_at(const gpuhal_memory *memory, uint64_t offset)
+{
+    return (char *)memory->host + offset;
+}
+
+static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return (gpuhal_vulkan_span){.buffer = handle(memory), .begin = offset, .end = offset + bytes};
+}
+
+/* Where a transfer records its commands. */
+typedef struct target {
+    gpuhal_plugin_device *device;
+    gpuhal_plugin_queue *queue; /* NULL: a lane */
+    gpuhal_vulkan_lane *lane;   /* NULL: not begun */
+} target;
+
+static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
+{
+    if (to->queue) {
+        return gpuhal_vulkan_queue_record(to->queue, written, read, out_commands);
+    }
+    gpuhal_status status = to->lane ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, &to->lane);
+    *out_commands = status == GPUHAL_OK ? to->lane->commands : VK_NULL_HANDLE;
+    return status;
+}
+
+/* Blocks for a lane. */
+static gpuhal_status end_commands(target *to)
+{
+    gpuhal_vulkan_lane *lane = to->lane;
+    to->lane = NULL;
+    return lane ? gpuhal_vulkan_finish(to->device, lane) : GPUHAL_OK;
+}
+
+static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    target where = {.device = device, .queue = queue};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    gpuhal_status status = next_commands(&where, span_of(to, to_offset, bytes), span_of(from, from_offset, bytes), &commands);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    for (uint64_t done = 0; done < bytes; done += REGION_BYTES) {
+        const VkBufferCopy region = {
+            .srcOffset = from_offset + done,
+            .dstOffset = to_offset + done,
+            .size = bytes - done < REGION_BYTES ? bytes - done : REGION_BYTES,
+        };
+        device->api.vkCmdCopyBuffer(commands, handle(from), handle(to), 1, &region);
+    }
+    return end_commands(&where);
+}
+
+/* Vulkan repeats four bytes. Shorter patterns fit in them, and the stated alignment keeps both ends on their boundaries. */
+static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                                 uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+{
+    uint32_t word = pattern;
+    if (pattern_bytes == 1) {
+        word = (pattern & 0xffu) * 0x01010101u;
+    } else if (pattern_bytes == 2) {
+        word = (pattern & 0xffffu) * 0x00010001u;
+    }
+    target where = {.device = device, .queue = queue};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    gpuhal_status status = next_commands(&where, span_of(memory, offset, bytes), (gpuhal_vulkan_span){0}, &commands);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    device->api.vkCmdFillBuffer(commands, handle(memory), offset, bytes, word);
+    return end_commands(&where);
+}
+
+/* Whether the host may touch these bytes now. Without coherence it moves whole atoms, and a neighbour in the same atom could be
+ * changed by somebody else at the same time: only whole atoms are safe. */
+static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
+                     uint64_t bytes, uint32_t wanted_flags)
+{
+    if (!memory->host || (memory->flags & wanted_flags) != wanted_flags) {
+        return false;
+    }
+    if (!(memory->flags & GPUHAL_MEMORY_HOST_COHERENT)) {
+        uint64_t atom = device->hardware.properties.limits.nonCoherentAtomSize;
+        uint64_t first = gpuhal_vulkan_buffer_of(memory)->memory_offset + offset;
+        if (first % atom != 0 || bytes % atom != 0) {
+            return false;
+        }
+    }
+    return !queue || gpuhal_vulkan_queue_is_idle(queue);
+}
+
+static VkMappedMemoryRange mapped_range(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    return (VkMappedMemoryRange){
+        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+        .memory = buffer->memory,
+        .offset = buffer->memory_offset + offset,
+        .size = bytes,
+    };
+}
+
+/* After the host has written. */
+static gpuhal_status flush_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    if (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) {
+        return GPUHAL_OK;
+    }
+    const VkMappedMemoryRange range = mapped_range(memory, offset, bytes);
+    return gpuhal_vulkan_result(device, "vkFlushMappedMemoryRanges",
+                                device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
+}
+
+/* Before the host reads. */
+static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    if (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) {
+        return GPUHAL_OK;
+    }
+    const VkMappedMemoryRange range = mapped_range(memory, offset, bytes);
+    return gpuhal_vulkan_result(device, "vkInvalidateMappedMemoryRanges",
+                                device->api.vkInvalidateMappedMemoryRanges(device->handle, 1, &range));
+}
+
+static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                  uint64_t offset, const void *from, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (!host_may(device, queue, to, offset, bytes, 0)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    memcpy(host_at(to, offset), from, (size_t)bytes);
+    return flush_host(device, to, offset, bytes);
+}
+
+/* Uncached memory is read over the bus a few bytes at a time: the device brings it faster. */
+static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                                 uint64_t offset, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (!host_may(device, queue, from, offset, bytes, GPUHAL_MEMORY_HOST_CACHED)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    status = invalidate_host(device, from, offset, bytes);
+    if (status == GPUHAL_OK) {
+        memcpy(to, host_at(from, offset), (size_t)bytes);
+    }
+    return status;
+}
+
+static uint64_t row_at(const gpuhal_plugin_rect *side, const uint64_t extent[3], uint64_t row)
+{
+    return side->offset + row / extent[1] * side->slice_pitch + row % extent[1] * side->row_pitch;
+}
+
+static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from, const uint64_t extent[3])
+{
+    char *target_start = to->memory ? to->memory->host : to->host;
+    const char *source_start = from->memory ? from->memory->host : from->host;
+    for (uint64_t row = 0; row < extent[1] * extent[2]; row++) {
+        memcpy(target_start + row_at(to, extent, row), source_start + row_at(from, extent, row), (size_t)extent[0]);
+    }
+}
+
+/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be writing there. */
+static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
+                                    const gpuhal_plugin_rect *from, const uint64_t extent[3])
+{
+    const gpuhal_memory *memory = to->memory ? to->memory : from->memory;
+    uint32_t wanted = GPUHAL_MEMORY_HOST_COHERENT | (to->memory ? 0 : GPUHAL_MEMORY_HOST_CACHED);
+    gpuhal_status status = gpuhal_vulkan_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (!host_may(device, queue, memory, 0, 0, wanted)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    rect_on_host(to, from, extent);
+    return GPUHAL_OK;
+}
+
+/* Rows that continue each other on both sides are one longer row; so are slices. */
+static void merge_rows(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from, uint64_t extent[3])
+{
+    if (extent[1] > 1 && (to->row_pitch != extent[0] || from->row_pitch != extent[0])) {
+        return;
+    }
+    extent[0] *= extent[1];
+    extent[1] = 1;
+    if (extent[2] > 1 && (to->slice_pitch != extent[0] || from->slice_pitch != extent[0])) {
+        return;
+    }
+    extent[0] *= extent[2];
+    extent[2] = 1;
+}
+
+/* Rows from number @p first on, at most REGIONS, in one command. A row's offset grows with its number, so the spans of two
+ * commands of one rectangle lie apart, unless both sides share a buffer. */
+static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                               const uint64_t extent[3], uint64_t first)
+{
+    VkBufferCopy regions[REGIONS];
+    uint64_t rest = extent[1] * extent[2] - first;
+    uint32_t count = rest < REGIONS ? (uint32_t)rest : REGIONS;
+    for (uint32_t i = 0; i < count; i++) {
+        regions[i] = (VkBufferCopy){
+            .srcOffset = row_at(from, extent, first + i),
+            .dstOffset = row_at(to, extent, first + i),
+            .size = extent[0],
+        };
+    }
+    const VkBufferCopy *last = &regions[count - 1];
+    const gpuhal_vulkan_span written =
+        span_of(to->memory, regions[0].dstOffset, last->dstOffset + extent[0] - regions[0].dstOffset);
+    const gpuhal_vulkan_span read =
+        span_of(from->memory, regions[0].srcOffset, last->srcOffset + extent[0] - regions[0].srcOffset);
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    gpuhal_status status = next_commands(where, written, read, &commands);
+    if (status == GPUHAL_OK) {
+        where->device->api.vkCmdCopyBuffer(commands, handle(from->memory), handle(to->memory), count, regions);
+    }
+    return status;
+}
+
+static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
+                                      const gpuhal_plugin_rect *from, const uint64_t extent[3])
+{
+    if (!to->memory || !from->memory) {
+        return rect_with_host(device, queue, to, from, extent);
+    }
+    uint64_t merged[3] = {extent[0], extent[1], extent[2]};
+    merge_rows(to, from, merged);
+    uint64_t rows = merged[1] * merged[2];
+    if (rows == 1) {
+        return vulkan_copy(device, queue, to->memory, to->offset, from->memory, from->offset, merged[0]);
+    }
+    target where = {.device = device, .queue = queue};
+    gpuhal_status status = GPUHAL_OK;
+    for (uint64_t first = 0; first < rows && status == GPUHAL_OK; first += REGIONS) {
+        status = copy_rows(&where, to, from, merged, first);
+        if (status == GPUHAL_OK && (first / REGIONS + 1) % COMMANDS == 0) {
+            status = end_commands(&where);
+        }
+    }
+    return status == GPUHAL_OK ? end_commands(&where) : status;
+}
+
+void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops)
+{
+    ops->copy = vulkan_copy;
+    ops->write = vulkan_write;
+    ops->read = vulkan_read;
+    ops->fill = vulkan_fill;
+    ops->copy_rect = vulkan_copy_rect;
+}

@@ -1,0 +1,104 @@
+/* fakes/vulkan/execute.c: doing what was recorded. With `reorder` in the script, commands that no barrier separates run in the opposite
+ * order, as hardware may: a missing barrier gives wrong bytes. */
+#include "fake.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static bool is_usable_locked(fake_buffer *buffer, uint32_t family)
+{
+    if (buffer->object.dead || !buffer->memory || buffer->memory->object.dead) {
+        fake_violation("vkQueueSubmit: a buffer that was destroyed, or has no memory");
+        return false;
+    }
+    if (buffer->concurrent) {
+        if (!(buffer->families >> family & 1)) {
+            fake_violation("vkQueueSubmit: a CONCURRENT buffer is used on family %u, which it does not name", family);
+        }
+        return true;
+    }
+    if (buffer->owner != OWNER_NOBODY && buffer->owner != (int)family) {
+        fake_violation("vkQueueSubmit: an EXCLUSIVE buffer of family %d is used on family %u", buffer->owner, family);
+    }
+    buffer->owner = (int)family;
+    return true;
+}
+
+bool fake_may_execute_locked(fake_command *command, uint32_t family)
+{
+    switch (command->what) {
+    case COPY:
+        return is_usable_locked(command->from, family) && is_usable_locked(command->to, family);
+    case FILL:
+        return is_usable_locked(command->to, family);
+    case TRANSFER_OWNER:
+        /* The releasing side leaves the buffer to the other one; the acquiring side uses it from now on. */
+        command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NOBODY;
+        return !command->to->object.dead;
+    case TIMESTAMP:
+        return !command->pool->object.dead;
+    default:
+        return true;
+    }
+}
+
+static unsigned char *bytes_of(const fake_buffer *buffer, VkDeviceSize offset)
+{
+    return buffer->memory->device_bytes + buffer->memory_offset + offset;
+}
+
+static void write_timestamp(fake_command *command, uint32_t family)
+{
+    const uint32_t bits = fake_get_script()->families[family].timestampValidBits;
+    pthread_mutex_lock(&fake_lock);
+    struct fake_query *query = &command->pool->queries[command->query];
+    if (query->state != QUERY_RESET) {
+        fake_violation("vkCmdWriteTimestamp: query %u was not reset before", command->query);
+    }
+    query->state = QUERY_WRITTEN;
+    query->value = fake_now_ns() & (bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1);
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void run(fake_command *command, uint32_t family, VkDeviceSize bytes)
+{
+    switch (command->what) {
+    case COPY:
+        if (fake_get_script()->slow_us) {
+            usleep(fake_get_script()->slow_us);
+        }
+        memcpy(bytes_of(command->to, command->to_offset), bytes_of(command->from, command->from_offset), (size_t)bytes);
+        break;
+    case FILL:
+        for (VkDeviceSize offset = 0; offset + 4 <= bytes; offset += 4) {
+            memcpy(bytes_of(command->to, command->to_offset + offset), &command->data, 4);
+        }
+        break;
+    case TIMESTAMP:
+        write_timestamp(command, family);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool moves_bytes(const fake_command *command)
+{
+    return command->what == COPY || command->what == FILL;
+}
+
+void fake_execute(fake_command_buffer *commands, bool stop_halfway)
+{
+    const uint32_t family = commands->pool->family;
+    const uint32_t end = stop_halfway ? (commands->count + 1) / 2 : commands->count;
+    for (uint32_t begin = 0, next = 0; begin < end; begin = next) {
+        next = begin + 1;
+        while (fake_get_script()->reorder && next < end && moves_bytes(&commands->commands[begin]) && moves_bytes(&commands->commands[next])) {
+            next++;
+        }
+        for (uint32_t c = next; c-- > begin;) {
+            fake_command *command = &commands->commands[c];
+            run(command, family, stop_halfway && next == end ? command->bytes / 2 : command->bytes);
+        }
+    }
+}

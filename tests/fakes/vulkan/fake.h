@@ -1,0 +1,210 @@
+/* fakes/vulkan/fake.h: what the files of the fake driver share.
+ *
+ * Everything that can be destroyed begins with a fake_object, which is marked when it is destroyed and stays in memory for a while, so
+ * that a use afterwards is told instead of crashing. One lock protects all state but the bytes of memory; functions whose name ends in
+ * `_locked` are called with it held. Queues execute on threads of their own and hold the lock only between commands.
+ */
+#ifndef GPUHAL_FAKE_VULKAN_FAKE_H
+#define GPUHAL_FAKE_VULKAN_FAKE_H
+
+#include "script.h"
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vk_icd.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef enum fake_level { LEVEL_GLOBAL, LEVEL_INSTANCE, LEVEL_DEVICE } fake_level;
+#define NEVER UINT32_MAX /* no version of Vulkan has it without the extension */
+
+/* One number and one checked declaration for each function. */
+typedef enum fake_function {
+#define FUNCTION(name, level, version, extension) FN_##name,
+#define ALIAS(name, target, extension)
+#include "functions.inc"
+    FUNCTION_COUNT
+} fake_function;
+#undef FUNCTION
+#define FUNCTION(name, level, version, extension) VKAPI_ATTR __typeof__(*(PFN_##name)0) fake_##name;
+#include "functions.inc"
+#undef FUNCTION
+#undef ALIAS
+
+typedef enum fake_kind {
+    A_DEVICE,
+    A_QUEUE,
+    A_BUFFER,
+    A_MEMORY,
+    A_FENCE,
+    A_SEMAPHORE,
+    A_QUERY_POOL,
+    A_COMMAND_POOL,
+    A_COMMAND_BUFFER,
+    KIND_COUNT
+} fake_kind;
+
+typedef struct fake_device fake_device;
+
+typedef struct fake_object {
+    VK_LOADER_DATA loader; /* first: the loader writes here for objects that it dispatches */
+    fake_kind kind;
+    bool dead;
+    unsigned in_use; /* by submissions that are not done */
+    fake_device *device;
+    struct fake_object *next; /* of its bucket in object.c */
+} fake_object;
+
+typedef struct fake_physical {
+    VK_LOADER_DATA loader;
+    unsigned index;
+    uint32_t api; /* the lower of the device's and the application's */
+} fake_physical;
+
+typedef struct fake_instance {
+    VK_LOADER_DATA loader;
+    uint32_t api;
+    fake_physical physical[FAKE_DEVICES];
+} fake_instance;
+
+typedef struct fake_memory {
+    fake_object object;
+    VkDeviceSize bytes;
+    uint32_t type;
+    unsigned char *device_bytes; /* what the device sees */
+    unsigned char *host_bytes;   /* what the host sees: the same where coherent, else a copy */
+    VkDeviceSize mapped_begin, mapped_end; /* end 0: not mapped */
+    VkExternalMemoryHandleTypeFlags exportable, imported;
+    int fd; /* of exportable or imported memory, else -1 */
+    bool addressable;
+    fake_object *dedicated_to;
+} fake_memory;
+
+enum { OWNER_NOBODY = -1 };
+
+typedef struct fake_buffer {
+    fake_object object;
+    VkDeviceSize bytes;
+    VkBufferUsageFlags usage;
+    VkExternalMemoryHandleTypeFlags external;
+    bool concurrent;
+    uint32_t families; /* bit 1 << family of a CONCURRENT one */
+    int owner;         /* family of an EXCLUSIVE one that used it last */
+    fake_memory *memory;
+    VkDeviceSize memory_offset;
+} fake_buffer;
+
+typedef struct fake_fence {
+    fake_object object;
+    bool signaled;
+} fake_fence;
+
+typedef struct fake_semaphore {
+    fake_object object;
+    bool timeline, signaled;
+    uint64_t value, promised; /* promised: the highest value that a submission will give it */
+} fake_semaphore;
+
+typedef struct fake_query_pool {
+    fake_object object;
+    uint32_t count;
+    struct fake_query {
+        enum { QUERY_UNKNOWN, QUERY_RESET, QUERY_WRITTEN } state;
+        unsigned in_use;
+        uint64_t value;
+    } *queries;
+} fake_query_pool;
+
+typedef struct fake_command {
+    enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP } what;
+    fake_buffer *from, *to;
+    VkDeviceSize from_offset, to_offset, bytes;
+    uint32_t data;
+    int from_family, to_family;
+    fake_query_pool *pool;
+    uint32_t query;
+} fake_command;
+
+typedef struct fake_command_buffer fake_command_buffer;
+
+typedef struct fake_command_pool {
+    fake_object object;
+    uint32_t family;
+    VkCommandPoolCreateFlags flags;
+    fake_command_buffer *first;
+} fake_command_pool;
+
+struct fake_command_buffer {
+    fake_object object;
+    fake_command_pool *pool;
+    fake_command_buffer *next_in_pool;
+    enum { INITIAL, RECORDING, EXECUTABLE, INVALID } state;
+    VkCommandBufferUsageFlags usage;
+    uint32_t count, room;
+    fake_command *commands;
+};
+
+typedef struct fake_queue fake_queue;
+
+struct fake_device {
+    fake_object object;
+    fake_physical *physical;
+    uint32_t api;
+    uint32_t enabled;    /* bit 1 << fake_extension; feature bits of core count as their extension */
+    uint32_t extensions; /* bit 1 << fake_extension: named at creation */
+    bool lost, closing;
+    unsigned alive[KIND_COUNT];
+    unsigned allocations;
+    unsigned queue_count;
+    fake_queue *queues[FAKE_FAMILIES * FAKE_QUEUES];
+};
+
+/* report.c */
+extern pthread_mutex_t fake_lock;
+extern pthread_cond_t fake_changed; /* anything that somebody may wait for */
+
+void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Counts a call; what the call has to answer at once, or VK_SUCCESS. */
+VkResult fake_enter(fake_function function);
+/* The same for functions that cannot fail. */
+void fake_count(fake_function function);
+bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
+bool fake_hangs(void);
+
+/* object.c. fake_make() answers NULL without memory; the rest takes what a program handed over, and tells when that is none. */
+unsigned fake_alive(void); /* all but queues */
+void fake_lose_all(void);  /* every device */
+void *fake_make(fake_device *device, fake_kind kind, size_t size);
+void *fake_find(const void *handle, fake_kind kind, const char *call);
+/* NULL for NULL, and for what is no object or in use by unfinished work; otherwise counts it as destroyed. */
+void *fake_destroy(const void *handle, fake_kind kind, const char *call);
+const char *fake_kind_name(fake_kind kind);
+/* Waits for fake_changed until a point of the monotonic clock; false when that has passed. UINT64_MAX: for ever. */
+bool fake_wait_locked(uint64_t until_ns);
+uint64_t fake_now_ns(void);
+uint64_t fake_deadline_ns(uint64_t timeout_ns);
+
+/* icd.c: the function of this name, or NULL where neither version nor extensions have it. */
+PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions);
+
+/* physical.c: what the device was made with, as bits of fake_extension; false for a feature that is not offered. */
+bool fake_read_features(const void *chain, uint32_t *out_enabled);
+const void *fake_chained(const void *chain, VkStructureType type);
+
+/* memory.c: taken of each heap, for VK_EXT_memory_budget. */
+VkDeviceSize fake_heap_used(unsigned device, uint32_t heap);
+
+/* queue.c */
+fake_queue *fake_queue_start(fake_device *device, uint32_t family); /* NULL without memory or thread */
+void fake_queue_stop(fake_queue *queue);
+uint32_t fake_queue_family(const fake_queue *queue);
+void fake_lose_locked(fake_device *device);
+/* Where queues have no thread, does what can be done. */
+void fake_progress_locked(fake_device *device);
+
+/* execute.c: the commands of one command buffer; with `stop_halfway` only the first half of them, the last one to the half. */
+void fake_execute(fake_command_buffer *commands, bool stop_halfway);
+/* What is wrong with a command on this family of queues is told; false when it cannot be executed at all. */
+bool fake_may_execute_locked(fake_command *command, uint32_t family);
+
+#endif

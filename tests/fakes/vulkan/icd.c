@@ -1,0 +1,79 @@
+/* fakes/vulkan/icd.c: the door through which the Vulkan loader comes, and the search for functions by name. As in a strict driver, a
+ * function of an extension that was not enabled, or of a later version of Vulkan than the one in use, is not found. */
+#include "fake.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct entry {
+    const char *name;
+    PFN_vkVoidFunction function;
+    fake_level level;
+    uint32_t version;
+    fake_extension extension;
+} entry;
+
+static const entry entries[] = {
+#define FUNCTION(name, level, version, extension) {#name, (PFN_vkVoidFunction)fake_##name, level, version, extension},
+#define ALIAS(name, target, extension)                                                                                                 \
+    {#name, (PFN_vkVoidFunction)fake_##target, (extension) == NONE ? LEVEL_INSTANCE : LEVEL_DEVICE, (extension) == NONE ? 0 : NEVER,     \
+     extension},
+#include "functions.inc"
+#undef FUNCTION
+#undef ALIAS
+};
+
+PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions)
+{
+    for (unsigned e = 0; e < sizeof entries / sizeof *entries; e++) {
+        const entry *found = &entries[e];
+        if (strcmp(found->name, name) == 0) {
+            bool by_version = found->version != NEVER && api >= found->version;
+            bool by_extension = found->extension != NONE && extensions >> found->extension & 1;
+            return found->level <= most && (by_version || by_extension) ? found->function : NULL;
+        }
+    }
+    return NULL;
+}
+
+EXPORT VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version);
+EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance, const char *name);
+EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char *name);
+
+VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version)
+{
+    const char *fault = fake_get_script()->fault;
+    if (*fault) {
+        fprintf(stderr, "%s\n", fault);
+        fake_violation("%s", fault);
+        return VK_ERROR_INCOMPATIBLE_DRIVER;
+    }
+    if (*version > 5) {
+        *version = 5;
+    }
+    return VK_SUCCESS;
+}
+
+/* The loader asks without a device for all functions, and sorts out by itself which an instance has. */
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
+{
+    (void)instance;
+    uint32_t extensions = ~fake_get_script()->without;
+    return fake_function_named(name, LEVEL_DEVICE, fake_get_script()->api, extensions);
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char *name)
+{
+    (void)instance;
+    bool of_physical = strncmp(name, "vkGetPhysicalDevice", 19) == 0 || strcmp(name, "vkCreateDevice") == 0 ||
+                       strcmp(name, "vkEnumerateDeviceExtensionProperties") == 0;
+    return of_physical ? fake_function_named(name, LEVEL_INSTANCE, fake_get_script()->api, 0) : NULL;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL fake_vkGetDeviceProcAddr(VkDevice handle, const char *name)
+{
+    const fake_device *device = fake_find(handle, A_DEVICE, "vkGetDeviceProcAddr");
+    return device ? fake_function_named(name, LEVEL_DEVICE, device->api, device->extensions) : NULL;
+}

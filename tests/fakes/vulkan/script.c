@@ -1,0 +1,292 @@
+/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault: the driver then refuses to
+ * work and counts a violation, so that a misspelt script cannot pass for a test. */
+#include "script.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const fake_extension_names[EXTENSION_COUNT] = {
+    "VK_KHR_timeline_semaphore", "VK_KHR_external_memory_fd", "VK_EXT_external_memory_dma_buf", "VK_EXT_external_memory_host",
+    "VK_EXT_memory_budget", "VK_EXT_pci_bus_info", "VK_EXT_physical_device_drm", "VK_EXT_host_query_reset",
+    "VK_KHR_buffer_device_address", "VK_KHR_driver_properties",
+};
+
+static fake_script script;
+
+/* A decimal or hexadecimal number, with K, M or G behind it; false when there is none or something follows. */
+static bool read_number(const char *text, uint64_t *out_value)
+{
+    char *end = NULL;
+    *out_value = strtoull(text, &end, 0);
+    if (end == text) {
+        return false;
+    }
+    const char *unit = *end ? strchr("KMG", *end) : NULL;
+    if (unit) {
+        *out_value <<= 10 * (unsigned)(1 + (unit - "KMG"));
+        end++;
+    }
+    return *end == '\0';
+}
+
+/* "gct2/0": kinds of work, count of queues (1), valid bits of timestamps (64). */
+static bool read_family(const char *word)
+{
+    VkQueueFamilyProperties *family = &script.families[script.family_count];
+    if (script.family_count == FAKE_FAMILIES) {
+        return false;
+    }
+    *family = (VkQueueFamilyProperties){.queueCount = 1, .timestampValidBits = 64, .minImageTransferGranularity = {1, 1, 1}};
+    for (; islower((unsigned char)*word); word++) {
+        switch (*word) {
+        case 'g':
+            family->queueFlags |= VK_QUEUE_GRAPHICS_BIT;
+            break;
+        case 'c':
+            family->queueFlags |= VK_QUEUE_COMPUTE_BIT;
+            break;
+        case 't':
+            family->queueFlags |= VK_QUEUE_TRANSFER_BIT;
+            break;
+        default:
+            return false;
+        }
+    }
+    char *end = (char *)(uintptr_t)word;
+    if (isdigit((unsigned char)*end)) {
+        family->queueCount = (uint32_t)strtoul(end, &end, 10);
+    }
+    if (*end == '/') {
+        family->timestampValidBits = (uint32_t)strtoul(end + 1, &end, 10);
+    }
+    script.family_count++;
+    return *end == '\0' && family->queueFlags && family->queueCount >= 1 && family->queueCount <= FAKE_QUEUES;
+}
+
+/* "d256M" or "256M": a heap, device local or not. */
+static bool read_heap(const char *word)
+{
+    VkMemoryHeap *heap = &script.memory.memoryHeaps[script.memory.memoryHeapCount];
+    if (script.memory.memoryHeapCount == 4) {
+        return false;
+    }
+    script.memory.memoryHeapCount++;
+    heap->flags = *word == 'd' ? VK_MEMORY_HEAP_DEVICE_LOCAL_BIT : 0;
+    return read_number(word + (*word == 'd'), &heap->size);
+}
+
+/* "dvch@0": device local, host visible, coherent, cached, and the heap. */
+static bool read_type(const char *word)
+{
+    VkMemoryType *type = &script.memory.memoryTypes[script.memory.memoryTypeCount];
+    if (script.memory.memoryTypeCount == 8) {
+        return false;
+    }
+    script.memory.memoryTypeCount++;
+    type->propertyFlags = 0;
+    for (; *word && *word != '@'; word++) {
+        const char *letter = strchr("dvch", *word);
+        if (!letter) {
+            return false;
+        }
+        type->propertyFlags |= 1u << (letter - "dvch"); /* the order of Vulkan's bits */
+    }
+    uint64_t heap = 0;
+    if (*word != '@' || !read_number(word + 1, &heap) || heap >= script.memory.memoryHeapCount) {
+        return false;
+    }
+    type->heapIndex = (uint32_t)heap;
+    return true;
+}
+
+static bool read_list(const char *text, bool read_word(const char *word))
+{
+    char copy[256], *rest = copy, *word = NULL;
+    snprintf(copy, sizeof copy, "%s", text);
+    while ((word = strsep(&rest, ","))) {
+        if (*word && !read_word(word)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_families(const char *text)
+{
+    script.family_count = 0;
+    return read_list(text, read_family);
+}
+
+static bool read_heaps(const char *text)
+{
+    script.memory.memoryHeapCount = 0;
+    script.memory.memoryTypeCount = 0;
+    return read_list(text, read_heap);
+}
+
+static bool read_types(const char *text)
+{
+    script.memory.memoryTypeCount = 0;
+    return read_list(text, read_type);
+}
+
+/* "vkAllocateMemory:3:-2": function, which call ("*": all), and what it answers. */
+static bool read_fail(const char *text)
+{
+    fake_fail *fail = &script.fails[script.fail_count];
+    const char *nth = strchr(text, ':'), *code = nth ? strchr(nth + 1, ':') : NULL;
+    char *end = NULL;
+    if (script.fail_count == FAKE_FAILS || !code || (size_t)(nth - text) >= sizeof fail->function) {
+        return false;
+    }
+    snprintf(fail->function, sizeof fail->function, "%.*s", (int)(nth - text), text);
+    fail->nth = nth[1] == '*' ? UINT_MAX : (unsigned)strtoul(nth + 1, NULL, 10);
+    fail->code = (VkResult)strtol(code + 1, &end, 10);
+    script.fail_count++;
+    return fail->nth && fail->code && *end == '\0';
+}
+
+static bool read_extension(const char *text)
+{
+    for (unsigned e = 0; e < EXTENSION_COUNT; e++) {
+        if (strcmp(text, fake_extension_names[e]) == 0) {
+            script.without |= 1u << e;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void be_discrete(void)
+{
+    script.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    (void)read_heaps("d256M,512M");
+    (void)read_types("d@0,vc@1,vch@1");
+    (void)read_families("gct1,t1");
+}
+
+static void be_integrated(void)
+{
+    script.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    (void)read_heaps("d512M");
+    (void)read_types("dvch@0");
+    (void)read_families("gct1");
+}
+
+static bool read_flag(const char *word)
+{
+    if (strcmp(word, "discrete") == 0) {
+        be_discrete();
+    } else if (strcmp(word, "integrated") == 0) {
+        be_integrated();
+    } else if (strcmp(word, "cpu") == 0) {
+        script.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+    } else if (strcmp(word, "same_uuid") == 0) {
+        script.same_uuid = true;
+    } else if (strcmp(word, "inline") == 0) {
+        script.run_inline = true;
+    } else if (strcmp(word, "reorder") == 0) {
+        script.reorder = true;
+    } else if (strcmp(word, "no_timeline") == 0) {
+        script.no_timeline = true;
+    } else if (strcmp(word, "dedicated") == 0) {
+        script.dedicated = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool read_pair(const char *key, const char *value)
+{
+    uint64_t number = 0;
+    if (strcmp(key, "families") == 0) {
+        return read_families(value);
+    }
+    if (strcmp(key, "heaps") == 0) {
+        return read_heaps(value);
+    }
+    if (strcmp(key, "types") == 0) {
+        return read_types(value);
+    }
+    if (strcmp(key, "fail") == 0) {
+        return read_fail(value);
+    }
+    if (strcmp(key, "without") == 0) {
+        return read_extension(value);
+    }
+    if (strcmp(key, "name") == 0) {
+        return snprintf(script.name, sizeof script.name, "%s", value) < (int)sizeof script.name;
+    }
+    if (strcmp(key, "api") == 0) {
+        script.api = VK_MAKE_API_VERSION(0, 1, (uint32_t)(strncmp(value, "1.", 2) == 0 ? value[2] - '0' : 9), 0);
+        return VK_API_VERSION_MINOR(script.api) <= 3;
+    }
+    if (!read_number(value, &number)) {
+        return false;
+    }
+    if (strcmp(key, "devices") == 0) {
+        script.devices = (unsigned)number;
+        return number <= FAKE_DEVICES;
+    }
+    if (strcmp(key, "vendor") == 0) {
+        script.vendor = (uint32_t)number;
+    } else if (strcmp(key, "allocation_count") == 0) {
+        script.allocation_count = (uint32_t)number;
+    } else if (strcmp(key, "allocation_size") == 0) {
+        script.allocation_size = number;
+    } else if (strcmp(key, "import_alignment") == 0) {
+        script.import_alignment = number;
+    } else if (strcmp(key, "atom") == 0) {
+        script.atom = number;
+    } else if (strcmp(key, "slow_us") == 0) {
+        script.slow_us = (unsigned)number;
+    } else if (strcmp(key, "lost_at_submit") == 0) {
+        script.lose = (unsigned)number;
+    } else if (strcmp(key, "hang_at_submit") == 0) {
+        script.hang = (unsigned)number;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void read_script(void)
+{
+    script = (fake_script){.devices = 1, .api = VK_API_VERSION_1_3, .vendor = 0xfa4e, .name = "fake GPU", .allocation_count = 4096,
+                           .allocation_size = 1u << 30, .import_alignment = 4096, .atom = 64};
+    be_integrated();
+    const char *text = getenv("GPUHAL_FAKE_VULKAN");
+    char *copy = strdup(text ? text : ""), *rest = copy, *word = NULL;
+    while ((word = strsep(&rest, ";")) && !script.fault[0]) {
+        char shown[80];
+        snprintf(shown, sizeof shown, "%s", word);
+        char *value = strchr(word, '=');
+        if (value) {
+            *value++ = '\0';
+        }
+        if (*word && !(value ? read_pair(word, value) : read_flag(word))) {
+            snprintf(script.fault, sizeof script.fault, "GPUHAL_FAKE_VULKAN: \"%s\" is not understood", shown);
+        }
+    }
+    free(copy);
+    if (script.no_timeline) {
+        script.without |= 1u << TIMELINE_SEMAPHORE;
+    }
+}
+
+const fake_script *fake_get_script(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_script);
+    return &script;
+}
+
+bool fake_offers(fake_extension extension)
+{
+    return extension == NONE || !(fake_get_script()->without >> extension & 1);
+}

@@ -1,0 +1,57 @@
+/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN tells it; README.md has the
+ * grammar. Read once, constant afterwards. */
+#ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
+#define GPUHAL_FAKE_VULKAN_SCRIPT_H
+
+#include <vulkan/vulkan_core.h>
+
+#include <stdbool.h>
+
+enum { FAKE_DEVICES = 4, FAKE_FAMILIES = 4, FAKE_QUEUES = 4, FAKE_FAILS = 8 };
+
+/* Extensions of devices; the names stand in script.c in the same order. */
+typedef enum fake_extension {
+    TIMELINE_SEMAPHORE,
+    EXTERNAL_MEMORY_FD,
+    EXTERNAL_MEMORY_DMA_BUF,
+    EXTERNAL_MEMORY_HOST,
+    MEMORY_BUDGET,
+    PCI_BUS_INFO,
+    PHYSICAL_DEVICE_DRM,
+    HOST_QUERY_RESET,
+    BUFFER_DEVICE_ADDRESS,
+    DRIVER_PROPERTIES,
+    EXTENSION_COUNT,
+    NONE = EXTENSION_COUNT
+} fake_extension;
+
+typedef struct fake_fail {
+    char function[64];
+    unsigned nth; /* UINT_MAX: every call */
+    VkResult code;
+} fake_fail;
+
+typedef struct fake_script {
+    unsigned devices;
+    VkPhysicalDeviceType type;
+    uint32_t api, vendor;
+    char name[64];
+    bool same_uuid, run_inline, reorder, no_timeline, dedicated;
+    uint32_t without; /* bit 1 << fake_extension */
+    unsigned family_count;
+    VkQueueFamilyProperties families[FAKE_FAMILIES];
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t allocation_count;
+    VkDeviceSize allocation_size, import_alignment, atom;
+    unsigned slow_us, lose, hang;
+    unsigned fail_count;
+    fake_fail fails[FAKE_FAILS];
+    char fault[160]; /* what of the text is not understood, or "" */
+} fake_script;
+
+extern const char *const fake_extension_names[EXTENSION_COUNT];
+
+const fake_script *fake_get_script(void);
+bool fake_offers(fake_extension extension);
+
+#endif

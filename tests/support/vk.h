@@ -1,0 +1,63 @@
+/* tests/support/vk.h: a Vulkan program in a few calls, for tests that need one beside the library: an instance and a device of their own, and
+ * the functions of both. Everything fails the test when it fails, but vk_open_instance(), which says whether there is a device. */
+#ifndef GPUHAL_TEST_VK_H
+#define GPUHAL_TEST_VK_H
+
+#include "test.h"
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#define VK_INSTANCE_FUNCTIONS(DO)                                                                                                      \
+    DO(vkDestroyInstance) DO(vkEnumeratePhysicalDevices) DO(vkGetPhysicalDeviceProperties) DO(vkGetPhysicalDeviceFeatures2)              \
+    DO(vkGetPhysicalDeviceMemoryProperties) DO(vkGetPhysicalDeviceQueueFamilyProperties) DO(vkCreateDevice) DO(vkGetDeviceProcAddr)
+
+#define VK_DEVICE_FUNCTIONS(DO)                                                                                                        \
+    DO(vkDestroyDevice) DO(vkGetDeviceQueue) DO(vkQueueSubmit) DO(vkAllocateMemory) DO(vkFreeMemory) DO(vkMapMemory)                       \
+    DO(vkFlushMappedMemoryRanges) DO(vkInvalidateMappedMemoryRanges) DO(vkCreateBuffer) DO(vkDestroyBuffer)                              \
+    DO(vkGetBufferMemoryRequirements) DO(vkBindBufferMemory) DO(vkCreateFence) DO(vkDestroyFence) DO(vkResetFences)                       \
+    DO(vkWaitForFences) DO(vkCreateSemaphore) DO(vkDestroySemaphore) DO(vkCreateCommandPool) DO(vkDestroyCommandPool)                    \
+    DO(vkAllocateCommandBuffers) DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)                 \
+    DO(vkCmdPipelineBarrier)
+
+/* Of a program that runs shaders; the fake driver has none of these. */
+#define VK_SHADER_FUNCTIONS(DO)                                                                                                        \
+    DO(vkCreateShaderModule) DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                  \
+    DO(vkCreatePipelineLayout) DO(vkDestroyPipelineLayout) DO(vkCreateComputePipelines) DO(vkDestroyPipeline)                            \
+    DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets) DO(vkUpdateDescriptorSets)                       \
+    DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
+
+enum { VK_FAMILIES = 4 };
+
+typedef struct vk {
+    PFN_vkGetInstanceProcAddr get_instance_proc;
+    uint32_t api;
+    VkInstance instance;
+    VkPhysicalDevice physical;
+    VkPhysicalDeviceMemoryProperties memory;
+    VkDevice device;
+    uint32_t family_count;
+    VkQueue queues[VK_FAMILIES]; /* the first one of each family */
+#define VK_MEMBER(name) PFN_##name name;
+    VK_INSTANCE_FUNCTIONS(VK_MEMBER)
+    VK_DEVICE_FUNCTIONS(VK_MEMBER)
+    VK_SHADER_FUNCTIONS(VK_MEMBER)
+#undef VK_MEMBER
+} vk;
+
+/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, without loader, layer or device. */
+bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_why);
+/* The chain begins with VkPhysicalDeviceFeatures2, or is NULL. */
+void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features);
+void vk_close_device(vk *v);
+
+VkBuffer vk_buffer(const vk *v, VkDeviceSize bytes, VkBufferUsageFlags usage);
+/* Memory for a buffer, of the first type with these properties, bound. */
+VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wanted);
+VkCommandPool vk_pool(const vk *v, uint32_t family);
+/* A command buffer that is recording. */
+VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool);
+/* Ends it, submits it to the queue of a family, and waits. */
+void vk_run(const vk *v, uint32_t family, VkCommandBuffer commands);
+
+#endif

@@ -1,0 +1,60 @@
+/* tests/system/direct_vulkan.h: the Vulkan plugin's own slots, for what the public API does not reach yet: queues and events. */
+#ifndef GPUHAL_TEST_DIRECT_VULKAN_H
+#define GPUHAL_TEST_DIRECT_VULKAN_H
+
+#include "system.h"
+
+#include <gpuhal/direct.h>
+#include <gpuhal/plugin.h>
+
+#include <string.h>
+
+typedef struct opening {
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_device *device;
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    } slots;
+} opening;
+
+/* The status of what failed, with its sentence as the last error. */
+static inline gpuhal_status open_direct(opening *o)
+{
+    const gpuhal_direct_listener nobody = {0};
+    memset(o, 0, sizeof *o);
+    assert_non_null(getenv("GPUHAL_VULKAN_PLUGIN_FILE"));
+    assert_ok(gpuhal_direct_load(getenv("GPUHAL_VULKAN_PLUGIN_FILE"), &o->plugin, NULL));
+    gpuhal_status status = o->plugin->start(gpuhal_direct_host());
+    if (!status) {
+        status = gpuhal_direct_enumerate(o->plugin, &nobody);
+    }
+    o->slots.ops.size = sizeof o->slots.ops;
+    if (!status) {
+        status = o->plugin->describe(0, &o->slots.ops);
+    }
+    if (!status) {
+        status = o->plugin->open(gpuhal_direct_host(), 0, NULL, &o->device, &o->slots.ops);
+    }
+    return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
+}
+
+static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_status status = o->slots.ops.allocate(o->device, &alloc, out_memory);
+    if (status) {
+        *out_memory = (gpuhal_memory){0};
+    }
+    return status;
+}
+
+static inline void release_direct(const opening *o, gpuhal_memory *memory)
+{
+    if (memory->size) {
+        o->slots.ops.release(o->device, memory);
+    }
+}
+
+#endif

@@ -1,0 +1,18 @@
+/* tests/system/exercise.h: random transfers between two buffers, compared byte for byte with what they should hold. */
+#ifndef GPUHAL_TEST_EXERCISE_H
+#define GPUHAL_TEST_EXERCISE_H
+
+#include "system.h"
+
+/* Writes, fills, copies, mappings and reads at random offsets and sizes, `steps` of them; the whole of both buffers is compared at the end.
+ * The same seed gives the same steps. */
+void exercise_pair(gpuhal_buffer *one, gpuhal_buffer *two, unsigned steps, uint64_t seed);
+
+/* Every ordered pair of memory kinds that the device has. */
+void exercise_kinds(gpuhal_device *device, uint64_t bytes, unsigned steps, uint64_t seed);
+
+/* The next number of a seed, below `limit`. */
+uint64_t exercise_random(uint64_t *seed, uint64_t limit);
+void exercise_fill(unsigned char *bytes, uint64_t count, uint64_t seed);
+
+#endif

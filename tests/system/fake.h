@@ -1,0 +1,72 @@
+/* tests/system/fake.h: what the tests with the fake Vulkan driver share: opening the library on it, and reading its sentences. */
+#ifndef GPUHAL_TEST_SYSTEM_FAKE_H
+#define GPUHAL_TEST_SYSTEM_FAKE_H
+
+#include "support/fake_vulkan.h"
+#include "system.h"
+
+#include <time.h>
+
+/* Vulkan and the CPU in this process, so that the driver can be asked afterwards. */
+static inline gpuhal *open_fake(void)
+{
+    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
+}
+
+/* Opens it with this script, and checks at the end that nothing is left and no rule was broken. */
+typedef struct session {
+    fake_vulkan fake;
+    gpuhal *gpu;
+    gpuhal_device *device;
+} session;
+
+static inline session begin_session(const char *script)
+{
+    session s = {.fake = fake_vulkan_script(script)};
+    s.gpu = open_fake();
+    s.device = select_or_fail(s.gpu, "vulkan:0");
+    return s;
+}
+
+static inline void end_session(session *s)
+{
+    gpuhal_close(s->gpu);
+    fake_vulkan_expect_clean(&s->fake);
+}
+
+/* The last error is this one, and its sentence, the vendor's text or the vendor's call has the word. */
+static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
+{
+    const gpuhal_error *error = gpuhal_last_error();
+    if (status != wanted || !(strstr(error->sentence, word) || strstr(error->vendor_text, word) || strstr(error->vendor_call, word))) {
+        fail_msg("status %d (\"%s\", \"%s\", \"%s\"); wanted %d with \"%s\"", status, error->sentence, error->vendor_call, error->vendor_text,
+                 wanted, word);
+    }
+}
+
+static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name)
+{
+    gpuhal_plugin_report report = {.size = sizeof report};
+    uint32_t index = 0;
+    while (gpuhal_plugin_report_get(gpu, index, &report) == GPUHAL_OK && strcmp(report.name, name) != 0) {
+        index++;
+    }
+    assert_string_equal(report.name, name);
+    return report;
+}
+
+static inline gpuhal_status try_buffer(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = bytes};
+    *out_buffer = NULL;
+    return gpuhal_buffer_create(device, &desc, out_buffer);
+}
+
+static inline double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): what the library makes on a program's
+ * device is gone before the program destroys it, and the library destroys nothing of the program's. */
+#include "adopt.h"
+#include "exercise.h"
+
+enum { BYTES = 70004, STEPS = 50 };
+
+static owner program;
+
+static void adopt_and_copy(const char *script, uint32_t api, bool timeline)
+{
+    const fake_vulkan fake = fake_vulkan_script(script);
+    const char *why = "";
+    static locks all;
+    if (!make_owner(&program, api, timeline, &why)) {
+        fail_msg("%s", why);
+    }
+    program.described.lock = take_lock;
+    program.described.unlock = give_lock;
+    program.described.user = &all;
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    assert_int_equal((gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_QUEUES) != 0, timeline);
+    exercise_kinds(device, BYTES, STEPS, 61);
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    VkBuffer own = own_buffer(&program, BYTES, &memory);
+    const gpuhal_native wrapped_native = native_of_buffer(own, memory);
+    gpuhal_buffer *wrapped = NULL;
+    assert_ok(gpuhal_buffer_wrap(device, &wrapped_native, BYTES, NULL, NULL, &wrapped));
+    assert_ok(gpuhal_fill(NULL, wrapped, 3, BYTES - 4, 7, 1));
+    unsigned char got[4] = {0};
+    assert_ok(gpuhal_read(NULL, got, wrapped, BYTES - 5, 4));
+    assert_memory_equal(got, "\7\7\7\7", 4);
+    gpuhal_buffer_release(wrapped);
+    gpuhal_close(gpu);
+    assert_int_equal(all.held, 0);
+    assert_int_equal(all.most, 1);
+    assert_true(all.taken > 0 && all.taken == all.given);
+    assert_int_equal(fake.alive(), 3); /* the program's device, buffer and memory */
+    program.v.vkDestroyBuffer(program.v.device, own, NULL);
+    program.v.vkFreeMemory(program.v.device, memory, NULL);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
+TEST(a_discrete_device_of_one_family_is_adopted)
+{
+    adopt_and_copy("discrete;families=gct1;reorder", VK_API_VERSION_1_2, true);
+}
+
+TEST(a_device_of_1_1_without_timeline_semaphores_is_adopted)
+{
+    adopt_and_copy("discrete;families=gct1", VK_API_VERSION_1_1, false);
+}
+
+TEST(a_device_on_one_memory_for_all_is_adopted)
+{
+    adopt_and_copy("integrated", VK_API_VERSION_1_3, true);
+}
+
+/* The program's EXCLUSIVE buffers belong to the family that used them first, so the wrapped ones stay out of this. */
+TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1,c1,t1");
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        fail_msg("%s", why);
+    }
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_buffer *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_native handle = {.size = sizeof handle};
+    assert_ok(gpuhal_fill(NULL, ours, 0, BYTES - 1, 9, 1));
+    assert_ok(gpuhal_buffer_native(ours, &handle));
+    for (uint32_t family = 0; family < 3; family++) {
+        VkCommandPool pool = vk_pool(&program.v, family);
+        VkCommandBuffer commands = vk_begin(&program.v, pool);
+        program.v.vkCmdFillBuffer(commands, (VkBuffer)(uintptr_t)handle.values[0], 4 * family, 4, 0x30303030u + family);
+        vk_run(&program.v, family, commands);
+        program.v.vkDestroyCommandPool(program.v.device, pool, NULL);
+    }
+    unsigned char got[16];
+    assert_ok(gpuhal_read(NULL, got, ours, 0, sizeof got));
+    assert_memory_equal(got, "0000" "1000" "2000" "\11\11\11\11", sizeof got);
+    gpuhal_buffer_release(ours);
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
+TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
+{
+    fake_vulkan fake = fake_vulkan_script("discrete;families=gct1");
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        fail_msg("%s", why);
+    }
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_buffer *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    fake.lose(1);
+    expect_error(gpuhal_fill(NULL, ours, 0, BYTES - 1, 9, 1), GPUHAL_ERROR_DEVICE_LOST, "lost");
+    gpuhal_buffer_release(ours);
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
+#include "test_main.h"

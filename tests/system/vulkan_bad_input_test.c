@@ -1,0 +1,280 @@
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): everything that can be wrong with a driver, with what the caller hands in, or
+ * with limits. Each is a status and a sentence with the words that help; nothing is lost, nothing is leaked. */
+#include "fake.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, BYTES = 1 << 20 };
+
+/* ---- drivers of no use */
+
+static void expect_no_device(const char *script, gpuhal_plugin_state state, const char *word)
+{
+    fake_vulkan fake = fake_vulkan_script(script);
+    gpuhal *gpu = open_fake();
+    gpuhal_plugin_report report = report_of(gpu, "vulkan");
+    if (report.state != state || !strstr(report.reason, word)) {
+        fail_msg("%s: \"%s\"; wanted %s with \"%s\"", gpuhal_plugin_state_name(report.state), report.reason,
+                 gpuhal_plugin_state_name(state), word);
+    }
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "vulkan", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_ok(gpuhal_select(gpu, "auto", 0, &device, NULL));
+    assert_string_equal(gpuhal_device_id(device), "cpu:0");
+    gpuhal_close(gpu);
+    fake_vulkan_expect_clean(&fake);
+}
+
+TEST(a_driver_without_queue_families_lists_no_device_and_says_so)
+{
+    expect_no_device("families=", GPUHAL_PLUGIN_NO_DEVICE, "queue");
+}
+
+TEST(a_driver_without_memory_types_lists_no_device_and_says_so)
+{
+    expect_no_device("types=", GPUHAL_PLUGIN_NO_DEVICE, "memory");
+}
+
+TEST(a_driver_without_device_memory_lists_no_device_and_says_so)
+{
+    expect_no_device("heaps=256M;types=vc@0", GPUHAL_PLUGIN_NO_DEVICE, "memory");
+}
+
+TEST(a_driver_of_1_1_without_timeline_semaphores_lists_no_device_and_says_so)
+{
+    expect_no_device("api=1.1;no_timeline", GPUHAL_PLUGIN_NO_DEVICE, "imeline");
+}
+
+TEST(a_driver_of_1_2_that_forgot_the_timeline_feature_lists_no_device_and_says_so)
+{
+    expect_no_device("api=1.2;no_timeline", GPUHAL_PLUGIN_NO_DEVICE, "imeline");
+}
+
+TEST(a_driver_without_devices_says_so)
+{
+    expect_no_device("devices=0", GPUHAL_PLUGIN_NO_DEVICE, "device");
+}
+
+TEST(a_driver_that_makes_no_instance_is_no_driver)
+{
+    expect_no_device("fail=vkCreateInstance:*:-9", GPUHAL_PLUGIN_NO_DRIVER, "Vulkan driver is registered");
+}
+
+TEST(a_driver_that_fails_while_it_is_asked_for_devices_is_told_with_its_code)
+{
+    expect_no_device("fail=vkEnumeratePhysicalDevices:*:-1", GPUHAL_PLUGIN_BROKEN, "vkEnumeratePhysicalDevices");
+}
+
+TEST(a_device_that_cannot_be_made_fails_with_the_call_and_can_be_made_later)
+{
+    session s = begin_session("discrete;fail=vkCreateDevice:1:-3");
+    gpuhal_buffer *buffer = NULL;
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffer), GPUHAL_ERROR_DRIVER, "vkCreateDevice");
+    assert_null(buffer);
+    assert_int_equal(gpuhal_last_error()->vendor_code, -3);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffer));
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+/* ---- limits */
+
+TEST(above_the_largest_allocation_the_limit_is_named)
+{
+    session s = begin_session("discrete;allocation_size=1M");
+    gpuhal_buffer *buffer = NULL;
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 2 << 20, &buffer), GPUHAL_ERROR_TOO_LARGE, "1048576");
+    assert_int_equal(gpuhal_last_error()->bytes_asked, 2 << 20);
+    assert_int_equal(gpuhal_last_error()->bytes_total, 1 << 20);
+    assert_int_equal(s.fake.calls("vkAllocateMemory"), 0);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 1 << 20, &buffer));
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+TEST(above_the_number_of_allocations_the_limit_is_named)
+{
+    session s = begin_session("integrated;allocation_count=3");
+    gpuhal_buffer *buffers[4] = {NULL};
+    uint64_t count = 0;
+    assert_ok(gpuhal_device_u64(s.device, GPUHAL_FACT_ALLOCATION_MAX_COUNT, &count));
+    assert_int_equal(count, 3);
+    for (int b = 0; b < 3; b++) {
+        assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[b]));
+    }
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[3]), GPUHAL_ERROR_OUT_OF_MEMORY, "maxMemoryAllocationCount");
+    gpuhal_buffer_release(buffers[0]);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[0]));
+    for (int b = 0; b < 3; b++) {
+        gpuhal_buffer_release(buffers[b]);
+    }
+    end_session(&s);
+}
+
+TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
+{
+    session s = begin_session("discrete;heaps=d4M,64M;types=d@0,vc@1,vch@1");
+    gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, 3 << 20), *second = NULL;
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 2 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory");
+    assert_int_equal(gpuhal_last_error()->bytes_asked, 2 << 20);
+    assert_int_equal(gpuhal_last_error()->bytes_free, 1 << 20);
+    assert_int_equal(gpuhal_last_error()->bytes_total, 4 << 20);
+    gpuhal_buffer_release(first);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 2 << 20, &second));
+    gpuhal_buffer_release(second);
+    end_session(&s);
+}
+
+/* ---- memory of the caller's */
+
+static void let_go(void *user, void *memory)
+{
+    (void)memory;
+    ++*(int *)user;
+}
+
+TEST(host_memory_that_is_not_aligned_is_refused_with_the_alignment)
+{
+    session s = begin_session("discrete;import_alignment=64K");
+    gpuhal_buffer *buffer = NULL;
+    int released = 0;
+    char *memory = aligned_alloc(65536, 2 * 65536);
+    assert_non_null(memory);
+    expect_error(gpuhal_buffer_import_host(s.device, memory + PAGE, 65536, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
+    expect_error(gpuhal_buffer_import_host(s.device, memory, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
+    assert_int_equal(released, 0);
+    assert_ok(gpuhal_buffer_import_host(s.device, memory, 65536, let_go, &released, &buffer));
+    memcpy(memory, "seen", 5);
+    char got[5] = {0};
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, 5));
+    assert_string_equal(got, "seen");
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(released, 1);
+    end_session(&s);
+    free(memory);
+}
+
+TEST(host_memory_that_is_not_mapped_is_refused)
+{
+    session s = begin_session("discrete");
+    gpuhal_buffer *buffer = NULL;
+    int released = 0;
+    char *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(munmap(memory + 2 * PAGE, 2 * PAGE), 0);
+    expect_error(gpuhal_buffer_import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    expect_error(gpuhal_buffer_import_host(s.device, memory, 4 * PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    assert_int_equal(released, 0);
+    munmap(memory, 2 * PAGE);
+    end_session(&s);
+}
+
+/* The descriptor is refused, and is the same file afterwards. */
+static void expect_refused(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_handle_kind kind, int fd)
+{
+    const gpuhal_handle handle = {.size = sizeof handle, .kind = kind, .as.os = fd};
+    gpuhal_buffer *buffer = NULL;
+    struct stat before, after;
+    assert_int_equal(fstat(fd, &before), 0);
+    gpuhal_status status = gpuhal_buffer_import(device, desc, &handle, &buffer);
+    assert_null(buffer);
+    assert_int_equal(status, GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_true(strlen(gpuhal_last_error()->sentence) > 20);
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_true(before.st_ino == after.st_ino && before.st_dev == after.st_dev);
+}
+
+TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
+{
+    session s = begin_session("discrete");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_buffer_desc other = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    int pipes[2], file = memfd_create("not ours", MFD_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    assert_true(pipe(pipes) == 0 && file >= 0 && null >= 0 && ftruncate(file, BYTES) == 0);
+    expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, pipes[0]);
+    expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, file);
+    expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, null);
+    expect_refused(s.device, &other, GPUHAL_HANDLE_DMABUF_FD, file);
+    /* One of the driver's own, handed over as what it is not. */
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_handle handle = {.size = sizeof handle};
+    assert_ok(gpuhal_buffer_create(s.device, &other, &buffer));
+    assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_DMABUF_FD, &handle));
+    expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, (int)handle.as.os);
+    gpuhal_buffer_release(buffer);
+    close((int)handle.as.os);
+    close(pipes[0]);
+    close(pipes[1]);
+    close(file);
+    close(null);
+    end_session(&s);
+}
+
+TEST(a_number_that_is_no_descriptor_is_refused)
+{
+    session s = begin_session("discrete");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    for (const int *fd = (const int[]){-1, 987654, -2}; *fd != -2; fd++) {
+        const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = *fd};
+        gpuhal_buffer *buffer = NULL;
+        expect_error(gpuhal_buffer_import(s.device, &desc, &handle, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "descriptor");
+    }
+    end_session(&s);
+}
+
+TEST(an_exported_buffer_is_imported_and_is_the_same_memory)
+{
+    session s = begin_session("discrete");
+    for (gpuhal_handle_kind kind = GPUHAL_HANDLE_OPAQUE_FD; kind <= GPUHAL_HANDLE_DMABUF_FD; kind++) {
+        const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << kind};
+        gpuhal_buffer *buffer = NULL, *again = NULL;
+        gpuhal_handle handle = {.size = sizeof handle};
+        char got[6] = {0};
+        assert_ok(gpuhal_buffer_create(s.device, &desc, &buffer));
+        assert_ok(gpuhal_buffer_export(buffer, kind, &handle));
+        assert_int_equal(fcntl((int)handle.as.os, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+        assert_ok(gpuhal_buffer_import(s.device, &desc, &handle, &again));
+        assert_ok(gpuhal_write(NULL, buffer, BYTES - 6, "there", 6));
+        assert_ok(gpuhal_read(NULL, got, again, BYTES - 6, 6));
+        assert_string_equal(got, "there");
+        gpuhal_buffer_release(buffer);
+        assert_ok(gpuhal_read(NULL, got, again, BYTES - 6, 6));
+        assert_string_equal(got, "there");
+        gpuhal_buffer_release(again);
+    }
+    end_session(&s);
+}
+
+TEST(a_buffer_that_was_not_made_for_export_says_so)
+{
+    session s = begin_session("discrete");
+    gpuhal_buffer *buffer = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_handle handle = {.size = sizeof handle};
+    expect_error(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_OPAQUE_FD, &handle), GPUHAL_ERROR_NOT_SUPPORTED, "export");
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+TEST(a_buffer_that_another_shares_lives_until_both_are_released)
+{
+    session s = begin_session("discrete");
+    gpuhal_device *cpu = select_or_fail(s.gpu, "cpu:0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
+    gpuhal_buffer *original = NULL, *shared = NULL;
+    char got[8] = {0};
+    assert_ok(gpuhal_buffer_create(cpu, &desc, &original));
+    assert_ok(gpuhal_buffer_share(original, s.device, &shared));
+    assert_ok(gpuhal_write(NULL, original, 5, "earlier", 8));
+    gpuhal_buffer_release(original);
+    assert_ok(gpuhal_buffer_synchronize(shared));
+    assert_ok(gpuhal_read(NULL, got, shared, 5, 8));
+    assert_string_equal(got, "earlier");
+    assert_ok(gpuhal_fill(NULL, shared, 0, BYTES, 0x5a, 1));
+    gpuhal_buffer_release(shared);
+    end_session(&s);
+}
+
+#include "test_main.h"

@@ -1,0 +1,318 @@
+/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots: order, asynchrony, time,
+ * hanging and lost devices. */
+#include "direct_vulkan.h"
+#include "exercise.h"
+#include "fake.h"
+
+enum { BYTES = 40000, PIECES = 3, STEPS = 120 };
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+/* One device with a queue, an event, memory that the host sees, and memory that it does not. */
+typedef struct desk {
+    fake_vulkan fake;
+    opening o;
+    gpuhal_plugin_queue *queue;
+    gpuhal_plugin_event *event;
+    gpuhal_memory near, far, result;
+} desk;
+
+static desk open_desk(const char *script, uint32_t flags)
+{
+    desk d = {.fake = fake_vulkan_script(script)};
+    assert_ok(open_direct(&d.o));
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    assert_non_null(ops->queue_create);
+    assert_int_equal(ops->queue_create(d.o.device, 0, flags, NULL, &d.queue), GPUHAL_OK);
+    assert_int_equal(ops->event_create(d.o.device, flags, &d.event), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_UPLOAD, BYTES, &d.near), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_DEVICE, BYTES, &d.far), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_READBACK, BYTES, &d.result), GPUHAL_OK);
+    return d;
+}
+
+static void close_desk(desk *d)
+{
+    const gpuhal_ops *ops = &d->o.slots.ops;
+    ops->event_destroy(d->event);
+    ops->queue_destroy(d->queue);
+    release_direct(&d->o, &d->near);
+    release_direct(&d->o, &d->far);
+    release_direct(&d->o, &d->result);
+    d->o.plugin->close(d->o.device);
+    fake_vulkan_expect_clean(&d->fake);
+}
+
+static gpuhal_status copy(desk *d, gpuhal_memory *to, gpuhal_memory *from, uint64_t bytes)
+{
+    return d->o.slots.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
+}
+
+/* A copy to the device memory with the event behind it. */
+static void enqueue_copy(desk *d)
+{
+    assert_int_equal(copy(d, &d->far, &d->near, BYTES), GPUHAL_OK);
+    assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
+}
+
+/* The bytes of the device memory, through the queue. */
+static void expect_bytes(desk *d, const unsigned char *wanted)
+{
+    assert_int_equal(copy(d, &d->result, &d->far, BYTES), GPUHAL_OK);
+    assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
+    assert_int_equal(d->o.slots.ops.event_block(d->event, 5 * second_ns), GPUHAL_OK);
+    if (!(d->result.flags & GPUHAL_MEMORY_HOST_COHERENT)) {
+        assert_int_equal(d->o.slots.ops.clean(d->o.device, &d->result, 0, d->result.bytes, 1), GPUHAL_OK);
+    }
+    assert_memory_equal(d->result.host, wanted, BYTES);
+}
+
+/* Copies and fills at random places of one memory object, one after the other, without waiting in between. */
+static void run_in_order(const char *script)
+{
+    static unsigned char expected[BYTES];
+    desk d = open_desk(script, 0);
+    uint64_t seed = 21;
+    exercise_fill(d.near.host, BYTES, 5);
+    enqueue_copy(&d);
+    memcpy(expected, d.near.host, BYTES);
+    for (int step = 0; step < STEPS; step++) {
+        const uint64_t bytes = 4 * (1 + exercise_random(&seed, 200)), half = BYTES / 2;
+        const uint64_t from = 4 * exercise_random(&seed, (half - bytes) / 4), to = half + 4 * exercise_random(&seed, (half - bytes) / 4);
+        const bool down = exercise_random(&seed, 2) == 0;
+        if (exercise_random(&seed, 3) == 0) {
+            const uint32_t pattern = (uint32_t)exercise_random(&seed, UINT32_MAX);
+            assert_int_equal(d.o.slots.ops.fill(d.o.device, d.queue, &d.far, from, bytes, pattern, 4), GPUHAL_OK);
+            for (uint64_t i = 0; i < bytes; i += 4) {
+                memcpy(expected + from + i, &pattern, 4);
+            }
+        } else {
+            assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, down ? from : to, &d.far, down ? to : from, bytes), GPUHAL_OK);
+            memcpy(expected + (down ? from : to), expected + (down ? to : from), bytes);
+        }
+    }
+    expect_bytes(&d, expected);
+    close_desk(&d);
+}
+
+TEST(work_that_touches_the_same_bytes_stays_in_order_on_a_device_that_reorders)
+{
+    run_in_order("discrete;reorder");
+}
+
+TEST(work_stays_in_order_on_one_memory_for_all)
+{
+    run_in_order("integrated;reorder;inline");
+}
+
+TEST(work_stays_in_order_on_memory_that_is_not_coherent)
+{
+    run_in_order("discrete;types=d@0,vc@1,vh@1;reorder");
+}
+
+TEST(work_stays_in_order_on_vulkan_1_1)
+{
+    run_in_order("discrete;api=1.1;reorder");
+}
+
+TEST(enqueueing_does_not_wait_for_slow_work)
+{
+    desk d = open_desk("discrete;slow_us=100000", 0);
+    const double begin = seconds_now();
+    enqueue_copy(&d);
+    assert_true(seconds_now() - begin < 0.05);
+    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_NOT_READY);
+    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_true(seconds_now() - begin >= 0.1);
+    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_OK);
+    close_desk(&d);
+}
+
+TEST(sixty_four_small_copies_are_one_submission)
+{
+    desk d = open_desk("discrete", 0);
+    d.fake.fail_call("", 0, 0);
+    for (uint64_t c = 0; c < 64; c++) {
+        assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * 256, &d.near, c * 256, 256), GPUHAL_OK);
+    }
+    assert_int_equal(d.fake.calls("vkQueueSubmit"), 0);
+    assert_int_equal(d.o.slots.ops.event_record(d.queue, d.event), GPUHAL_OK);
+    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(d.fake.calls("vkQueueSubmit"), 1);
+    close_desk(&d);
+}
+
+TEST(one_queue_waits_for_an_event_of_another)
+{
+    desk d = open_desk("discrete;slow_us=30000;families=gct2,t1", 0);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    gpuhal_plugin_queue *other = NULL;
+    gpuhal_plugin_event *end = NULL;
+    assert_non_null(ops->queue_wait);
+    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &other), GPUHAL_OK);
+    assert_int_equal(ops->event_create(d.o.device, 0, &end), GPUHAL_OK);
+    exercise_fill(d.near.host, BYTES, 8);
+    enqueue_copy(&d);
+    assert_int_equal(ops->queue_wait(other, d.event), GPUHAL_OK);
+    assert_int_equal(ops->copy(d.o.device, other, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
+    assert_int_equal(ops->event_record(other, end), GPUHAL_OK);
+    assert_int_equal(ops->event_block(end, 5 * second_ns), GPUHAL_OK);
+    assert_memory_equal(d.result.host, d.near.host, BYTES);
+    ops->event_destroy(end);
+    ops->queue_destroy(other);
+    close_desk(&d);
+}
+
+/* The time between two events is that of the work between them, also where the transfer family has no timestamps. */
+static void measure(const char *script)
+{
+    desk d = open_desk(script, GPUHAL_TIMED);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    gpuhal_plugin_event *before = NULL;
+    uint64_t elapsed_ns = 0;
+    assert_non_null(ops->elapsed);
+    assert_int_equal(ops->event_create(d.o.device, GPUHAL_TIMED, &before), GPUHAL_OK);
+    for (int again = 0; again < 2; again++) {
+        const double begin = seconds_now();
+        assert_int_equal(ops->event_record(d.queue, before), GPUHAL_OK);
+        enqueue_copy(&d);
+        assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_OK);
+        assert_int_equal(ops->event_block(before, 5 * second_ns), GPUHAL_OK);
+        assert_int_equal(ops->elapsed(before, d.event, &elapsed_ns), GPUHAL_OK);
+        assert_true(elapsed_ns >= 20000000);
+        assert_true((double)elapsed_ns / 1e9 <= seconds_now() - begin);
+    }
+    ops->event_destroy(before);
+    close_desk(&d);
+}
+
+TEST(timed_events_tell_how_long_the_work_took)
+{
+    measure("discrete;slow_us=20000");
+}
+
+TEST(timed_events_work_where_the_transfer_family_has_no_timestamps)
+{
+    measure("discrete;slow_us=20000;families=gct1,t1/0");
+}
+
+TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usable)
+{
+    desk d = open_desk("discrete", 0);
+    exercise_fill(d.near.host, BYTES, 9);
+    d.fake.hang(1);
+    const double begin = seconds_now();
+    enqueue_copy(&d);
+    assert_int_equal(d.o.slots.ops.event_block(d.event, second_ns / 20), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(d.o.slots.ops.event_block(d.event, 0), GPUHAL_ERROR_TIMEOUT);
+    assert_true(seconds_now() - begin >= 0.05 && seconds_now() - begin < 2);
+    assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_NOT_READY);
+    d.fake.go_on();
+    assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    expect_bytes(&d, d.near.host);
+    close_desk(&d);
+}
+
+TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
+{
+    desk d = open_desk("discrete", 0);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    gpuhal_plugin_queue *more = NULL;
+    d.fake.lose(1);
+    enqueue_copy(&d);
+    const double begin = seconds_now();
+    assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(copy(&d, &d.far, &d.near, BYTES), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->flush(d.queue), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->event_record(d.queue, d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->query_health(d.o.device), GPUHAL_ERROR_DEVICE_LOST);
+    close_desk(&d);
+    assert_true(seconds_now() - begin < 1);
+}
+
+/* ---- any one call fails */
+
+/* A queue's life; the first error ends it, everything is given back. */
+static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2], gpuhal_memory memory[2])
+{
+    const gpuhal_ops *ops = &o->slots.ops;
+    uint64_t elapsed_ns = 0;
+    gpuhal_status status = ops->queue_create(o->device, 0, GPUHAL_TIMED, NULL, queue);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = ops->event_create(o->device, GPUHAL_TIMED, &events[i]);
+        status = status ? status : allocate_direct(o, i == 0 ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE, BYTES, &memory[i]);
+    }
+    for (int round = 0; round < 3 && !status; round++) {
+        status = ops->event_record(*queue, events[0]);
+        for (uint64_t c = 0; c < PIECES && !status; c++) {
+            status = ops->copy(o->device, *queue, &memory[1], c * 256, &memory[0], c * 256, 256);
+        }
+        status = status ? status : ops->flush(*queue);
+        status = status ? status : ops->event_record(*queue, events[1]);
+        status = status ? status : ops->event_block(events[1], 5 * second_ns);
+        status = status ? status : ops->event_query(events[0]);
+        status = status ? status : ops->elapsed(events[0], events[1], &elapsed_ns);
+    }
+    return status;
+}
+
+static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code)
+{
+    opening o;
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_event *events[2] = {NULL};
+    gpuhal_memory memory[2] = {{0}};
+    fake->fail_call(function, nth, code);
+    gpuhal_status status = open_direct(&o);
+    if (!status) {
+        status = live(&o, &queue, events, memory);
+    }
+    const bool reached = fake->calls(function) >= nth;
+    if (status && o.device) {
+        (void)gpuhal_direct_failed(o.plugin, status, "work");
+    }
+    if (status > 0 || (status && !reached) || (status && strlen(gpuhal_last_error()->sentence) < 10)) {
+        fail_msg("%s, call %u: status %d, \"%s\"", function, nth, status, gpuhal_last_error()->sentence);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (events[i]) {
+            o.slots.ops.event_destroy(events[i]);
+        }
+    }
+    if (queue) {
+        o.slots.ops.queue_destroy(queue);
+    }
+    for (int i = 0; i < 2; i++) {
+        release_direct(&o, &memory[i]);
+    }
+    if (o.device) {
+        o.plugin->close(o.device);
+    }
+    if (fake->alive() || fake->violations()) {
+        fail_msg("%s, call %u, code %d: %u objects left, %s", function, nth, code, fake->alive(), fake->violation(0));
+    }
+    return reached;
+}
+
+TEST(whichever_call_fails_in_the_life_of_a_queue_nothing_is_leaked)
+{
+    static const struct {
+        const char *function;
+        int code;
+    } sweeps[] = {
+        {"vkCreateSemaphore", -1}, {"vkCreateQueryPool", -2}, {"vkCreateCommandPool", -1}, {"vkAllocateCommandBuffers", -2},
+        {"vkBeginCommandBuffer", -1}, {"vkEndCommandBuffer", -2}, {"vkQueueSubmit", -1}, {"vkQueueSubmit", -4}, {"vkWaitSemaphores", -1},
+        {"vkWaitSemaphores", -4}, {"vkGetSemaphoreCounterValue", -4}, {"vkGetSemaphoreCounterValue", -1}, {"vkGetQueryPoolResults", -1},
+        {"vkGetQueryPoolResults", -4}, {"vkCreateFence", -2}, {"vkAllocateMemory", -2},
+    };
+    const fake_vulkan fake = fake_vulkan_script("discrete");
+    for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {
+        unsigned nth = 1;
+        while (fail_once(&fake, sweeps[i].function, nth, sweeps[i].code)) {
+            nth++;
+        }
+    }
+}
+
+#include "test_main.h"

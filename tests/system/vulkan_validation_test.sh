@@ -1,0 +1,50 @@
+#!/bin/sh
+# Runs a command with the Khronos validation layer and its synchronisation validation, and fails on any message of an error or a warning:
+# vulkan_validation_test.sh WRONG_CALL COMMAND…. The program WRONG_CALL breaks rules on purpose, and has to be reported first: a layer that
+# is not active finds nothing. Skipped (77) where the layer or the driver is not installed.
+set -u
+wrong=$1
+shift
+directory=$(mktemp -d) || exit 1
+trap 'rm -rf "$directory"' EXIT
+
+# Every process opens the file anew and would empty it, so it is a pipe that one reader keeps.
+cat > "$directory/vk_layer_settings.txt" <<SETTINGS
+khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
+khronos_validation.report_flags = error,warn
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+khronos_validation.log_filename = $directory/pipe
+SETTINGS
+mkfifo "$directory/pipe"
+
+# run LOG COMMAND…: the command's exit status; what the layer says goes to LOG.
+run() {
+    log=$1
+    shift
+    cat "$directory/pipe" > "$log" &
+    reader=$!
+    exec 9> "$directory/pipe"
+    VK_LAYER_SETTINGS_PATH=$directory VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation "$@"
+    status=$?
+    exec 9>&-
+    wait "$reader"
+    return "$status"
+}
+
+run "$directory/wrong" "$wrong"
+status=$?
+[ "$status" -eq 77 ] && exit 77
+if ! grep -q "VUID-vkCmdFillBuffer" "$directory/wrong" || ! grep -q "SYNC-HAZARD" "$directory/wrong"; then
+    echo "the layer did not report the wrong calls (exit status $status):"
+    cat "$directory/wrong"
+    exit 1
+fi
+
+run "$directory/log" "$@"
+status=$?
+if [ -s "$directory/log" ]; then
+    echo "messages of the validation layer:"
+    cat "$directory/log"
+    exit 1
+fi
+exit "$status"
