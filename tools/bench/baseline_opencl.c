@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gpuhal_bench_opencl {
+typedef struct opencl_baseline {
+    gpuhal_bench_baseline base;
     cl_context context;
     cl_command_queue queue;
     /* clCreateCommandQueue is the one that every version has. */
@@ -26,16 +27,16 @@ struct gpuhal_bench_opencl {
     cl_int(CL_API_CALL *migrate)(cl_command_queue, cl_uint, const cl_mem *, cl_mem_migration_flags, cl_uint, const cl_event *,
                                  cl_event *);
     cl_int(CL_API_CALL *release_buffer)(cl_mem);
-};
+} opencl_baseline;
+
+static opencl_baseline *opencl_of(gpuhal_bench_baseline *baseline)
+{
+    return (opencl_baseline *)baseline;
+}
 
 static bool failed(const char *call, cl_int code)
 {
     return gpuhal_bench_failed("%s answered %d", call, (int)code);
-}
-
-bool gpuhal_bench_opencl_is(gpuhal_device *device)
-{
-    return strcmp(gpuhal_device_backend(device), "opencl") == 0;
 }
 
 /* The library that the plugin opened, by its report; libOpenCL.so.1 where the report does not know. */
@@ -51,7 +52,7 @@ static void *open_library(const gpuhal *gpu)
     return dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-static bool find_functions(gpuhal_bench_opencl *cl, void *library)
+static bool find_functions(opencl_baseline *cl, void *library)
 {
     const struct {
         const char *name;
@@ -79,53 +80,15 @@ static bool find_functions(gpuhal_bench_opencl *cl, void *library)
     return true;
 }
 
-gpuhal_bench_opencl *gpuhal_bench_opencl_create(gpuhal *gpu, gpuhal_device *device)
-{
-    gpuhal_native native = {.size = sizeof native};
-    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
-        gpuhal_bench_failed_call("gpuhal_device_native");
-        return NULL;
-    }
-    if (native.type != GPUHAL_NATIVE_OPENCL_DEVICE) {
-        gpuhal_bench_failed("the device is none of OpenCL");
-        return NULL;
-    }
-    void *library = open_library(gpu);
-    if (library == NULL) {
-        gpuhal_bench_failed("%s", dlerror());
-        return NULL;
-    }
-    gpuhal_bench_opencl *cl = calloc(1, sizeof *cl);
-    if (cl == NULL || !find_functions(cl, library)) {
-        free(cl);
-        return NULL;
-    }
-    cl->context = (cl_context)(uintptr_t)native.values[2];
-    cl_int code;
-    cl->queue = cl->create_queue(cl->context, (cl_device_id)(uintptr_t)native.values[1], 0, &code);
-    if (cl->queue == NULL) {
-        failed("clCreateCommandQueue", code);
-        free(cl);
-        return NULL;
-    }
-    return cl;
-}
-
-void gpuhal_bench_opencl_destroy(gpuhal_bench_opencl *cl)
-{
-    if (cl != NULL) {
-        cl->release_queue(cl->queue);
-        free(cl);
-    }
-}
-
 static cl_mem memory_of(const gpuhal_native *native)
 {
     return (cl_mem)(uintptr_t)native->values[0];
 }
 
-bool gpuhal_bench_opencl_write(gpuhal_bench_opencl *cl, const gpuhal_native *to, const void *from, uint64_t bytes, uint64_t count)
+static bool opencl_write(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
+                         uint64_t count)
 {
+    const opencl_baseline *cl = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         const cl_int code = cl->write(cl->queue, memory_of(to), CL_TRUE, to->values[1], bytes, from, 0, NULL, NULL);
         if (code != CL_SUCCESS) {
@@ -135,8 +98,9 @@ bool gpuhal_bench_opencl_write(gpuhal_bench_opencl *cl, const gpuhal_native *to,
     return true;
 }
 
-bool gpuhal_bench_opencl_read(gpuhal_bench_opencl *cl, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
+static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
 {
+    const opencl_baseline *cl = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         const cl_int code = cl->read(cl->queue, memory_of(from), CL_TRUE, from->values[1], bytes, to, 0, NULL, NULL);
         if (code != CL_SUCCESS) {
@@ -148,9 +112,10 @@ bool gpuhal_bench_opencl_read(gpuhal_bench_opencl *cl, void *to, const gpuhal_na
 
 /* Waits for the event: clFinish is quicker on some drivers, but does not tell whether the copy failed, so no program that wants
  * to know can use it. */
-bool gpuhal_bench_opencl_copy(gpuhal_bench_opencl *cl, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                              uint64_t count)
+static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
+                        uint64_t count)
 {
+    const opencl_baseline *cl = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         cl_event event;
         cl_int code = cl->copy(cl->queue, memory_of(from), memory_of(to), from->values[1], to->values[1], bytes, 0, NULL, &event);
@@ -166,8 +131,9 @@ bool gpuhal_bench_opencl_copy(gpuhal_bench_opencl *cl, const gpuhal_native *to, 
     return true;
 }
 
-bool gpuhal_bench_opencl_allocate(gpuhal_bench_opencl *cl, uint64_t bytes, uint64_t count)
+static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count)
 {
+    const opencl_baseline *cl = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         cl_int code;
         cl_mem memory = cl->create_buffer(cl->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
@@ -184,4 +150,62 @@ bool gpuhal_bench_opencl_allocate(gpuhal_bench_opencl *cl, uint64_t bytes, uint6
         }
     }
     return true;
+}
+
+static bool opencl_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count)
+{
+    const opencl_baseline *cl = opencl_of(baseline);
+    for (uint64_t i = 0; i < count; i++) {
+        cl_int code;
+        cl_mem buffer = cl->create_buffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code);
+        if (buffer == NULL) {
+            return failed("clCreateBuffer", code);
+        }
+        cl->release_buffer(buffer);
+    }
+    return true;
+}
+
+static void opencl_destroy(gpuhal_bench_baseline *baseline)
+{
+    opencl_baseline *cl = opencl_of(baseline);
+    cl->release_queue(cl->queue);
+    free(cl);
+}
+
+static const gpuhal_bench_baseline_calls opencl_calls = {
+    .destroy = opencl_destroy,
+    .write = opencl_write,
+    .read = opencl_read,
+    .copy = opencl_copy,
+    .allocate = opencl_allocate,
+    .import_host = opencl_import_host,
+};
+
+gpuhal_bench_baseline *gpuhal_bench_opencl_create(const gpuhal *gpu, const gpuhal_native *device)
+{
+    void *library = open_library(gpu);
+    if (library == NULL) {
+        gpuhal_bench_failed("%s", dlerror());
+        return NULL;
+    }
+    opencl_baseline *cl = calloc(1, sizeof *cl);
+    if (cl == NULL) {
+        gpuhal_bench_failed("memory is short");
+        return NULL;
+    }
+    if (!find_functions(cl, library)) {
+        free(cl);
+        return NULL;
+    }
+    cl->base.calls = &opencl_calls;
+    cl->context = (cl_context)(uintptr_t)device->values[2];
+    cl_int code;
+    cl->queue = cl->create_queue(cl->context, (cl_device_id)(uintptr_t)device->values[1], 0, &code);
+    if (cl->queue == NULL) {
+        failed("clCreateCommandQueue", code);
+        free(cl);
+        return NULL;
+    }
+    return &cl->base;
 }

@@ -40,6 +40,12 @@ bool gpuhal_bench_is_inline(const gpuhal_device *device)
            strncmp(name, "basic", 5) == 0;
 }
 
+bool gpuhal_bench_is_threaded(const gpuhal_device *device)
+{
+    return strcmp(gpuhal_device_backend(device), "opencl") == 0 && gpuhal_bench_is_software(device) &&
+           !gpuhal_bench_is_inline(device);
+}
+
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench)
 {
     return (gpuhal_bench_plan){
@@ -59,6 +65,17 @@ gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
         plan.extra_ns = 0; /* They are judged by the difference, and have rounds enough. */
     }
     return plan;
+}
+
+const char *gpuhal_bench_path_name(gpuhal_path path)
+{
+    static const char *const names[] = {
+        [GPUHAL_PATH_NATIVE] = "native",
+        [GPUHAL_PATH_PEER] = "peer",
+        [GPUHAL_PATH_SHARED] = "shared",
+        [GPUHAL_PATH_STAGED] = "staged",
+    };
+    return path < sizeof names / sizeof *names && names[path] != NULL ? names[path] : "unknown";
 }
 
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)

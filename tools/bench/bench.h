@@ -22,6 +22,9 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench);
 void gpuhal_bench_rows_staged(gpuhal_bench *bench);
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench);
 void gpuhal_bench_rows_open(gpuhal_bench *bench);
+void gpuhal_bench_rows_batch(gpuhal_bench *bench);
+void gpuhal_bench_rows_share(gpuhal_bench *bench);
+void gpuhal_bench_rows_onepass(gpuhal_bench *bench);
 
 /* The library with the CPU plugin alone, met in this process, whatever the user's environment says; only where plugins are found
  * is theirs to say. */
@@ -32,12 +35,17 @@ bool gpuhal_bench_wants(const gpuhal_bench *bench, const gpuhal_device *device);
 bool gpuhal_bench_is_cpu(const gpuhal_device *device);
 bool gpuhal_bench_is_software(const gpuhal_device *device);
 
-/* Whether it is PoCL's device `basic`, which works inside the call: nothing waits for another thread. */
+/* Whether it is PoCL's device `basic`, which works inside the call, or another one of PoCL's, which wakes a thread for
+ * everything, allocations too. */
 bool gpuhal_bench_is_inline(const gpuhal_device *device);
+bool gpuhal_bench_is_threaded(const gpuhal_device *device);
 
 /* Rounds for rows that last long, and for rows of short samples, which can have many more of them. */
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench);
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench);
+
+/* The word for the way of a copy: "shared". */
+const char *gpuhal_bench_path_name(gpuhal_path path);
 
 /* A buffer in memory of the device itself. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer);

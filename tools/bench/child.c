@@ -165,6 +165,65 @@ static bool staging(const char *const *words, double *out_kib)
     return good;
 }
 
+/* Shares @buffer with the device and uses what came of it, so that what a driver puts off to the first use is counted. */
+static bool share_and_use(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_buffer **out_shared)
+{
+    static unsigned char piece[64 << 10];
+    if (gpuhal_buffer_share(buffer, device, out_shared) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_buffer_share");
+    }
+    return (gpuhal_write(NULL, *out_shared, 0, piece, sizeof piece) == GPUHAL_OK &&
+            gpuhal_buffer_synchronize(*out_shared) == GPUHAL_OK && gpuhal_buffer_synchronize(buffer) == GPUHAL_OK &&
+            gpuhal_read(NULL, piece, *out_shared, 0, sizeof piece) == GPUHAL_OK) ||
+           gpuhal_bench_failed_call("using a shared buffer");
+}
+
+static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
+    return (gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create")) &&
+           touch(*out_buffer);
+}
+
+/* A small buffer is shared first: what the drivers start once is none of the large one's. */
+static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_t bytes, double *out_kib)
+{
+    gpuhal_buffer *small = NULL;
+    gpuhal_buffer *small_shared = NULL;
+    gpuhal_buffer *large = NULL;
+    gpuhal_buffer *large_shared = NULL;
+    double before;
+    double after;
+    bool good = shareable(owner, 1 << 20, &small) && share_and_use(small, user, &small_shared) && shareable(owner, bytes, &large);
+    good = good && (gpuhal_bench_mapped_kib("", &before) || gpuhal_bench_failed("/proc/self cannot be read"));
+    good = good && share_and_use(large, user, &large_shared);
+    good = good && (gpuhal_bench_mapped_kib("", &after) || gpuhal_bench_failed("/proc/self cannot be read"));
+    if (good) {
+        *out_kib = after > before ? after - before : 0;
+    }
+    gpuhal_buffer_release(large_shared);
+    gpuhal_buffer_release(large);
+    gpuhal_buffer_release(small_shared);
+    gpuhal_buffer_release(small);
+    return good;
+}
+
+static bool sharing(const char *const *words, double *out_kib)
+{
+    gpuhal *gpu;
+    gpuhal_device *owner;
+    gpuhal_device *user;
+    if (gpuhal_open(NULL, &gpu) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_open");
+    }
+    bool good = (gpuhal_select(gpu, words[0], 0, &owner, NULL) == GPUHAL_OK &&
+                 gpuhal_select(gpu, words[1], 0, &user, NULL) == GPUHAL_OK) ||
+                gpuhal_bench_failed_call("gpuhal_select");
+    good = good && growth_of_sharing(owner, user, strtoull(words[2], NULL, 10), out_kib);
+    gpuhal_close(gpu);
+    return good;
+}
+
 int gpuhal_bench_child_main(const char *const *words)
 {
     size_t count = 0;
@@ -181,6 +240,8 @@ int gpuhal_bench_child_main(const char *const *words)
         good = opened(&number);
     } else if (strcmp(words[0], "staging") == 0 && count == 4) {
         good = staging(words + 1, &number);
+    } else if (strcmp(words[0], "sharing") == 0 && count == 4) {
+        good = sharing(words + 1, &number);
     } else {
         good = gpuhal_bench_failed("--child does not know %s", words[0]);
     }

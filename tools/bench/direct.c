@@ -17,9 +17,10 @@ static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_repo
     return gpuhal_bench_failed("no report tells the file of %s", backend);
 }
 
-static bool allocate(gpuhal_bench_direct *direct, uint64_t bytes, gpuhal_memory *out_memory)
+bool gpuhal_bench_direct_allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes,
+                                  gpuhal_memory *out_memory)
 {
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = bytes};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     const gpuhal_status status = direct->as.ops.allocate(direct->device, &alloc, out_memory);
     return status == GPUHAL_OK || gpuhal_bench_failed("the plugin's allocate: %s", gpuhal_status_name(status));
@@ -45,10 +46,10 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t
     if (status != GPUHAL_OK) {
         return gpuhal_bench_failed("the plugin's open: %s", gpuhal_status_name(status));
     }
-    if (!allocate(direct, bytes, &direct->to)) {
+    if (!gpuhal_bench_direct_allocate(direct, GPUHAL_MEMORY_DEVICE, bytes, &direct->to)) {
         goto close;
     }
-    if (!allocate(direct, bytes, &direct->from)) {
+    if (!gpuhal_bench_direct_allocate(direct, GPUHAL_MEMORY_DEVICE, bytes, &direct->from)) {
         goto release;
     }
     return true;

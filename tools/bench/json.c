@@ -1,4 +1,5 @@
-/* json.c: one object for each row. Copies have a ratio and a bandwidth, amounts have a value and a unit; nobody has both. */
+/* json.c: one object for each row. Copies have a ratio and a bandwidth, amounts have a value and a unit, times a ratio and a
+ * unit. */
 #include "json.h"
 
 #include <math.h>
@@ -41,6 +42,7 @@ json_t *gpuhal_bench_json_document(const gpuhal_bench_options *options, const ch
 json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
 {
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
+    const bool half = row->kind == GPUHAL_BENCH_SLOWER_HALF;
     const double per_ns = row->bytes > 0 ? (double)row->bytes / gib * 1e9 : NAN;
     const int verdict = gpuhal_bench_verdict(row);
     const struct {
@@ -54,13 +56,13 @@ json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
         {"bytes", row->bytes > 0 ? json_integer((json_int_t)row->bytes) : json_null()},
         {"gib_per_s", number(per_ns / row->ours)},
         {"baseline_gib_per_s", number(per_ns / row->baseline)},
-        {"ratio", number(row->kind == GPUHAL_BENCH_RATIO ? row->result.median : NAN)},
+        {"ratio", number(amount || half ? NAN : row->result.median)},
         {"ratio_low", number(amount ? NAN : row->result.low)},
         {"ratio_high", number(amount ? NAN : row->result.high)},
-        {"ratio_of_slower_half", number(row->kind == GPUHAL_BENCH_SLOWER_HALF ? row->result.median : NAN)},
-        {"unit", text(amount ? row->unit : NULL)},
-        {"ours", number(amount ? row->ours : NAN)},
-        {"baseline", number(amount ? row->baseline : NAN)},
+        {"ratio_of_slower_half", number(half ? row->result.median : NAN)},
+        {"unit", text(row->unit)},
+        {"ours", number(row->unit != NULL ? row->ours : NAN)},
+        {"baseline", number(row->unit != NULL ? row->baseline : NAN)},
         {"value", number(amount ? row->result.median : NAN)},
         {"value_low", number(amount ? row->result.low : NAN)},
         {"value_high", number(amount ? row->result.high : NAN)},

@@ -47,6 +47,19 @@ static const char *cpu_name(const gpuhal *gpu)
     return name;
 }
 
+/* A backend without a device has no rows, which must not look as if it had been forgotten. */
+static void tell_what_is_absent(const gpuhal_bench *bench)
+{
+    for (uint32_t i = 0; bench->only == NULL && i < gpuhal_plugin_count(bench->gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && report.device_count == 0 &&
+            report.state != GPUHAL_PLUGIN_DUPLICATE) {
+            const bool silent = *report.reason == '\0';
+            gpuhal_bench_remark(bench->output, report.name, "all rows", silent ? "it lists no device" : report.reason);
+        }
+    }
+}
+
 static int run_groups(gpuhal_bench *bench)
 {
     static const struct {
@@ -55,13 +68,15 @@ static int run_groups(gpuhal_bench *bench)
     } groups[] = {
         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},     {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
         {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},     {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
-        {GPUHAL_BENCH_STAGED, gpuhal_bench_rows_staged},
+        {GPUHAL_BENCH_STAGED, gpuhal_bench_rows_staged}, {GPUHAL_BENCH_ONEPASS, gpuhal_bench_rows_onepass},
+        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},   {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share},
     };
     bench->output = gpuhal_bench_output_create(bench->options, cpu_name(bench->gpu));
     if (bench->output == NULL) {
         gpuhal_bench_failed("memory is short");
         return stop(GPUHAL_BENCH_EXIT_FAILED);
     }
+    tell_what_is_absent(bench);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if ((bench->options->groups & groups[i].bit) != 0) {
             groups[i].rows(bench);

@@ -19,15 +19,17 @@ static const struct {
     const char *name;
     uint32_t bit;
 } groups[] = {
-    {"call", GPUHAL_BENCH_CALL},         {"copy", GPUHAL_BENCH_COPY}, {"staged", GPUHAL_BENCH_STAGED},
-    {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},
+    {"call", GPUHAL_BENCH_CALL},   {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},
+    {"copy", GPUHAL_BENCH_COPY},   {"staged", GPUHAL_BENCH_STAGED},     {"onepass", GPUHAL_BENCH_ONEPASS},
+    {"batch", GPUHAL_BENCH_BATCH}, {"share", GPUHAL_BENCH_SHARE},
 };
 
 static const char help[] = "usage: gpuhal-bench [option]...\n"
                            "Measures libgpuhal beside the vendor's own calls and memcpy, in one run.\n"
                            "\n"
                            "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
-                           "  --only GROUP,...   call, copy, staged, allocate, open; default: all\n"
+                           "  --only GROUP,...   call, allocate, open, copy, staged, onepass, batch, share;\n"
+                           "                     default: all\n"
                            "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB\n"
                            "  --pairs N          pairs of samples for a row, 15 to 999; default 31; noisy\n"
                            "                     rows get more\n"
@@ -121,7 +123,7 @@ static bool take_group(gpuhal_bench_options *options, const char *word)
 static void set_defaults(gpuhal_bench_options *options)
 {
     options->sizes_given = options->size_count > 0;
-    for (uint64_t bytes = 256; !options->sizes_given && bytes <= UINT64_C(64) << 20; bytes *= 4) {
+    for (uint64_t bytes = 256; !options->sizes_given && bytes <= UINT64_C(256) << 20; bytes *= 4) {
         if (!options->quick || bytes == 256 || bytes == 64 << 10 || bytes == 1 << 20) {
             options->sizes[options->size_count++] = bytes;
         }

@@ -13,7 +13,10 @@ enum {
     GPUHAL_BENCH_STAGED = 1u << 2,
     GPUHAL_BENCH_ALLOCATE = 1u << 3,
     GPUHAL_BENCH_OPEN = 1u << 4,
-    GPUHAL_BENCH_ALL = (1u << 5) - 1
+    GPUHAL_BENCH_BATCH = 1u << 5,
+    GPUHAL_BENCH_SHARE = 1u << 6,
+    GPUHAL_BENCH_ONEPASS = 1u << 7,
+    GPUHAL_BENCH_ALL = (1u << 8) - 1
 };
 
 enum { GPUHAL_BENCH_SIZES_MAX = 64 };

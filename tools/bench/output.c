@@ -128,6 +128,13 @@ static void print_heading(gpuhal_bench_output *output, const gpuhal_bench_row *r
     case GPUHAL_BENCH_SLOWER_HALF:
         printf("%-9s %-9s %8s %8s %8s %6s  %-14s %s\n", "from", "to", "size", "GiB/s", "half", "ratio", "95 % interval", "least");
         break;
+    case GPUHAL_BENCH_ONE_PASS:
+        printf("%-9s %-9s %8s %8s %8s %6s  %-14s %s\n", "from", "to", "size", "GiB/s", "direct", "ratio", "95 % interval",
+               "path");
+        break;
+    case GPUHAL_BENCH_TIMES:
+        printf("%-9s %-15s %7s %7s %7s %16s  %s\n", "device", "what", "ours", "base", "ratio", "95 % interval", "least");
+        break;
     case GPUHAL_BENCH_AMOUNT:
         printf("%-9s %-15s %7s %7s %7s %16s  %s\n", "device", "what", "ours", "base", "more", "95 % interval", "most");
         break;
@@ -157,6 +164,8 @@ static void print_ratio(const gpuhal_bench_row *row, const char *device, const c
     }
     if (!isnan(row->budget)) {
         snprintf(budget, sizeof budget, "%.2f ", row->budget);
+    } else if (row->kind == GPUHAL_BENCH_ONE_PASS) {
+        snprintf(budget, sizeof budget, "%s", row->path);
     }
     const int columns[2] = {peer != NULL ? 9 : 10, peer != NULL ? 9 : 6};
     if (strcmp(row->test, "ceiling") == 0) {
@@ -189,6 +198,25 @@ static void print_amount(const gpuhal_bench_row *row, const char *device)
     printf("%-9s %-15s %7s %7s %7s %16s  %s %s\n", device, row->test, ours, baseline, value, interval, budget, verdict_word(row));
 }
 
+static void print_times(const gpuhal_bench_row *row, const char *device)
+{
+    char ours[WORD];
+    char baseline[WORD];
+    char ratio[WORD];
+    char interval[3 * WORD];
+    char budget[WORD] = "";
+    /* Some are about the same, others many times: three digits behind the point would be too many there. */
+    const int digits = row->result.median < 10 ? 3 : 1;
+    amount_text(row->ours, row->unit, ours);
+    amount_text(row->baseline, row->unit, baseline);
+    snprintf(ratio, sizeof ratio, "%.*f", digits, row->result.median);
+    snprintf(interval, sizeof interval, "%.*f..%.*f", digits, row->result.low, digits, row->result.high);
+    if (!isnan(row->budget)) {
+        snprintf(budget, sizeof budget, "%.2f", row->budget);
+    }
+    printf("%-9s %-15s %7s %7s %7s %16s  %s %s\n", device, row->test, ours, baseline, ratio, interval, budget, verdict_word(row));
+}
+
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row)
 {
     gpuhal_bench_row shown = *row;
@@ -209,6 +237,8 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
     print_heading(output, &shown);
     if (shown.kind == GPUHAL_BENCH_AMOUNT) {
         print_amount(&shown, device);
+    } else if (shown.kind == GPUHAL_BENCH_TIMES) {
+        print_times(&shown, device);
     } else {
         print_ratio(&shown, device, shown.peer != NULL ? peer : NULL);
     }

@@ -11,18 +11,20 @@
 typedef enum gpuhal_bench_kind {
     GPUHAL_BENCH_RATIO,       /* Time of the baseline over ours; the budget is the least. */
     GPUHAL_BENCH_SLOWER_HALF, /* Time of the slower half of a staged copy over the whole; the budget is the least. */
+    GPUHAL_BENCH_ONE_PASS,    /* Time of the one direct call over ours, between two devices; the budget is the least. */
+    GPUHAL_BENCH_TIMES,       /* Time of the baseline over ours, of what is no copy of one size; the budget is the least. */
     GPUHAL_BENCH_AMOUNT       /* Ours, or ours less the baseline, in the row's unit; the budget is the most. */
 } gpuhal_bench_kind;
 
-/* One result. Numbers that do not apply are NAN. For ratios ours and baseline are nanoseconds for @bytes, otherwise in @unit. */
+/* One result. Numbers that do not apply are NAN. Ours and baseline are nanoseconds for @bytes, or in @unit. */
 typedef struct gpuhal_bench_row {
     gpuhal_bench_kind kind;
     const char *device;
     const char *peer; /* NULL: none. */
     const char *test;
     const char *path; /* The way between two devices; NULL: one device. */
-    const char *unit; /* "ns" or "KiB" for amounts. */
-    uint64_t bytes;   /* Of a copy; 0: none. */
+    const char *unit; /* "ns" or "KiB" for amounts and times. */
+    uint64_t bytes;   /* Of a copy; 0: none, and there is a unit. */
     double ours;
     double baseline;
     gpuhal_bench_interval result;

@@ -1,8 +1,8 @@
 /* rows_allocate.c: allocating and releasing beside the direct calls.
  *
  * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by migrating the
- * buffer to its device, the CPU by populating its pages. */
-#include "baseline_opencl.h"
+ * buffer to its device, Vulkan and the CPU by bringing the pages of what is ordinary memory. */
+#include "baseline.h"
 #include "bench.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static const uint64_t huge_page = UINT64_C(2) << 20;
 typedef struct allocation {
     gpuhal_device *device;
     uint64_t bytes;
-    gpuhal_bench_opencl *cl; /* NULL: the CPU. */
+    gpuhal_bench_baseline *baseline; /* NULL: the CPU. */
 } allocation;
 
 static bool run_ours(void *user, uint64_t count)
@@ -34,10 +34,10 @@ static bool run_ours(void *user, uint64_t count)
     return true;
 }
 
-static bool run_opencl(void *user, uint64_t count)
+static bool run_vendor(void *user, uint64_t count)
 {
     const allocation *a = user;
-    return gpuhal_bench_opencl_allocate(a->cl, a->bytes, count);
+    return a->baseline->calls->allocate(a->baseline, a->bytes, count);
 }
 
 static bool run_mmap(void *user, uint64_t count)
@@ -74,10 +74,10 @@ static const struct {
 static void measure(gpuhal_bench *bench, allocation *a, size_t index)
 {
     const char *id = gpuhal_device_id(a->device);
-    const gpuhal_bench_side sides[] = {{run_ours, a}, {a->cl != NULL ? run_opencl : run_mmap, a}};
+    const gpuhal_bench_side sides[] = {{run_ours, a}, {a->baseline != NULL ? run_vendor : run_mmap, a}};
     const gpuhal_bench_plan plan = rows[index].brief ? gpuhal_bench_plan_calls(bench) : gpuhal_bench_plan_copies(bench);
     /* PoCL's other devices wake a thread and wait for it, which takes a hundred times what the budget allows, up or down. */
-    const bool waits = gpuhal_bench_is_software(a->device) && !gpuhal_bench_is_inline(a->device);
+    const bool waits = gpuhal_bench_is_threaded(a->device);
     a->bytes = rows[index].bytes;
     gpuhal_bench_progress(bench->output, id, rows[index].test, 0);
     if (!gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
@@ -105,12 +105,13 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench)
         if (!gpuhal_bench_wants(bench, a.device)) {
             continue;
         }
-        if (!gpuhal_bench_opencl_is(a.device) && !gpuhal_bench_is_cpu(a.device)) {
+        if (!gpuhal_bench_baseline_is_known(a.device) && !gpuhal_bench_is_cpu(a.device)) {
             gpuhal_bench_remark(bench->output, gpuhal_device_id(a.device), "allocate",
                                 "no direct calls of this backend are known");
             continue;
         }
-        if (gpuhal_bench_opencl_is(a.device) && (a.cl = gpuhal_bench_opencl_create(bench->gpu, a.device)) == NULL) {
+        if (gpuhal_bench_baseline_is_known(a.device) &&
+            (a.baseline = gpuhal_bench_baseline_create(bench->gpu, a.device)) == NULL) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(a.device), "allocate", gpuhal_bench_failure());
             continue;
         }
@@ -118,6 +119,6 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench)
         for (size_t index = 0; index < count; index++) {
             measure(bench, &a, index);
         }
-        gpuhal_bench_opencl_destroy(a.cl);
+        gpuhal_bench_baseline_destroy(a.baseline);
     }
 }

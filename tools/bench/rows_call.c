@@ -1,9 +1,9 @@
 /* rows_call.c: what a small blocking copy costs more than the call beneath it.
  *
  * On the CPU device that call is the plugin's own function, on memory of its own: 64 bytes, so that the cost of the call is all
- * there is. On OpenCL devices it is the vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the
+ * there is. On other devices it is the vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the
  * work inside the call, so that the difference there is the library's own; elsewhere a wait for another thread hides it. */
-#include "baseline_opencl.h"
+#include "baseline.h"
 #include "bench.h"
 #include "direct.h"
 
@@ -19,7 +19,7 @@ typedef struct call_pair {
     gpuhal_buffer *from;
     uint64_t bytes;
     gpuhal_bench_direct direct;
-    gpuhal_bench_opencl *cl;
+    gpuhal_bench_baseline *baseline;
     gpuhal_native native_to;
     gpuhal_native native_from;
 } call_pair;
@@ -41,10 +41,10 @@ static bool run_direct(void *user, uint64_t count)
     return gpuhal_bench_direct_copy(&pair->direct, pair->bytes, count);
 }
 
-static bool run_opencl(void *user, uint64_t count)
+static bool run_vendor(void *user, uint64_t count)
 {
     const call_pair *pair = user;
-    return gpuhal_bench_opencl_copy(pair->cl, &pair->native_to, &pair->native_from, pair->bytes, count);
+    return pair->baseline->calls->copy(pair->baseline, &pair->native_to, &pair->native_from, pair->bytes, count);
 }
 
 /* Two buffers whose copies were seen to work. */
@@ -112,11 +112,11 @@ static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device)
 {
     call_pair pair;
     bool good = open_pair(device, AWAITED_BYTES, &pair) && natives(&pair) &&
-                (pair.cl = gpuhal_bench_opencl_create(bench->gpu, device)) != NULL;
+                (pair.baseline = gpuhal_bench_baseline_create(bench->gpu, device)) != NULL;
     if (good) {
         good =
-            measure(bench, device, "awaited_copy", &pair, run_opencl, gpuhal_bench_is_inline(device) ? awaited_budget_ns : NAN);
-        gpuhal_bench_opencl_destroy(pair.cl);
+            measure(bench, device, "awaited_copy", &pair, run_vendor, gpuhal_bench_is_inline(device) ? awaited_budget_ns : NAN);
+        gpuhal_bench_baseline_destroy(pair.baseline);
     }
     close_pair(&pair);
     return good;
@@ -132,7 +132,7 @@ void gpuhal_bench_rows_call(gpuhal_bench *bench)
         if (gpuhal_bench_is_cpu(device) && !call_overhead(bench, device)) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "call_overhead", gpuhal_bench_failure());
         }
-        if (gpuhal_bench_opencl_is(device) && !awaited_copy(bench, device)) {
+        if (gpuhal_bench_baseline_is_known(device) && !awaited_copy(bench, device)) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "awaited_copy", gpuhal_bench_failure());
         }
     }

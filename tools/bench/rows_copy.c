@@ -1,24 +1,25 @@
 /* rows_copy.c: writing, reading and copying on one device over sizes.
  *
- * OpenCL devices are measured beside the vendor's own calls on the same cl_mem and the same host pages, devices whose memory the
- * host sees beside memcpy on the same addresses, and others alone. One warm buffer pair of the largest size would hide what small
- * sizes cost, so each size has buffers of its own. */
-#include "baseline_opencl.h"
+ * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API has no such
+ * call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the addresses at which the host
+ * sees the buffers; memory without an address is then measured alone. One warm buffer pair of the largest size would hide what
+ * small sizes cost, so each size has buffers of its own. */
+#include "baseline.h"
 #include "bench.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double opencl_budget = 0.98; /* from 1 MiB */
-static const double memcpy_budget = 0.95; /* from 16 MiB */
+static const double vendor_budget = 0.98; /* from 1 MiB, on devices with an API of their own */
+static const double memcpy_budget = 0.95; /* from 16 MiB, on the CPU */
 
 typedef struct transfer {
     gpuhal_buffer *to;
     gpuhal_buffer *from;
     void *host;
     uint64_t bytes;
-    gpuhal_bench_opencl *cl; /* NULL: none of OpenCL. */
+    gpuhal_bench_baseline *baseline; /* NULL: the device has no API beneath it. */
     gpuhal_native native_to;
     gpuhal_native native_from;
     void *host_to; /* NULL: the host does not see the buffers. */
@@ -58,24 +59,6 @@ static bool ours_copy(void *user, uint64_t count)
     return true;
 }
 
-static bool opencl_write(void *user, uint64_t count)
-{
-    const transfer *t = user;
-    return gpuhal_bench_opencl_write(t->cl, &t->native_to, t->host, t->bytes, count);
-}
-
-static bool opencl_read(void *user, uint64_t count)
-{
-    const transfer *t = user;
-    return gpuhal_bench_opencl_read(t->cl, t->host, &t->native_to, t->bytes, count);
-}
-
-static bool opencl_copy(void *user, uint64_t count)
-{
-    const transfer *t = user;
-    return gpuhal_bench_opencl_copy(t->cl, &t->native_to, &t->native_from, t->bytes, count);
-}
-
 static bool memory_copy(void *to, const void *from, uint64_t bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -86,51 +69,63 @@ static bool memory_copy(void *to, const void *from, uint64_t bytes, uint64_t cou
     return true;
 }
 
-static bool memory_write(void *user, uint64_t count)
+static bool direct_write(void *user, uint64_t count)
 {
     const transfer *t = user;
-    return memory_copy(t->host_to, t->host, t->bytes, count);
+    return t->baseline != NULL && t->baseline->calls->write != NULL
+               ? t->baseline->calls->write(t->baseline, &t->native_to, t->host, t->bytes, count)
+               : memory_copy(t->host_to, t->host, t->bytes, count);
 }
 
-static bool memory_read(void *user, uint64_t count)
+static bool direct_read(void *user, uint64_t count)
 {
     const transfer *t = user;
-    return memory_copy(t->host, t->host_to, t->bytes, count);
+    return t->baseline != NULL && t->baseline->calls->read != NULL
+               ? t->baseline->calls->read(t->baseline, t->host, &t->native_to, t->bytes, count)
+               : memory_copy(t->host, t->host_to, t->bytes, count);
 }
 
-static bool memory_within(void *user, uint64_t count)
+static bool direct_copy(void *user, uint64_t count)
 {
     const transfer *t = user;
-    return memory_copy(t->host_to, t->host_from, t->bytes, count);
+    return t->baseline != NULL ? t->baseline->calls->copy(t->baseline, &t->native_to, &t->native_from, t->bytes, count)
+                               : memory_copy(t->host_to, t->host_from, t->bytes, count);
 }
+
+enum { WRITE, READ, COPY, DIRECTIONS };
 
 static const struct {
     const char *test;
     bool (*ours)(void *user, uint64_t count);
-    bool (*opencl)(void *user, uint64_t count);
-    bool (*memory)(void *user, uint64_t count);
-} directions[] = {
-    {"write", ours_write, opencl_write, memory_write},
-    {"read", ours_read, opencl_read, memory_read},
-    {"copy", ours_copy, opencl_copy, memory_within},
+    bool (*direct)(void *user, uint64_t count);
+} directions[DIRECTIONS] = {
+    [WRITE] = {"write", ours_write, direct_write},
+    [READ] = {"read", ours_read, direct_read},
+    [COPY] = {"copy", ours_copy, direct_copy},
 };
 
-static double budget_of(const transfer *t)
+static bool is_compared(const transfer *t, size_t direction)
 {
-    if (t->cl != NULL) {
-        return t->bytes >= UINT64_C(1) << 20 ? opencl_budget : NAN;
+    const bool has_call = t->baseline != NULL && (direction == COPY || t->baseline->calls->write != NULL);
+    return has_call || (t->host_to != NULL && t->host_from != NULL);
+}
+
+static double budget_of(const transfer *t, size_t direction)
+{
+    if (!is_compared(t, direction)) {
+        return NAN;
     }
-    return t->host_to != NULL && t->bytes >= UINT64_C(16) << 20 ? memcpy_budget : NAN;
+    if (t->baseline != NULL) {
+        return t->bytes >= UINT64_C(1) << 20 ? vendor_budget : NAN;
+    }
+    return t->bytes >= UINT64_C(16) << 20 ? memcpy_budget : NAN;
 }
 
 static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, size_t direction)
 {
     const char *test = directions[direction].test;
-    const gpuhal_bench_side sides[] = {
-        {directions[direction].ours, t},
-        {t->cl != NULL ? directions[direction].opencl : directions[direction].memory, t},
-    };
-    const bool compared = t->cl != NULL || t->host_to != NULL;
+    const gpuhal_bench_side sides[] = {{directions[direction].ours, t}, {directions[direction].direct, t}};
+    const bool compared = is_compared(t, direction);
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench);
     gpuhal_bench_progress(bench->output, gpuhal_device_id(device), test, t->bytes);
     if (!gpuhal_bench_measure(sides, compared ? 2 : 1, &plan, &bench->times)) {
@@ -145,7 +140,7 @@ static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, siz
         .ours = gpuhal_bench_time(&bench->times, 0).median,
         .baseline = compared ? gpuhal_bench_time(&bench->times, 1).median : NAN,
         .result = compared ? gpuhal_bench_ratio(&bench->times, 1, 0) : (gpuhal_bench_interval){NAN, NAN, NAN},
-        .budget = budget_of(t),
+        .budget = budget_of(t, direction),
         .software = gpuhal_bench_is_software(device),
     };
     gpuhal_bench_row_add(bench->output, &row);
@@ -161,18 +156,18 @@ static bool prepare(gpuhal_device *device, transfer *t)
     t->host_from = gpuhal_buffer_host(t->from);
     t->native_to = (gpuhal_native){.size = sizeof t->native_to};
     t->native_from = (gpuhal_native){.size = sizeof t->native_from};
-    if (t->cl != NULL && (gpuhal_buffer_native(t->to, &t->native_to) != GPUHAL_OK ||
-                          gpuhal_buffer_native(t->from, &t->native_from) != GPUHAL_OK)) {
+    if (t->baseline != NULL && (gpuhal_buffer_native(t->to, &t->native_to) != GPUHAL_OK ||
+                                gpuhal_buffer_native(t->from, &t->native_from) != GPUHAL_OK)) {
         return gpuhal_bench_failed_call("gpuhal_buffer_native");
     }
     return gpuhal_bench_prove(t->to, t->from, t->host, t->bytes);
 }
 
-static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_opencl *cl, uint64_t bytes)
+static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes)
 {
-    transfer t = {.bytes = bytes, .cl = cl};
+    transfer t = {.bytes = bytes, .baseline = baseline};
     if (prepare(device, &t)) {
-        for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+        for (size_t i = 0; i < DIRECTIONS; i++) {
             measure(bench, device, &t, i);
         }
     } else {
@@ -190,14 +185,14 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench)
         if (!gpuhal_bench_wants(bench, device)) {
             continue;
         }
-        gpuhal_bench_opencl *cl = NULL;
-        if (gpuhal_bench_opencl_is(device) && (cl = gpuhal_bench_opencl_create(bench->gpu, device)) == NULL) {
+        gpuhal_bench_baseline *baseline = NULL;
+        if (gpuhal_bench_baseline_is_known(device) && (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "copy", gpuhal_bench_failure());
             continue;
         }
         for (size_t s = 0; s < bench->options->size_count; s++) {
-            one_size(bench, device, cl, bench->options->sizes[s]);
+            one_size(bench, device, baseline, bench->options->sizes[s]);
         }
-        gpuhal_bench_opencl_destroy(cl);
+        gpuhal_bench_baseline_destroy(baseline);
     }
 }

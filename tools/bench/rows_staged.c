@@ -28,7 +28,7 @@ typedef struct staged {
     gpuhal_buffer *from;
     unsigned char *host; /* Room for the whole, and for a piece of each half. */
     uint64_t bytes;
-    bool is_staged; /* Else it is one hop, and there is nothing to overlap. */
+    gpuhal_path path; /* Where it is not staged it is one pass, and there is nothing to overlap. */
 } staged;
 
 enum { WHOLE, READ_HALF, WRITE_HALF, CEILING, SIDES };
@@ -108,12 +108,10 @@ static bool run_ceiling(void *user, uint64_t count)
 
 static bool prepare(gpuhal_device *to, gpuhal_device *from, staged *s)
 {
-    gpuhal_path path = 0;
     const bool good = gpuhal_bench_buffer(from, s->bytes, &s->from) && gpuhal_bench_buffer(to, s->bytes, &s->to) &&
                       (s->host = gpuhal_bench_host_memory(s->bytes > 2 * piece_bytes ? s->bytes : 2 * piece_bytes)) != NULL &&
                       gpuhal_bench_prove(s->to, s->from, s->host, s->bytes);
-    s->is_staged = good && gpuhal_copy_path(s->to, s->from, &path) == GPUHAL_OK && path == GPUHAL_PATH_STAGED;
-    return good;
+    return good && (gpuhal_copy_path(s->to, s->from, &s->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
 }
 
 static void add_row(gpuhal_bench *bench, const staged *s, size_t side, size_t slower, double budget)
@@ -125,9 +123,7 @@ static void add_row(gpuhal_bench *bench, const staged *s, size_t side, size_t sl
         .device = gpuhal_device_id(from),
         .peer = gpuhal_device_id(to),
         .test = side == WHOLE ? "copy" : "ceiling",
-        .path = side == CEILING ? NULL
-                : s->is_staged  ? "staged"
-                                : "host",
+        .path = side == CEILING ? NULL : gpuhal_bench_path_name(s->path),
         .bytes = s->bytes,
         .ours = gpuhal_bench_time(&bench->times, side).median,
         .baseline = gpuhal_bench_time(&bench->times, slower).median,
@@ -143,8 +139,9 @@ static bool measure(gpuhal_bench *bench, staged *s)
 {
     const gpuhal_bench_side sides[SIDES] = {{run_whole, s}, {run_read_half, s}, {run_write_half, s}, {run_ceiling, s}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench);
+    const bool is_staged = s->path == GPUHAL_PATH_STAGED;
     gpuhal_bench_progress(bench->output, gpuhal_device_id(gpuhal_buffer_device(s->from)), "copy", s->bytes);
-    if (!gpuhal_bench_measure(sides, s->is_staged ? SIDES : CEILING, &plan, &bench->times)) {
+    if (!gpuhal_bench_measure(sides, is_staged ? SIDES : CEILING, &plan, &bench->times)) {
         return false;
     }
     /* Which half is the slower one is decided over all rounds: taking the larger of each round would flatter the copy by the
@@ -152,9 +149,9 @@ static bool measure(gpuhal_bench *bench, staged *s)
     const bool read_is_slower =
         gpuhal_bench_time(&bench->times, READ_HALF).median > gpuhal_bench_time(&bench->times, WRITE_HALF).median;
     const size_t slower = read_is_slower ? READ_HALF : WRITE_HALF;
-    const bool possible = !s->is_staged || gpuhal_bench_ratio(&bench->times, slower, CEILING).high >= half_budget;
+    const bool possible = !is_staged || gpuhal_bench_ratio(&bench->times, slower, CEILING).high >= half_budget;
     add_row(bench, s, WHOLE, slower, possible ? half_budget : NAN);
-    if (s->is_staged) {
+    if (is_staged) {
         add_row(bench, s, CEILING, slower, NAN);
     }
     return true;

@@ -1,0 +1,10 @@
+/* baseline_vulkan.h: Vulkan's own calls, as a careful program would make them. */
+#ifndef GPUHAL_BENCH_BASELINE_VULKAN_H
+#define GPUHAL_BENCH_BASELINE_VULKAN_H
+
+#include "baseline.h"
+
+/* Command buffer, fence and semaphore of our own on the first queue of the VkDevice. NULL with gpuhal_bench_failure(). */
+gpuhal_bench_baseline *gpuhal_bench_vulkan_create(const gpuhal_native *device);
+
+#endif
