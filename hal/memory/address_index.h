@@ -17,7 +17,8 @@ typedef struct gpuhal_address_range {
 /* NULL without memory. */
 gpuhal_address_index *gpuhal_address_index_create(void);
 void gpuhal_address_index_destroy(gpuhal_address_index *index);
-/* false without memory. A range that overlaps one already there (two devices whose APIs count addresses for themselves) is left out. */
+/* false without memory. A range that overlaps one already there (two devices whose APIs count addresses for themselves, shared memory) is
+ * left out. */
 bool gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range *range);
 void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range *range);
 /* The buffer with a new reference, NULL when there is none. */

@@ -71,11 +71,26 @@ static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory
     return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
 }
 
+/* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its own. */
+static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
+{
+    alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
+    if (alloc.import.as.os < 0) {
+        return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor can be had");
+    }
+    gpuhal_status status = device->ops.allocate(device->handle, &alloc, out_memory);
+    if (status) {
+        gpuhal_os_descriptor_close(alloc.import.as.os);
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.allocate(device->handle, alloc, out_memory);
+    gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
+                                                                         : device->ops.allocate(device->handle, alloc, out_memory);
     if (status) {
         return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
     }
@@ -106,12 +121,24 @@ gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
     return buffer;
 }
 
+void gpuhal_buffer_free(gpuhal_buffer *buffer)
+{
+    if (buffer->needs_clean) {
+        gpuhal_mutex_finish(&buffer->writing);
+    }
+    free(buffer);
+}
+
 gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
+    buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.clean;
+    if (buffer->needs_clean) {
+        gpuhal_mutex_init(&buffer->writing);
+    }
     /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
-    buffer->counted = !buffer->memory.host && device->ops.map;
+    buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     if (begin != 0) {
         buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
         if (!gpuhal_address_index_add(device->gpu->addresses, &buffer->range)) {
@@ -170,7 +197,7 @@ release:
     device->ops.release(device->handle, &buffer->memory);
 discharge:
     discharge(device, alloc.bytes);
-    free(buffer);
+    gpuhal_buffer_free(buffer);
     return status;
 }
 
@@ -233,8 +260,38 @@ void gpuhal_buffer_release(gpuhal_buffer *buffer)
     }
     /* The memory of an original goes after the last that looked at it; originals have no originals, so this ends here. */
     gpuhal_buffer_release(buffer->origin.original);
-    free(buffer);
+    gpuhal_buffer_free(buffer);
     gpuhal_unreference(gpu);
+}
+
+gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
+{
+    int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
+    do {
+        if (use < 0) {
+            return gpuhal_buffer_busy(buffer);
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));
+    if (writes && buffer->needs_clean) {
+        gpuhal_mutex_lock(&buffer->writing);
+    }
+    return GPUHAL_OK;
+}
+
+void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
+{
+    if (writes && buffer->needs_clean) {
+        gpuhal_mutex_unlock(&buffer->writing);
+    }
+    atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
+}
+
+gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate)
+{
+    gpuhal_device *device = buffer->device;
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.clean(device->handle, &buffer->memory, offset, bytes, invalidate);
+    return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
 }
 
 uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer)

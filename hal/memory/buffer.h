@@ -20,17 +20,19 @@ typedef struct gpuhal_origin {
 struct gpuhal_buffer {
     _Atomic uint32_t references;
     /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the device must be
-     * told of mappings. */
+     * told of mappings, or of what the host sees. */
     _Atomic int32_t use;
     gpuhal_device *device;
     const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or its original */
     gpuhal_memory memory;
     uint64_t bytes;   /* asked for; memory.bytes may be more */
     uint64_t charged; /* what the device's limit counts */
-    bool counted;     /* see `use` */
-    /* Others see the memory at its host address, and it is not coherent: what the library writes is made visible at once, byte by byte
-     * what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote there. */
-    _Atomic bool writes_through;
+    bool counted;     /* see `use`; always where needs_clean */
+    /* Host and device see each other's bytes only once the plugin is told. What the library writes is made visible to the host at once,
+     * byte by byte what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote
+     * there. For the same reason nothing may be made visible to the device between a write and that: `writing` is held meanwhile. */
+    bool needs_clean;
+    gpuhal_mutex writing; /* there where needs_clean; of two buffers only the one that is written is locked */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
     gpuhal_address_range range;
     /* The mapping, while `use` is MAPPED. */
@@ -52,12 +54,20 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
 /* What the plugin is asked for: sizes that aligned pieces, and importers of host memory, can reach the end of. TOO_LARGE or NOT_SUPPORTED
  * with its detail. */
 gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc);
-/* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. */
+/* Whether handles of that kind are descriptors. */
+static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
+{
+    return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
+}
+/* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. A descriptor to import stays open
+ * and the caller's. */
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory);
 /* Gives it back, unless it is that of a parent process. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* An empty buffer of that size, not charged, that nobody can find; NULL without memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
+/* The buffer alone, once its memory is released. */
+void gpuhal_buffer_free(gpuhal_buffer *buffer);
 /* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. HOST_MEMORY with its detail. */
 gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer);
 /* A buffer of memory that the device imports as `alloc` says. The reference to an original is added here. */
@@ -75,34 +85,30 @@ bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
 /* BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);
 
-/* Around every transfer. */
-static inline gpuhal_status gpuhal_buffer_enter(gpuhal_buffer *buffer)
+/* Around every transfer, with what it does to this buffer. BUSY with its detail. */
+gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes);
+void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes);
+static inline gpuhal_status gpuhal_buffer_enter(gpuhal_buffer *buffer, bool writes)
 {
-    int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
-    if (__builtin_expect(!buffer->counted, 1)) {
-        return use == 0 ? GPUHAL_OK : gpuhal_buffer_busy(buffer);
+    if (__builtin_expect(buffer->counted, 0)) {
+        return gpuhal_buffer_enter_counted(buffer, writes);
     }
-    do {
-        if (use < 0) {
-            return gpuhal_buffer_busy(buffer);
-        }
-    } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));
-    return GPUHAL_OK;
+    return atomic_load_explicit(&buffer->use, memory_order_relaxed) == 0 ? GPUHAL_OK : gpuhal_buffer_busy(buffer);
 }
 
-static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer)
+static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer, bool writes)
 {
-    if (buffer->counted) {
-        atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
+    if (__builtin_expect(buffer->counted, 0)) {
+        gpuhal_buffer_leave_counted(buffer, writes);
     }
 }
 
-/* After every write by the library that succeeded, before the buffer is left; see `writes_through`. */
-gpuhal_status gpuhal_buffer_publish(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
+/* Where needs_clean: makes what the host wrote visible to the device (invalidate 0), or what the device wrote to the host (1). */
+gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate);
+/* After every write by the library that succeeded, before the buffer is left. */
 static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    bool silent = !atomic_load_explicit(&buffer->writes_through, memory_order_relaxed);
-    return __builtin_expect(silent, 1) ? GPUHAL_OK : gpuhal_buffer_publish(buffer, offset, bytes);
+    return __builtin_expect(!buffer->needs_clean, 1) ? GPUHAL_OK : gpuhal_buffer_clean(buffer, offset, bytes, 1);
 }
 
 #endif

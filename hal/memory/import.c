@@ -8,18 +8,12 @@
 #include "core/error.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
 {
     static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
     return names[kind < sizeof names / sizeof *names ? kind : 0];
-}
-
-static bool is_descriptor_kind(gpuhal_handle_kind kind)
-{
-    return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
 }
 
 static gpuhal_status no_such_way(const gpuhal_device *device, const char *action, gpuhal_handle_kind kind)
@@ -32,15 +26,12 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
 /* Takes memory into a buffer, which owns it from then on. */
 static gpuhal_status enlist_or_free(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
-    gpuhal_memory *memory = &buffer->memory;
     buffer->origin = origin;
     buffer->root = origin.original ? origin.original : buffer;
-    bool own_copy = memory->host && !(memory->flags & GPUHAL_MEMORY_HOST_COHERENT) && buffer->device->ops.clean;
-    atomic_init(&buffer->writes_through, own_copy);
     gpuhal_status status = gpuhal_buffer_enlist(buffer);
     if (status) {
-        gpuhal_memory_release(buffer->device, memory);
-        free(buffer);
+        gpuhal_memory_release(buffer->device, &buffer->memory);
+        gpuhal_buffer_free(buffer);
         return status;
     }
     (void)gpuhal_buffer_retain(origin.original);
@@ -57,7 +48,7 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
     }
     gpuhal_status status = gpuhal_memory_allocate(device, alloc, bytes, &buffer->memory);
     if (status) {
-        free(buffer);
+        gpuhal_buffer_free(buffer);
         return status;
     }
     buffer->allocated = alloc->bytes;
@@ -78,9 +69,10 @@ static gpuhal_status check_host(const gpuhal_device *device, const void *memory,
         gpuhal_error_add_device(device->candidate->name, device->id);
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    if (!gpuhal_os_is_mapped(memory, bytes)) {
+    if (!gpuhal_os_is_writable(memory, bytes)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped", bytes, memory);
+                                "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped for reading and writing",
+                                bytes, memory);
     }
     return GPUHAL_OK;
 }
@@ -150,7 +142,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
         out_handle->as.pointer = buffer->memory.host;
         return GPUHAL_OK;
     }
-    if (!is_descriptor_kind(kind) || !(buffer->export_kinds >> kind & 1)) {
+    if (!gpuhal_is_descriptor_kind(kind) || !(buffer->export_kinds >> kind & 1)) {
         gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer was not created with %s in its export_kinds",
                          buffer->device->id, gpuhal_handle_kind_name(kind));
         gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
@@ -185,7 +177,7 @@ static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buff
                                 gpuhal_handle_kind_name(handle->kind));
     }
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
-    if (!is_descriptor_kind(handle->kind) || !(kinds >> handle->kind & 1)) {
+    if (!gpuhal_is_descriptor_kind(handle->kind) || !(kinds >> handle->kind & 1)) {
         return no_such_way(device, "imports no", handle->kind);
     }
     if (!gpuhal_os_is_descriptor(handle->as.os)) {
@@ -215,7 +207,11 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
         return status;
     }
     alloc.import = *handle;
-    return gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
+    status = gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
+    if (!status) {
+        gpuhal_os_descriptor_close(handle->as.os);
+    }
+    return status;
 }
 
 gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *given, uint64_t bytes, gpuhal_released_fn *released,
@@ -246,18 +242,17 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     gpuhal_error_forget_report();
     status = device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory);
     if (status) {
-        free(buffer);
+        gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);
     }
-    /* Aligned pieces reach up to the next multiple: what lies there must belong to the object. */
-    uint64_t mask = device->copy_mask | device->fill_mask;
-    if (buffer->memory.bytes < ((bytes + mask) & ~mask)) {
+    /* Aligned copies reach up to the next multiple: what lies there must belong to the object. Fills end before it. */
+    if (buffer->memory.bytes < ((bytes + device->copy_mask) & ~device->copy_mask)) {
         gpuhal_memory_release(device, &buffer->memory);
-        free(buffer);
+        gpuhal_buffer_free(buffer);
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_buffer_wrap: %s copies in steps of %" PRIu64
-                                " bytes, so the size must be a multiple of it",
-                                device->id, mask + 1);
+                                " bytes, so the object must be that large, or the size a multiple of it",
+                                device->id, device->copy_mask + 1);
     }
     return enlist_or_free(buffer, (gpuhal_origin){.released = released, .user = user}, out_buffer);
 }

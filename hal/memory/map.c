@@ -14,17 +14,10 @@ gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_BUSY;
 }
 
-/* Host caches around memory that is not coherent. */
+/* Where that needs saying: what the host is to see, or has written, in the mapping. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
-    gpuhal_device *device = buffer->device;
-    if ((buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
-        return GPUHAL_OK;
-    }
-    gpuhal_error_forget_report();
-    gpuhal_status status =
-        device->ops.clean(device->handle, &buffer->memory, buffer->mapped_offset, buffer->mapped_bytes, invalidate);
-    return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
+    return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate) : GPUHAL_OK;
 }
 
 /* Called with `use` CHANGING: no transfer and no other mapping comes in between. */

@@ -42,8 +42,7 @@ uint64_t gpuhal_share_unit(const gpuhal *gpu)
 uint64_t gpuhal_import_unit(const gpuhal_device *device)
 {
     uint64_t unit = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
-    uint64_t copies = (device->copy_mask | device->fill_mask) + 1;
-    return unit > copies ? unit : copies;
+    return unit > device->copy_mask ? unit : device->copy_mask + 1;
 }
 
 static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
@@ -76,7 +75,7 @@ static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buff
 gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc)
 {
     const uint32_t host_pointer = 1u << GPUHAL_HANDLE_HOST_POINTER;
-    uint64_t mask = device->copy_mask | device->fill_mask;
+    uint64_t mask = device->copy_mask;
     *out_alloc = (gpuhal_alloc){.size = sizeof *out_alloc,
                                 .kind = desc->kind,
                                 .alignment = desc->alignment,

@@ -158,20 +158,6 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
         user->id, number);
 }
 
-/* Bytes written before go to the host as well; from now on each write does. */
-static gpuhal_status start_writing_through(gpuhal_buffer *buffer)
-{
-    if ((buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !buffer->device->ops.clean ||
-        atomic_load(&buffer->writes_through)) {
-        return GPUHAL_OK;
-    }
-    gpuhal_status status = gpuhal_buffer_publish(buffer, 0, buffer->bytes);
-    if (!status) {
-        atomic_store(&buffer->writes_through, true);
-    }
-    return status;
-}
-
 static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uint64_t bytes, gpuhal_buffer **out_shared)
 {
     const gpuhal_alloc alloc = {
@@ -179,8 +165,7 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
         .bytes = bytes,
         .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = root->memory.host},
     };
-    gpuhal_status status = start_writing_through(root);
-    return status ? status : gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
+    return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
@@ -198,9 +183,7 @@ static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, 
         return status;
     }
     status = gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
-    if (status) {
-        gpuhal_os_descriptor_close(alloc.import.as.os);
-    }
+    gpuhal_os_descriptor_close(alloc.import.as.os);
     return status;
 }
 
@@ -247,33 +230,17 @@ gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, 
     return status ? status : share_now(root, device, out_shared);
 }
 
-/* In the direction that `invalidate` tells: 1, what the device wrote becomes visible to the host. */
-static gpuhal_status clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate)
-{
-    gpuhal_device *device = buffer->device;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.clean(device->handle, &buffer->memory, offset, bytes, invalidate);
-    return status ? gpuhal_device_failed(device, status, "making shared memory coherent") : GPUHAL_OK;
-}
-
-gpuhal_status gpuhal_buffer_publish(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
-{
-    return clean(buffer, offset, bytes, 1);
-}
-
 gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer)
 {
     if (!buffer) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_synchronize: buffer is NULL");
     }
     gpuhal_status status = gpuhal_device_check(buffer->device);
-    status = status ? status : gpuhal_buffer_enter(buffer);
+    status = status ? status : gpuhal_buffer_enter(buffer, true);
     if (status) {
         return status;
     }
-    if (atomic_load(&buffer->writes_through)) {
-        status = clean(buffer, 0, buffer->bytes, 0);
-    }
-    gpuhal_buffer_leave(buffer);
+    status = buffer->needs_clean ? gpuhal_buffer_clean(buffer, 0, buffer->bytes, 0) : GPUHAL_OK;
+    gpuhal_buffer_leave(buffer, true);
     return status;
 }

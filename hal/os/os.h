@@ -61,9 +61,9 @@ uint64_t gpuhal_os_monotonic_ns(void);
 /* Whole pages of zeroed memory, outside malloc; NULL when there is none. */
 void *gpuhal_os_pages_map(uint64_t bytes);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
-/* Whether every page of a range is mapped in this process, as far as the system tells: what may be done with it is not asked. Costs a
- * look at the mappings, whatever the size. */
-bool gpuhal_os_is_mapped(const void *memory, uint64_t bytes);
+/* Whether every page of a range is mapped in this process, and the first and the last can be read and written, as far as the system tells.
+ * Costs a look at the mappings, whatever the size, and brings those two pages. */
+bool gpuhal_os_is_writable(const void *memory, uint64_t bytes);
 
 /* ---- environment.c */
 
@@ -103,6 +103,8 @@ void gpuhal_os_names_free(char **names, size_t count);
 /* Whether the number is an open descriptor (or handle) of this process. */
 bool gpuhal_os_is_descriptor(intptr_t descriptor);
 void gpuhal_os_descriptor_close(intptr_t descriptor);
+/* Another one for the same thing, close-on-exec; -1 when there is none to be had. */
+intptr_t gpuhal_os_descriptor_copy(intptr_t descriptor);
 /* User id that files must belong to not to be remarked upon: the effective one. */
 uint32_t gpuhal_os_user(void);
 

@@ -39,11 +39,11 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
     if (status || bytes == 0) {
         return status;
     }
-    status = gpuhal_buffer_enter(to);
+    status = gpuhal_buffer_enter(to, true);
     if (!status) {
         status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
         status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
-        gpuhal_buffer_leave(to);
+        gpuhal_buffer_leave(to, true);
     }
     return status;
 }
@@ -57,10 +57,10 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
     if (status || bytes == 0) {
         return status;
     }
-    status = gpuhal_buffer_enter(from);
+    status = gpuhal_buffer_enter(from, false);
     if (!status) {
         status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
-        gpuhal_buffer_leave(from);
+        gpuhal_buffer_leave(from, false);
     }
     return status;
 }
@@ -209,18 +209,18 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return gpuhal_range_error(from, from_offset, bytes);
     }
     status = check_pair(to, to_offset, from, from_offset, bytes);
-    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to))) {
+    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to, true))) {
         return status;
     }
-    status = gpuhal_buffer_enter(from);
+    status = gpuhal_buffer_enter(from, false);
     if (!status) {
         status = to->device == from->device
                      ? gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes)
                      : copy_between_devices(&(crossing){to, from, to_offset, from_offset, bytes});
         status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
-        gpuhal_buffer_leave(from);
+        gpuhal_buffer_leave(from, false);
     }
-    gpuhal_buffer_leave(to);
+    gpuhal_buffer_leave(to, true);
     return status;
 }
 

@@ -62,11 +62,11 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
                                 "gpuhal_fill: the buffer is NULL, the pattern has not 1, 2 or 4 bytes, or bytes is no multiple of it");
     }
     gpuhal_status status = gpuhal_range_check(queue, to, to_offset, bytes);
-    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to))) {
+    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to, true))) {
         return status;
     }
     status = fill_now(to, to_offset, bytes, pattern, pattern_bytes);
     status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
-    gpuhal_buffer_leave(to);
+    gpuhal_buffer_leave(to, true);
     return status;
 }

@@ -188,9 +188,9 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
 static gpuhal_status publish_rows(const side *to, const box *extent)
 {
     gpuhal_status status = GPUHAL_OK;
-    bool silent = !atomic_load_explicit(&to->buffer->writes_through, memory_order_relaxed);
-    for (uint64_t row = 0; row < extent->rows * extent->slices && !silent && !status; row++) {
-        status = gpuhal_buffer_publish(to->buffer, row_offset(to, extent, row), extent->width);
+    bool needs_clean = to->buffer->needs_clean;
+    for (uint64_t row = 0; row < extent->rows * extent->slices && needs_clean && !status; row++) {
+        status = gpuhal_buffer_clean(to->buffer, row_offset(to, extent, row), extent->width, 1);
     }
     return status;
 }
@@ -237,18 +237,18 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, 
     gpuhal_status status = take_side(to_rect, &size, &to, &to_span);
     status = status ? status : take_side(from_rect, &size, &from, &from_span);
     status = status ? status : check(queue, &to, &from, &size, to_span, from_span);
-    if (status || (to.buffer && (status = gpuhal_buffer_enter(to.buffer)))) {
+    if (status || (to.buffer && (status = gpuhal_buffer_enter(to.buffer, true)))) {
         return status;
     }
-    if (!from.buffer || !(status = gpuhal_buffer_enter(from.buffer))) {
+    if (!from.buffer || !(status = gpuhal_buffer_enter(from.buffer, false))) {
         status = copy_now(&to, &from, &size);
         status = status || !to.buffer ? status : publish_rows(&to, &size);
         if (from.buffer) {
-            gpuhal_buffer_leave(from.buffer);
+            gpuhal_buffer_leave(from.buffer, false);
         }
     }
     if (to.buffer) {
-        gpuhal_buffer_leave(to.buffer);
+        gpuhal_buffer_leave(to.buffer, true);
     }
     return status;
 }

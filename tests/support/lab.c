@@ -119,6 +119,14 @@ static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuha
     return GPUHAL_OK;
 }
 
+static void pause_us(uint32_t us)
+{
+    const struct timespec pause = {.tv_nsec = (long)us * 1000};
+    if (us) {
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void raise_most(_Atomic int64_t *most, int64_t now)
 {
     int64_t before = atomic_load(most);
@@ -222,7 +230,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         return status;
     }
     out_memory->object = memory;
-    out_memory->bytes = alloc->bytes;
+    out_memory->bytes = alloc->bytes - (imports && lab->short_imports);
     out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
     out_memory->host = staging || !lab->hidden ? memory->bytes : NULL;
     out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes;
@@ -333,6 +341,7 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
         return broken_rule(device, "write");
     }
     memcpy(target, from, (size_t)bytes);
+    pause_us(device->lab->slow_write_us);
     return GPUHAL_OK;
 }
 
@@ -366,6 +375,7 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     for (uint64_t i = 0; i < bytes; i++) {
         b->bytes[offset + i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
     }
+    pause_us(device->lab->slow_write_us);
     return GPUHAL_OK;
 }
 
@@ -475,8 +485,7 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
     if (gpuhal_lab.chatty_open) {
         host->log(host, GPUHAL_LOG_WARNING, "opening\nthe lab");
     }
-    const struct timespec pause = {.tv_nsec = (long)gpuhal_lab.slow_open_ms * 1000000};
-    nanosleep(&pause, NULL);
+    pause_us(gpuhal_lab.slow_open_ms * 1000);
     gpuhal_plugin_device *device = malloc(sizeof *device);
     if (!device) {
         return GPUHAL_ERROR_HOST_MEMORY;

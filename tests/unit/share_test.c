@@ -5,6 +5,7 @@
 #include <gpuhal/native.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -191,6 +192,47 @@ TEST(on_a_device_that_works_on_a_copy_nobodys_bytes_are_lost)
     expect_no_memory();
 }
 
+enum { ROUNDS = 50, MINE = 64 };
+
+static _Atomic bool synchronizing;
+
+static void *synchronize_all_the_time(void *user)
+{
+    while (atomic_load(&synchronizing)) {
+        assert_int_equal(gpuhal_buffer_synchronize(user), GPUHAL_OK);
+    }
+    return NULL;
+}
+
+/* Between a write to the device's copy and its way to the host, the host's old bytes must not come over it. */
+TEST(what_is_written_while_another_thread_synchronizes_is_there_for_all)
+{
+    gpuhal *gpu = open_four();
+    gpuhal_buffer *original = shareable(gpu, 0, POINTER, BYTES), *shared = share_with(gpu, original, 2);
+    const unsigned char *host = gpuhal_buffer_host(original);
+    unsigned char sent[MINE], got[MINE];
+    pthread_t other;
+    gpuhal_lab.devices[2].slow_write_us = 200;
+    atomic_store(&synchronizing, true);
+    assert_int_equal(pthread_create(&other, NULL, synchronize_all_the_time, shared), 0);
+    int lost = 0;
+    for (int round = 0; round < ROUNDS && !lost; round++) {
+        memset(sent, round % 251, sizeof sent);
+        gpuhal_status status = round % 2 ? gpuhal_write(NULL, shared, BYTES - MINE, sent, MINE)
+                                         : gpuhal_fill(NULL, shared, BYTES - MINE, MINE, (uint32_t)(round % 251), 1);
+        lost = status || memcmp(host + BYTES - MINE, sent, MINE) != 0;
+    }
+    atomic_store(&synchronizing, false);
+    pthread_join(other, NULL);
+    assert_false(lost);
+    assert_int_equal(gpuhal_read(NULL, got, shared, BYTES - MINE, MINE), GPUHAL_OK);
+    assert_memory_equal(got, sent, MINE);
+    gpuhal_buffer_release(shared);
+    gpuhal_buffer_release(original);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
 TEST(memory_that_is_not_coherent_shows_what_was_written_before_it_was_shared)
 {
     gpuhal *gpu = open_four();
@@ -200,14 +242,19 @@ TEST(memory_that_is_not_coherent_shows_what_was_written_before_it_was_shared)
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_READBACK, .bytes = BYTES, .export_kinds = POINTER};
     gpuhal_buffer *original = NULL;
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 3), &desc, &original), GPUHAL_OK);
-    assert_int_equal(gpuhal_buffer_synchronize(original), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 0);
+    assert_int_equal(gpuhal_write(NULL, original, 0, "x", 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_lab.devices[3].cleans, 1);
+    /* What the host writes in a mapping is the host's until it ends: sharing meanwhile does not bring the device's bytes over it. */
+    void *view = NULL;
+    assert_int_equal(gpuhal_buffer_map(original, 0, BYTES, GPUHAL_ACCESS_WRITE, &view), GPUHAL_OK);
     gpuhal_buffer *shared = share_with(gpu, original, 1);
     assert_int_equal(gpuhal_lab.devices[3].cleans, 1);
-    assert_int_equal(gpuhal_write(NULL, original, 0, "x", 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_unmap(original, view), GPUHAL_OK);
     assert_int_equal(gpuhal_lab.devices[3].cleans, 2);
-    assert_int_equal(gpuhal_buffer_synchronize(original), GPUHAL_OK);
+    assert_int_equal(gpuhal_fill(NULL, original, 0, 4, 'y', 1), GPUHAL_OK);
     assert_int_equal(gpuhal_lab.devices[3].cleans, 3);
+    assert_int_equal(gpuhal_buffer_synchronize(original), GPUHAL_OK);
+    assert_int_equal(gpuhal_lab.devices[3].cleans, 4);
     gpuhal_buffer_release(original);
     gpuhal_buffer_release(shared);
     gpuhal_close(gpu);
@@ -362,11 +409,53 @@ TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
     assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 3), pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
     gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
+    gpuhal_lab.devices[1].fail_import = 0;
+    gpuhal_lab.devices[1].short_imports = 1;
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
     assert_null(buffer);
+    gpuhal_lab.devices[1].imports = 0;
     assert_int_equal(l.calls, 0);
     assert_int_equal(gpuhal_lab.devices[1].imports, 0);
     munmap(pages, PAGE);
     munmap(pages + 2 * PAGE, PAGE);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+static int system_tells_what_is_writable(void)
+{
+    char *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, Linux 5.14 */) == 0;
+    munmap(page, PAGE);
+    return known;
+}
+
+TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
+{
+    if (!system_tells_what_is_writable()) {
+        skip();
+    }
+    gpuhal *gpu = open_four();
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    gpuhal_buffer *buffer = NULL;
+    char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(pages, 'w', 2 * PAGE);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ), 0);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, 2 * PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "reading and writing"));
+    assert_int_equal(gpuhal_buffer_import_host(device, pages + PAGE, PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    int file = memfd_create("short", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(file, PAGE), 0);
+    char *view = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_int_equal(gpuhal_buffer_import_host(device, view, 2 * PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(device, view, PAGE, NULL, NULL, &buffer), GPUHAL_OK);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, NULL, NULL, &buffer), GPUHAL_OK);
+    assert_int_equal(pages[0], 'w');
+    gpuhal_buffer_release(buffer);
+    munmap(view, 2 * PAGE);
+    munmap(pages, 2 * PAGE);
+    close(file);
     gpuhal_close(gpu);
     expect_no_memory();
 }
@@ -434,13 +523,18 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 2), &desc, &handle, &imported), GPUHAL_ERROR_NOT_SUPPORTED);
     const gpuhal_buffer_desc no_kind = {.size = sizeof no_kind, .bytes = BYTES};
     assert_int_equal(gpuhal_buffer_import(device, &no_kind, &handle, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
+    /* Refused after the plugin has taken it: it is the caller's all the same. */
+    gpuhal_lab.devices[1].short_imports = 1;
+    assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_ERROR_DRIVER);
+    assert_true(fcntl((int)handle.as.os, F_GETFD) >= 0);
+    gpuhal_lab.devices[1].short_imports = 0;
     assert_null(imported);
     assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_OK);
+    assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1);
     assert_int_equal(gpuhal_write(NULL, original, 0, "by descriptor", 13), GPUHAL_OK);
     gpuhal_buffer_release(original);
     expect_bytes(imported, 0, "by descriptor");
     gpuhal_buffer_release(imported);
-    assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1);
     close(ends[0]);
     close(ends[1]);
     gpuhal_close(gpu);
@@ -504,6 +598,40 @@ TEST(a_wrapped_object_stays_its_owners_who_is_told_once)
     gpuhal_buffer_release(buffer);
     assert_int_equal(l.calls, 1);
     assert_null(l.memory);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+/* An engine's buffer has the size that the engine needs. */
+TEST(a_wrapped_object_of_any_size_is_filled_and_copied_to_its_last_byte_and_not_beyond)
+{
+    enum { ODD = 1001 };
+    static unsigned char object[ODD + 7];
+    gpuhal_lab = (gpuhal_lab_state){.count = 2,
+                                    .devices = {{.hidden = 1},
+                                                {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .fill_alignment = 8}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, ODD}};
+    gpuhal_buffer *buffer = NULL, *plain = gpuhal_lab_buffer(gpu, 1, ODD), *far = gpuhal_lab_buffer(gpu, 0, ODD);
+    unsigned char got[ODD], expected[ODD];
+    memset(object, '|', sizeof object);
+    assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 1), &native, ODD, NULL, NULL, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, ODD, 'f', 1), GPUHAL_OK);
+    memset(expected, 'f', ODD);
+    assert_memory_equal(object, expected, ODD);
+    assert_true(gpuhal_lab.devices[1].fills > 0);
+    assert_int_equal(gpuhal_fill(NULL, buffer, ODD - 3, 3, 't', 1), GPUHAL_OK);
+    memset(expected + ODD - 3, 't', 3);
+    assert_int_equal(gpuhal_copy(NULL, plain, 0, buffer, 0, ODD), GPUHAL_OK);
+    assert_int_equal(gpuhal_copy(NULL, far, 0, plain, 0, ODD), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, buffer, ODD - 1, "!", 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_copy(NULL, buffer, ODD - 5, far, ODD - 5, 5), GPUHAL_OK);
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 0, ODD), GPUHAL_OK);
+    assert_memory_equal(got, expected, ODD);
+    assert_memory_equal(object + ODD, "|||||||", 7);
+    gpuhal_buffer_release(far);
+    gpuhal_buffer_release(plain);
+    gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     expect_no_memory();
 }

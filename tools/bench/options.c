@@ -43,6 +43,7 @@ static const char help[] = "usage: gpuhal-bench [option]...\n"
                            "\n"
                            "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
                            "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
+                           "What each row measures stands in docs/measurements/README.md.\n"
                            "exit codes: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
                            "            3 no device, 5 the device was not found\n";
 
@@ -210,6 +211,7 @@ static bool read_option(int option, int argc, char **argv, gpuhal_bench_options 
         *out_exit = GPUHAL_BENCH_EXIT_OK;
         return false;
     default: /* getopt_long() has said what is wrong. */
+        fprintf(stderr, "gpuhal-bench --help lists the options\n");
         *out_exit = GPUHAL_BENCH_EXIT_USAGE;
         return false;
     }

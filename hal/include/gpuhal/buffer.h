@@ -62,8 +62,9 @@ GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
  *  Owner: its gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 
-/** Finds the buffer in which an address lies: the device's address, or the host's where the API has none. Where devices count
- *  addresses each for itself and two buffers have the same ones, the earlier buffer is found.
+/** Finds the buffer in which an address lies: the device's address, or the host's where the API has none. Where two buffers have the
+ *  same addresses, because devices count them each for itself or because the memory is shared or imported twice, the earlier buffer
+ *  is found, and the later one not, also afterwards.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset);

@@ -23,8 +23,8 @@ struct gpuhal_host;
 typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
 
 /** Takes a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug. May be called from any thread, also while another call
- *  runs; may call the library, except to open or close
- *  a gpuhal object, or to release the last buffer of a closed one. The error detail of the call that logs stays as it was. */
+ *  runs; may call the library, except to open or close a gpuhal object, to release the last buffer of a closed one, or to write to
+ *  the buffer that the call which logs writes to. The error detail of the call that logs stays as it was. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
 /** How plugins are met the first time. */

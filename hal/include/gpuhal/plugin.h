@@ -8,7 +8,8 @@
  *  - Arguments of slots have been checked by the core: never NULL where a value is needed, offsets and sizes inside the memory
  *    object and multiples of the alignments that the device stated, sizes never 0, no overlap within one memory object. The one
  *    exception is `allocate` and `open`, which must refuse what they do not know.
- *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held. Every other slot returns promptly.
+ *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held, but for that of the very buffer which it
+ *    writes where that is not HOST_COHERENT. Every other slot returns promptly.
  *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several threads;
  *    release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
  *  - Text handed to the host is copied before the call returns. Text that a plugin returns must live as long as the process.
@@ -228,6 +229,8 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
                                   gpuhal_plugin_queue **out_queue);
+    /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may give up what goes on for seconds after
+     *  this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
     gpuhal_status (*flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);

@@ -9,7 +9,8 @@
  *  of, have written once the buffer that they used was mapped with GPUHAL_ACCESS_READ over those bytes, and unmapped, or at once
  *  where memory is coherent. Such a mapping shows what the device has there, so synchronize before the kernels run: what others
  *  wrote to the same bytes in between may be lost. What two of them write to the same bytes at once is undefined, and one offset is
- *  one place: a copy between ranges that overlap is refused, whichever buffers name them.
+ *  one place: a copy between ranges that overlap is refused, whichever buffers name them. Of memory that was imported twice, each time
+ *  by itself, nobody knows that it is one: there such a copy is undefined.
  *
  *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER where one side's memory has a host address and the other can import
  *  such memory, GPUHAL_HANDLE_OPAQUE_FD between two openings of the same driver for the same hardware, GPUHAL_HANDLE_DMABUF_FD
@@ -52,11 +53,12 @@ GPUHAL_API gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_devic
  *  Owner: nothing. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer);
 
-/** Makes @p device see host memory of the caller's. Address and size are multiples of the device's import_alignment_bytes. The
+/** Makes @p device see host memory of the caller's. Address and size are multiples of the device's import_alignment_bytes, and of its
+ *  copy_alignment_bytes where that is more; all of it may be read and written, which is looked at for the first and the last page. The
  *  memory stays where it is and may be read and written beside the library, by the same rules as a shared buffer.
  *  @p released, called with @p user and @p memory once nothing of the library or the vendor uses the memory, may be NULL. On failure
  *  it is not called.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, naming the alignment, or for memory that is not mapped as far as the system tells;
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, naming the alignment, or for memory that is not mapped or writable as far as the system tells;
  *  NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller keeps the memory mapped until @p released. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released,
@@ -78,9 +80,10 @@ GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_hand
 GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle,
                                               gpuhal_buffer **out_buffer);
 
-/** Makes a buffer of a vendor's own memory object (native.h tells the types) which the caller keeps alive. @p released as for
+/** Makes a buffer of a vendor's own memory object (native.h tells the types) which the caller keeps alive. Of any size; only on a
+ *  device with copy_alignment_bytes above 1 the object reaches up to the next multiple of that. @p released as for
  *  gpuhal_buffer_import_host(), with a NULL `memory`.
- *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an object of another type); NOT_SUPPORTED; what gpuhal_device_open() returns;
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an object of another type, or too small); NOT_SUPPORTED; what gpuhal_device_open() returns;
  *  DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller keeps the object until @p released. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *native, uint64_t bytes,

@@ -230,3 +230,8 @@ void gpuhal_os_descriptor_close(intptr_t descriptor)
 {
     close((int)descriptor);
 }
+
+intptr_t gpuhal_os_descriptor_copy(intptr_t descriptor)
+{
+    return fcntl((int)descriptor, F_DUPFD_CLOEXEC, 0);
+}

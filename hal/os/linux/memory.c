@@ -1,4 +1,4 @@
-/* os/linux/memory.c: whole pages of host memory, and whether memory is there. */
+/* os/linux/memory.c: whole pages of host memory, and whether memory is there to be used. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -19,9 +19,25 @@ void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)
     munmap(pages, (size_t)bytes);
 }
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Asking for a page does not change it. Linux before 5.14 does not know the question, and mappings of devices answer it like memory that
+ * may not be touched: only what may be read and not written is told from those. */
+static bool page_is_writable(void *page, size_t bytes)
+{
+    if (madvise(page, bytes, MADV_POPULATE_WRITE) == 0) {
+        return true;
+    }
+    bool behind_its_file = errno == EFAULT, refused = errno == EINVAL;
+    return !behind_its_file && !(refused && madvise(page, bytes, MADV_POPULATE_READ) == 0);
+}
+
 /* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and answer ENOMEM for a hole: mincore would look at every
  * page. */
-bool gpuhal_os_is_mapped(const void *memory, uint64_t bytes)
+bool gpuhal_os_is_writable(const void *memory, uint64_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = (uintptr_t)memory & ~(page - 1);
@@ -29,5 +45,8 @@ bool gpuhal_os_is_mapped(const void *memory, uint64_t bytes)
     if (bytes > SIZE_MAX || __builtin_add_overflow((uintptr_t)memory, (uintptr_t)bytes, &end)) {
         return false;
     }
-    return msync((void *)first, end - first, MS_ASYNC) == 0 || errno != ENOMEM;
+    if (msync((void *)first, end - first, MS_ASYNC) != 0 && errno == ENOMEM) {
+        return false;
+    }
+    return page_is_writable((void *)first, page) && page_is_writable((void *)((end - 1) & ~(page - 1)), page);
 }
