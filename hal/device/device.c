@@ -59,7 +59,7 @@ static gpuhal_status hide_devices(gpuhal *gpu)
             }
         }
         if (!status && !matched) {
-            status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: no device matches \"%s\"", source, texts[i]);
+            status = gpuhal_selector_unmatched(gpu, &selector, texts[i], source);
         }
     }
     uint32_t left = 0;

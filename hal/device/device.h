@@ -107,6 +107,8 @@ typedef struct gpuhal_selector {
 /* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a text that is no selector. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device);
+/* NOT_FOUND, with a sentence that begins with `source`, "" for none. */
+gpuhal_status gpuhal_selector_unmatched(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const char *source);
 
 /* Numbers the physical devices, while all devices are there. physical.c. */
 gpuhal_status gpuhal_devices_identify(gpuhal *gpu);

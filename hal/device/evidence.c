@@ -23,16 +23,24 @@ static const struct {
     [GPUHAL_IDENTITY_HOST] = {"host_processor", "host's processor"},
 };
 
+static bool same_text(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level)
+{
+    return a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
+}
+
+bool gpuhal_face_same_value(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level)
+{
+    return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
+}
+
 gpuhal_identity_level gpuhal_identity_direct(const gpuhal_face *a, const gpuhal_face *b)
 {
     if (a->host || b->host) {
         return a->host && b->host ? GPUHAL_IDENTITY_HOST : GPUHAL_IDENTITY_LEVELS;
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
-        bool same = a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
         bool doubted = (a->doubted | b->doubted) >> level & 1u;
-        bool vendors = level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker);
-        if (same && !doubted && vendors) {
+        if (gpuhal_face_same_value(a, b, level) && !doubted) {
             return level;
         }
     }
@@ -61,31 +69,40 @@ static char *word_match(const gpuhal_face *face, const gpuhal_face *other, gpuha
                               part->part_name);
 }
 
-/* Names the two faces that contradict each other, which need not be the two that are compared. */
-static char *word_refusal(const gpuhal_identity *identity, const gpuhal_refusal *refusal)
+/* Names the two faces that contradict each other: those that are compared, where they do, else the pair that was found. */
+static char *word_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal, const gpuhal_face *face,
+                        const gpuhal_face *other)
 {
-    const gpuhal_face *faces = identity->faces, *face = &faces[refusal->face], *other = &faces[refusal->other];
-    const gpuhal_face *a = &faces[refusal->witness[0]], *b = &faces[refusal->witness[1]];
+    const gpuhal_face *a = &identity->faces[refusal->witness[0]], *b = &identity->faces[refusal->witness[1]];
     const char *words = levels[refusal->level].words;
-    switch (refusal->doubt) {
-    case GPUHAL_DOUBT_PCI:
-    case GPUHAL_DOUBT_DRM: {
-        gpuhal_identity_level by = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
-        return gpuhal_text_format("%s and %s state the same %s, but that tells nothing: %s is at %s %s and %s at %s", face->id,
-                                  other->id, words, a->id, levels[by].words, a->values[by], b->id, b->values[by]);
+    if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER && gpuhal_face_same_driver(face, other)) {
+        return gpuhal_text_format(
+            "%s and %s state the same %s, but that tells nothing: one driver lists both as devices of their own", face->id,
+            other->id, words);
     }
-    case GPUHAL_DOUBT_ONE_DRIVER:
+    if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER) {
         return gpuhal_text_format(
             "%s and %s state the same %s, but that tells nothing: one driver lists %s and %s as two devices", face->id, other->id,
             words, a->id, b->id);
-    case GPUHAL_DOUBT_VENDOR:
+    }
+    gpuhal_identity_level by = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
+    if (face->values[by] && other->values[by] && !same_text(face, other, by)) {
+        a = other;
+        b = face;
+    }
+    return gpuhal_text_format("%s and %s state the same %s, but that tells nothing: %s is at %s %s and %s at %s", face->id,
+                              other->id, words, a->id, levels[by].words, a->values[by], b->id, b->values[by]);
+}
+
+static char *word_vendors(const gpuhal_face *face, const gpuhal_face *other)
+{
+    const char *words = levels[GPUHAL_IDENTITY_UUID].words;
+    if (face->maker && other->maker) {
         return gpuhal_text_format("%s and %s state the same %s, but their vendors differ: 0x%04" PRIx64 " and 0x%04" PRIx64,
                                   face->id, other->id, words, face->maker, other->maker);
-    default:
-        return gpuhal_text_format(
-            "%s and %s state the same %s, but that counts within one vendor, and %s does not tell its vendor", face->id,
-            other->id, words, a->id);
     }
+    return gpuhal_text_format("%s and %s state the same %s, but that counts within one vendor, and %s does not tell its vendor",
+                              face->id, other->id, words, face->maker ? other->id : face->id);
 }
 
 /* Takes the sentence over; without memory nothing is added. */
@@ -197,6 +214,47 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
+/* The earlier visible face to compare this one with at a level at which both state the same: the first of the same maker, else
+ * the first. NONE where there is none, and where one of the same hardware has told all there is to tell. */
+static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t face, gpuhal_identity_level level)
+{
+    const gpuhal_face *faces = identity->faces;
+    uint32_t first = NONE, first_of_maker = NONE;
+    for (uint32_t i = 0; i < face; i++) {
+        if (!visible[i] || !same_text(&faces[i], &faces[face], level)) {
+            continue;
+        }
+        if (faces[i].physical == faces[face].physical) {
+            return NONE;
+        }
+        first = first == NONE ? i : first;
+        bool of_maker = first_of_maker == NONE && gpuhal_face_same_value(&faces[i], &faces[face], level);
+        first_of_maker = of_maker ? i : first_of_maker;
+    }
+    return first_of_maker == NONE ? first : first_of_maker;
+}
+
+/* Why a face is not one with an earlier one that states the same. */
+static gpuhal_status tell_apart(const gpuhal_identity *identity, const bool *visible, uint32_t index, gpuhal_identity_level level,
+                                gpuhal_identity_evidence_list *out_list)
+{
+    uint32_t rival = visible[index] ? find_rival(identity, visible, index, level) : NONE;
+    if (rival == NONE) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_face *face = &identity->faces[index], *other = &identity->faces[rival];
+    if (!gpuhal_face_same_value(face, other, level)) {
+        return add(out_list, face, other, level, false, word_vendors(face, other));
+    }
+    for (uint32_t i = 0; i < identity->refusal_count; i++) {
+        const gpuhal_refusal *refusal = &identity->refusals[i];
+        if (refusal->level == level && gpuhal_face_same_value(face, &identity->faces[refusal->face], level)) {
+            return add(out_list, face, other, level, false, word_doubt(identity, refusal, face, other));
+        }
+    }
+    return GPUHAL_OK;
+}
+
 gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list)
 {
     const gpuhal_face *faces = identity->faces;
@@ -213,13 +271,9 @@ gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *
             status = add(out_list, &faces[i], other, level, true, word_match(&faces[i], other, level));
         }
     }
-    for (uint32_t i = 0; !status && i < identity->refusal_count; i++) {
-        const gpuhal_refusal *refusal = &identity->refusals[i];
-        /* A weaker or stronger level may have made them one after all. */
-        bool apart = faces[refusal->face].physical != faces[refusal->other].physical;
-        if (apart && visible[refusal->face] && visible[refusal->other]) {
-            status = add(out_list, &faces[refusal->face], &faces[refusal->other], refusal->level, false,
-                         word_refusal(identity, refusal));
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST; level++) {
+        for (uint32_t i = 0; !status && i < identity->count; i++) {
+            status = tell_apart(identity, visible, i, level, out_list);
         }
     }
     free(parents);

@@ -118,7 +118,7 @@ static void name_first_partitions(gpuhal_identity *identity)
         gpuhal_face *face = &identity->faces[i];
         for (uint32_t k = 0; k < identity->count && *face->pci && !*face->part_name && face->maker == VENDOR_AMD; k++) {
             const gpuhal_face *sibling = &identity->faces[k];
-            bool divided = *sibling->part_name && !fact(sibling, GPUHAL_FACT_PARTITION);
+            bool divided = *sibling->part_space != 0; /* told by its own function, not by what is found here */
             if (divided && strcmp(face->pci, sibling->pci) == 0 && gpuhal_face_same_driver(face, sibling)) {
                 face->part_name = "0";
             }

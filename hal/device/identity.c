@@ -1,7 +1,7 @@
 /* device/identity.c: see identity.h. Levels are worked through from the strongest to the weakest; at each, faces that state the
  * same value are joined, unless a stronger level says that they are two. Such a value is doubted as a whole: which of two devices
  * a third face with the same UUID belongs to would depend on the order otherwise. For the same reason values are taken in the
- * order of their text. */
+ * order of their text, and makers in that of their numbers. */
 #include "device/identity.h"
 
 #include "core/error.h"
@@ -37,7 +37,7 @@ static void unite(joiner *join, uint32_t a, uint32_t b)
     join->parents[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Keeps for the evidence that a value did not join two sets. */
+/* Keeps for the evidence that a value joins nothing. */
 static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
 {
     gpuhal_identity *identity = join->identity;
@@ -54,44 +54,78 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
     return GPUHAL_OK;
 }
 
-/* A face of the set that states a value at this level, or UINT32_MAX. */
-static uint32_t stated_by(const joiner *join, uint32_t set, gpuhal_identity_level level)
+/* A face of each set such that the two state different places at this level. A place that both sets state (another level told
+ * them apart) is no such thing, whatever else they state. */
+static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], uint32_t out_witness[2])
 {
-    for (uint32_t i = 0; i < join->identity->count; i++) {
-        if (join->identity->faces[i].values[level] && root_of(join, i) == set) {
-            return i;
+    const gpuhal_face *faces = join->identity->faces;
+    bool found = false;
+    for (uint32_t a = 0; a < join->identity->count; a++) {
+        bool stated = faces[a].values[level] && root_of(join, a) == sets[0];
+        for (uint32_t b = 0; stated && b < join->identity->count; b++) {
+            if (!faces[b].values[level] || root_of(join, b) != sets[1]) {
+                continue;
+            }
+            if (strcmp(faces[a].values[level], faces[b].values[level]) == 0) {
+                return false;
+            }
+            out_witness[0] = found ? out_witness[0] : a;
+            out_witness[1] = found ? out_witness[1] : b;
+            found = true;
         }
     }
-    return UINT32_MAX;
+    return found;
 }
 
-/* Whether something stronger than the value says that two faces of different sets are two. */
-static bool contradict(const joiner *join, gpuhal_identity_level level, uint32_t a, uint32_t b, gpuhal_refusal *out_refusal)
+/* A face of each set such that one driver lists the two as two devices. MoltenVK gives two equal cards one UUID and tells no
+ * address (KhronosGroup/MoltenVK#2683). */
+static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t out_witness[2])
+{
+    const gpuhal_face *faces = join->identity->faces;
+    for (uint32_t a = 0; a < join->identity->count; a++) {
+        for (uint32_t b = 0; root_of(join, a) == sets[0] && b < join->identity->count; b++) {
+            bool parts = *faces[a].part_name && *faces[b].part_name && strcmp(faces[a].part_name, faces[b].part_name) != 0;
+            if (root_of(join, b) == sets[1] && !parts && gpuhal_face_same_driver(&faces[a], &faces[b])) {
+                out_witness[0] = a;
+                out_witness[1] = b;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether something stronger than the value says that the two sets are two. */
+static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], gpuhal_refusal *out_refusal)
 {
     for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level; stronger++) {
         out_refusal->doubt = stronger == GPUHAL_IDENTITY_PCI ? GPUHAL_DOUBT_PCI : GPUHAL_DOUBT_DRM;
-        out_refusal->witness[0] = stated_by(join, root_of(join, a), stronger);
-        out_refusal->witness[1] = stated_by(join, root_of(join, b), stronger);
-        if (out_refusal->witness[0] != UINT32_MAX && out_refusal->witness[1] != UINT32_MAX) {
+        if (find_two_places(join, stronger, sets, out_refusal->witness)) {
             return true;
         }
     }
-    /* MoltenVK gives two equal cards one UUID and tells no address (KhronosGroup/MoltenVK#2683). */
-    const gpuhal_face *faces = join->identity->faces;
     out_refusal->doubt = GPUHAL_DOUBT_ONE_DRIVER;
-    out_refusal->witness[0] = a;
-    out_refusal->witness[1] = b;
-    bool parts = *faces[a].part_name && *faces[b].part_name && strcmp(faces[a].part_name, faces[b].part_name) != 0;
-    return level > GPUHAL_IDENTITY_DRM && gpuhal_face_same_driver(&faces[a], &faces[b]) && !parts;
+    return level > GPUHAL_IDENTITY_DRM && find_one_driver(join, sets, out_refusal->witness);
 }
 
-/* The first contradiction among the members. That there is one does not depend on their order, which one is told may. */
+/* Whether no earlier member is of the same set. */
+static bool is_first_of_set(const joiner *join, uint32_t member)
+{
+    for (uint32_t k = 0; k < member; k++) {
+        if (root_of(join, join->members[k]) == root_of(join, join->members[member])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first contradiction among the members' sets. That there is one does not depend on their order, which one is told may. */
 static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
 {
     for (uint32_t i = 0; i < join->count; i++) {
-        for (uint32_t k = 0; k < i; k++) {
-            uint32_t a = join->members[k], b = join->members[i];
-            if (root_of(join, a) != root_of(join, b) && contradict(join, level, a, b, out_refusal)) {
+        for (uint32_t k = 0; k < i && is_first_of_set(join, i); k++) {
+            const uint32_t sets[] = {root_of(join, join->members[k]), root_of(join, join->members[i])};
+            if (is_first_of_set(join, k) && contradict(join, level, sets, out_refusal)) {
                 return true;
             }
         }
@@ -102,26 +136,16 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
 /* The members state the same value: joins them all, or, where two of them cannot be one, none. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
-    gpuhal_refusal refusal = {.level = level, .other = join->members[0]};
+    gpuhal_refusal refusal = {.level = level, .face = join->members[0]};
     bool doubted = find_contradiction(join, level, &refusal);
     for (uint32_t i = 0; i < join->count; i++) {
-        uint32_t face = join->members[i];
-        bool first_of_set = root_of(join, face) != root_of(join, join->members[0]);
-        for (uint32_t k = 1; k < i; k++) {
-            first_of_set = first_of_set && root_of(join, face) != root_of(join, join->members[k]);
-        }
-        if (!doubted) {
-            unite(join, face, join->members[0]);
-            continue;
-        }
-        join->identity->faces[face].doubted |= 1u << level;
-        /* Those that were one before need no word; one refusal for each other set says it all. */
-        refusal.face = face;
-        if (first_of_set && refuse(join, refusal)) {
-            return GPUHAL_ERROR_HOST_MEMORY;
+        if (doubted) {
+            join->identity->faces[join->members[i]].doubted |= 1u << level;
+        } else {
+            unite(join, join->members[i], join->members[0]);
         }
     }
-    return GPUHAL_OK;
+    return doubted ? refuse(join, refusal) : GPUHAL_OK;
 }
 
 static bool states(const gpuhal_face *face, gpuhal_identity_level level, const char *value)
@@ -149,43 +173,37 @@ static void settle_makers(gpuhal_identity *identity, const char *uuid)
     }
 }
 
-/* UUIDs count within one vendor: takes the faces of each vendor by themselves. */
+/* The next maker above `maker` among the faces that state the UUID; 0 when there is none. */
+static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, uint64_t maker)
+{
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const gpuhal_face *face = &identity->faces[i];
+        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker > maker && (!next || face->maker < next)) {
+            next = face->maker;
+        }
+    }
+    return next;
+}
+
+/* UUIDs count within one vendor: takes the faces of each maker by themselves, in the order of the makers. */
 static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
-    uint32_t first = UINT32_MAX;
-    gpuhal_status status = GPUHAL_OK;
     settle_makers(identity, uuid);
-    for (uint32_t i = 0; !status && i < identity->count; i++) {
-        const gpuhal_face *face = &identity->faces[i];
-        if (!states(face, GPUHAL_IDENTITY_UUID, uuid)) {
-            continue;
-        }
-        bool seen = false; /* with an earlier face of the same vendor */
+    for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
-        for (uint32_t k = 0; k < identity->count; k++) {
-            const gpuhal_face *other = &identity->faces[k];
-            if (states(other, GPUHAL_IDENTITY_UUID, uuid) && other->maker == face->maker && (face->maker || k == i)) {
-                seen = seen || k < i;
-                join->members[join->count++] = k;
+        for (uint32_t i = 0; i < identity->count; i++) {
+            if (states(&identity->faces[i], GPUHAL_IDENTITY_UUID, uuid) && identity->faces[i].maker == maker) {
+                join->members[join->count++] = i;
             }
         }
-        if (seen) {
-            continue;
+        gpuhal_status status = join_members(join, GPUHAL_IDENTITY_UUID);
+        if (status) {
+            return status;
         }
-        status = join_members(join, GPUHAL_IDENTITY_UUID);
-        if (!status && first != UINT32_MAX) {
-            bool known = face->maker && identity->faces[first].maker;
-            gpuhal_refusal refusal = {i,
-                                      first,
-                                      GPUHAL_IDENTITY_UUID,
-                                      known ? GPUHAL_DOUBT_VENDOR : GPUHAL_DOUBT_VENDOR_UNKNOWN,
-                                      {face->maker ? first : i, face->maker ? i : first}};
-            status = refuse(join, refusal);
-        }
-        first = first == UINT32_MAX ? i : first;
     }
-    return status;
+    return GPUHAL_OK;
 }
 
 /* Each value by itself; only UUIDs know vendors. */

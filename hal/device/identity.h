@@ -40,17 +40,16 @@ typedef struct gpuhal_face {
     uint32_t part;                              /* the first face of the same part of the same hardware */
 } gpuhal_face;
 
-/* Why two faces that state the same value stay apart. */
+/* Why a value joins nothing. */
 typedef enum gpuhal_doubt {
-    GPUHAL_DOUBT_PCI,            /* PCI addresses differ */
-    GPUHAL_DOUBT_DRM,            /* render nodes differ */
-    GPUHAL_DOUBT_ONE_DRIVER,     /* one driver lists both */
-    GPUHAL_DOUBT_VENDOR,         /* vendors differ */
-    GPUHAL_DOUBT_VENDOR_UNKNOWN, /* UUIDs count within one vendor, and that is unknown */
+    GPUHAL_DOUBT_PCI,        /* PCI addresses differ */
+    GPUHAL_DOUBT_DRM,        /* render nodes differ */
+    GPUHAL_DOUBT_ONE_DRIVER, /* one driver lists both */
 } gpuhal_doubt;
 
+/* A value that is doubted: among those that state it, UUIDs within one maker. */
 typedef struct gpuhal_refusal {
-    uint32_t face, other;
+    uint32_t face; /* one that states it */
     gpuhal_identity_level level;
     gpuhal_doubt doubt;
     uint32_t witness[2]; /* the two faces that contradict each other */
@@ -75,6 +74,8 @@ void gpuhal_faces_read(gpuhal_identity *identity);
 bool gpuhal_face_same_driver(const gpuhal_face *a, const gpuhal_face *b);
 /* Writes the canonical form of a PCI address; false for a text that is none, or an address that no GPU has. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
+/* Whether both state the same value; UUIDs count within one maker. */
+bool gpuhal_face_same_value(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level);
 /* The level at which two faces match directly; LEVELS when they do not. */
 gpuhal_identity_level gpuhal_identity_direct(const gpuhal_face *a, const gpuhal_face *b);
 
@@ -91,7 +92,7 @@ typedef struct gpuhal_identity_evidence_list {
 } gpuhal_identity_evidence_list;
 
 /* Why the visible faces are one or stay apart: for each visible face but the first of its hardware, the face that it was matched
- * with, also a hidden one where there is no other way; then the refusals among visible ones. evidence.c. */
+ * with, also a hidden one where there is no other way; then why visible ones that state the same are not one. evidence.c. */
 gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list);
 void gpuhal_identity_evidence_finish(gpuhal_identity_evidence_list *list);
 

@@ -56,12 +56,18 @@ bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b)
     return face_of(a)->part == face_of(b)->part;
 }
 
+static bool states_text(const gpuhal_device *device, gpuhal_key key, const char *text)
+{
+    const char *stated = gpuhal_facts_text(&device->listed->facts, key);
+    return stated && strcmp(stated, text) == 0;
+}
+
+/* What a program on the processor states as its address is that of a card which it draws for. */
 bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &device->gpu->hardware->identity;
-    const char *stated = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
     char canonical[24];
-    if (stated && strcmp(stated, address) == 0) {
+    if (!face_of(device)->host && states_text(device, GPUHAL_FACT_PCI_ADDRESS, address)) {
         return true;
     }
     for (uint32_t i = 0; gpuhal_identity_pci(address, canonical) && i < identity->count; i++) {
@@ -73,12 +79,11 @@ bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address)
     return false;
 }
 
-/* A UUID that several devices state names none of them but by itself. */
+/* A UUID that several devices state, or a program on the processor, names none of them but by itself. */
 bool gpuhal_device_has_uuid(const gpuhal_device *device, const char *uuid)
 {
     const gpuhal_identity *identity = &device->gpu->hardware->identity;
-    const char *stated = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_UUID);
-    if (stated && strcmp(stated, uuid) == 0) {
+    if (states_text(device, GPUHAL_FACT_UUID, uuid)) {
         return true;
     }
     for (uint32_t i = 0; i < identity->count; i++) {

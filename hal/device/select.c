@@ -1,6 +1,7 @@
 /* device/select.c: selectors, and the choice of a device with its reason (design: `auto`, `gpu`, `cpu`, backend, id, pci=, uuid=,
  * name=). A selector names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`,
- * `gpu`, `pci=` and `uuid=` name hardware and get its preferred face; the others name faces. */
+ * `gpu`, `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
+ */
 #include "device/device.h"
 
 #include "core/error.h"
@@ -159,6 +160,13 @@ static bool is_passed_over(const gpuhal_device *device)
     return !is_cpu_backend(device) && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
 }
 
+/* Whether the selector names the hardware behind the match, so that any face of it will do. A program on the processor has none
+ * of its own: its UUID names the program. */
+static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
+{
+    return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_passed_over(match);
+}
+
 /* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. Of what names hardware
  * the preferred face. */
 static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selector)
@@ -174,8 +182,8 @@ static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selec
             best = device;
         }
     }
-    bool names_hardware = selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID;
-    for (uint32_t d = 0; best && names_hardware && d < gpu->device_count; d++) {
+    bool any_face = best && names_hardware(selector, best);
+    for (uint32_t d = 0; any_face && d < gpu->device_count; d++) {
         gpuhal_device *device = gpu->devices[d];
         if (device->preferred && gpuhal_devices_same_part(device, best)) {
             return device;
@@ -245,7 +253,7 @@ static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, cons
         say("nothing matches \"%s\", and the caller allows the CPU", text);
         return;
     }
-    if (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) {
+    if (names_hardware(selector, best)) {
         say("the selector \"%s\" names its hardware, and %s is the first backend in order that offers it", text,
             best->candidate->name);
         say_faces(gpu, best);
@@ -269,16 +277,17 @@ static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, cons
 }
 
 /* Names the software device that one may have counted on. */
-static gpuhal_status nothing_matches(const gpuhal *gpu, const gpuhal_selector *selector, const char *text)
+gpuhal_status gpuhal_selector_unmatched(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const char *source)
 {
+    const char *colon = *source ? ": " : "";
     for (uint32_t d = 0; is_general(selector) && d < gpu->device_count; d++) {
         if (is_passed_over(gpu->devices[d])) {
             return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                                    "no device matches \"%s\"; %s is a software device, only used when named", text,
-                                    gpu->devices[d]->id);
+                                    "%s%sno device matches \"%s\"; %s is a software device, only used when named", source, colon,
+                                    text, gpu->devices[d]->id);
         }
     }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"", text);
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"", source, colon, text);
 }
 
 gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuhal_device **out_device, const char **out_reason)
@@ -307,7 +316,7 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         }
     }
     if (!best) {
-        return nothing_matches(gpu, &selector, text);
+        return gpuhal_selector_unmatched(gpu, &selector, text, "");
     }
     word_reason(gpu, &selector, text, best, fell_back);
     *out_device = best;

@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit
- * and everything else stands for itself. */
+/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit,
+ * `d` a decimal number without needless zeros, and everything else stands for itself. */
 #include "loader/device_rules.h"
 
 #include "core/records.h"
@@ -22,6 +22,7 @@ static const struct {
     {GPUHAL_FACT_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
     {GPUHAL_FACT_DRIVER_UUID, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "8-4-4-4-12 lower-case hexadecimal digits"},
     {GPUHAL_FACT_LUID, "xxxxxxxxxxxxxxxx", "16 lower-case hexadecimal digits"},
+    {GPUHAL_FACT_DRM_RENDER_NODE, "d:d", "226:128, its major and minor number"},
 };
 
 static bool is_hex(char c)
@@ -29,11 +30,21 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
+/* Bytes at `text` that one character of a pattern stands for; 0 where they are not of its kind. */
+static size_t match_one(const char *text, char pattern)
+{
+    if (pattern == 'd') {
+        size_t digits = strspn(text, "0123456789");
+        return digits <= 10 && (digits == 1 || *text != '0') ? digits : 0;
+    }
+    return pattern == 'x' ? is_hex(*text) : *text == pattern;
+}
+
 static bool matches(const char *text, const char *pattern)
 {
-    while (*text && *pattern && (*pattern == 'x' ? is_hex(*text) : *text == *pattern)) {
-        text++;
-        pattern++;
+    for (size_t bytes = 1; *pattern && bytes; pattern += bytes != 0) {
+        bytes = match_one(text, *pattern);
+        text += bytes;
     }
     return !*text && !*pattern;
 }
@@ -63,9 +74,8 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* Only what the core relies on without looking again: a wrong alignment would become a wrong address later, a wrong type a wrong
- * choice. Plausibility is the vendor's business. */
-/* What is wrong with a number, NULL when nothing is. */
+/* What is wrong with a number, NULL when nothing is. Only what the core relies on without looking again: a wrong alignment would
+ * become a wrong address later, a wrong type a wrong choice. Plausibility is the vendor's business. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {
@@ -106,6 +116,17 @@ bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t b
     return !fault;
 }
 
+/* Terminals obey U+0080 to U+009F as they obey escape codes. */
+static bool has_high_control(const char *text)
+{
+    for (const char *at = strchr(text, '\xc2'); at; at = strchr(at + 1, '\xc2')) {
+        if ((unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xa0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Text ends up in logs, on terminals and in JSON: what is no clean UTF-8 would do harm there. The length is bounded before
  * anything reads on, since the end may be missing. */
 static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
@@ -115,7 +136,7 @@ static bool check_clean(const char *name, const char *value, char *problem, size
         snprintf(problem, bytes, "the text of %s has more than %u bytes", name, GPUHAL_FACT_TEXT_MAX);
         return false;
     }
-    if (!gpuhal_records_is_clean(value, length)) {
+    if (!gpuhal_records_is_clean(value, length) || has_high_control(value)) {
         snprintf(problem, bytes, "the text of %s is not UTF-8, or has control characters", name);
         return false;
     }
@@ -143,7 +164,7 @@ bool gpuhal_rules_text(gpuhal_key key, const char *value, char *problem, size_t 
             return false;
         }
     }
-    if (key == GPUHAL_FACT_NAME && !*value) {
+    if (key == GPUHAL_FACT_NAME && !value[strspn(value, " ")]) {
         snprintf(problem, bytes, "the name of a device is empty");
         return false;
     }

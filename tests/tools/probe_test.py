@@ -322,6 +322,12 @@ def an_unknown_selector_answers_5_and_is_named(probe):
     check(result.code == 5 and "GPUHAL_DEVICES" in result.err and "nosuch:9" in result.err, result)
 
 
+def a_selector_of_gpus_that_finds_only_software_says_so(probe):
+    for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):
+        result = probe.run(*options, **settings)
+        check(result.code == 5 and re.search(r': no device matches "gpu"; [a-z]+:0 is a software device, only used when named', result.err), result)
+
+
 def an_unknown_backend_answers_5_and_is_named(probe):
     result = probe.run("--backends", "warp")
     check(result.code == 5 and result.out == "" and "warp" in result.err and "--backends" in result.err, result)
@@ -459,12 +465,13 @@ def all_faces_stand_under_their_hardware_with_the_evidence_and_the_reason_for_th
     gpu, processor = blocks["physical device 0"], blocks["physical device 1"]
     check(gpu.startswith("physical device 0: PCI 0000:c1:00.0\n* face_a:0 "), result)
     check("\n    = face_b:0 and face_a:0 state the same PCI address, 0000:c1:00.0" in gpu, result)
-    check(processor.startswith("physical device 1: the host's processor\n"), result)
+    check(processor.startswith("physical device 1: the host's processor\n+ cpu:0 "), "what is marked comes first", result)
     check("= opencl:1 runs on the host's processor, which is cpu:0" in processor, result)
     for line in re.findall("^[*+ ] [a-z_]+:[0-9]+ .*$", result.out, re.M):
         check(line.endswith(" \u2713"), line, result)
     last = " ".join(result.out.split("\n\n")[-1].split())
     check(last.startswith("* face_a:0: the best device of face_a") and "passed over face_b:0" in last and "opencl:0" in last, result)
+    check(last.endswith(" + the face to use of its hardware"), result)
 
 
 def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_passed_over(probe):
@@ -473,6 +480,7 @@ def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_pass
     check(result.out.startswith("physical device 0: the host's processor\n"), result)
     check(last.startswith("* cpu:0: no GPU is usable, so the processor itself; passed over "), result)
     check("opencl:0" in last and "only used when named" in last, result)
+    check("\n+ " not in result.out, "a mark that no line has is not explained", result)
 
 
 def a_selector_of_hardware_lists_its_preferred_face_and_keeps_the_others(probe):
@@ -511,7 +519,10 @@ def the_explanation_tells_why_each_plugin_is_used_or_not(probe):
     check("refused: not used, no permission" in result.out and "/dev/odd0 may not be opened" in result.out, result)
     check("opencl: not used, no driver" in result.out and "/nowhere/libOpenCL.so.1" in result.out, result)
     check("cpu: used, 1 device" in result.out and "chosen: cpu:0" in result.out, result)
-    check(probe.run("--explain", "--backends", "cpu").out.count("not used, excluded") >= 1)
+    result = probe.run("--explain", "--backends", "cpu")
+    check(re.search('not used, excluded\n    reason   --backends is "cpu"\n', result.out) and "config." not in result.out, result)
+    document, result = probe.json("--backends", "cpu")
+    check(any(plugin["reason"] == '--backends is "cpu"' for plugin in document["plugins"]), result)
 
 
 def help_and_version_answer_0_on_standard_output(probe):
@@ -574,6 +585,11 @@ def a_terminal_sees_the_reason_for_the_choice(probe):
     check(document["chosen"]["reason"][:40] in " ".join(" ".join(lines).split()), lines)
 
 
+def a_terminal_sees_why_none_of_several_devices_is_chosen(probe):
+    lines = screen_lines(probe.on_terminal("--device", "opencl:0,opencl:1").out)
+    check('  none is chosen: no device matches "auto"; opencl:0 is a software device' in " ".join(lines), lines)
+
+
 def a_locale_without_unicode_gets_ascii(probe):
     for result in (probe.run("--verify", "--explain", plugins=("wrong", "longname"), LC_ALL="C"),
                    probe.on_terminal("--verify", plugins=("wrong", "longname"), LC_ALL="C")):
@@ -585,6 +601,8 @@ def a_locale_without_unicode_gets_ascii(probe):
 def a_setting_cannot_write_escape_codes_to_the_terminal(probe):
     result = probe.on_terminal("--env", NO_COLOR="1", GPUHAL_OPENCL_LIBRARY="/x\033]0;title\a")
     check("/x?]0;title?" in result.out and "\033" not in result.out, result)
+    result = probe.on_terminal("--env", NO_COLOR="1", GPUHAL_OPENCL_LIBRARY="/x\u202eos.lib\u200b")
+    check("/x?os.lib?" in result.out, "turned round or hidden", result)
 
 
 if __name__ == "__main__":

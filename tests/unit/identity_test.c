@@ -509,6 +509,46 @@ TEST(addresses_have_one_form_and_impossible_ones_are_none)
     }
 }
 
+TEST(texts_that_identify_have_one_spelling_and_no_text_has_control_characters)
+{
+    static const struct {
+        gpuhal_key key;
+        const char *text;
+        bool good;
+    } all[] = {
+        {GPUHAL_FACT_DRM_RENDER_NODE, "226:128", true},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "0:0", true},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "226:0128", false},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "/dev/dri/renderD128", false},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "226:-1", false},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "226:", false},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "226:128 ", false},
+        {GPUHAL_FACT_DRM_RENDER_NODE, "", false},
+        {GPUHAL_FACT_LUID, "00000000000000a1", true},
+        {GPUHAL_FACT_LUID, "00000000000000a", false},
+        {GPUHAL_FACT_LUID, "00000000000000a11", false},
+        {GPUHAL_FACT_UUID, "01234567-89ab-cdef-0123-456789abcdef", true},
+        {GPUHAL_FACT_UUID, "GPU-01234567-89ab-cdef-0123-456789abcdef", false},
+        {GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0", true},
+        {GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.", false},
+        {GPUHAL_FACT_PCI_ADDRESS, "0000:C1:00.0", false},
+        {GPUHAL_FACT_NAME, "50 \xc2\xb5m \xc3\x9b", true},
+        {GPUHAL_FACT_NAME,
+         "red \xc2\x9b"
+         "31m",
+         false}, /* the one-character form of ESC [ */
+        {GPUHAL_FACT_NAME, "red \033[31m", false},
+        {GPUHAL_FACT_NAME, "  ", false},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char problem[160] = "";
+        if (gpuhal_rules_text(all[i].key, all[i].text, problem, sizeof problem) != all[i].good) {
+            fail_msg("\"%s\" is %s: %s", all[i].text, all[i].good ? "refused" : "taken", problem);
+        }
+        assert_true(all[i].good || strstr(problem, gpuhal_key_name(all[i].key)));
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ hiding, and misuse */
 
 TEST(hiding_the_face_that_joins_two_others_leaves_them_one_and_the_evidence_names_it)
@@ -573,6 +613,45 @@ TEST(the_reason_tells_which_faces_were_passed_over)
                 "it; passed over opencl:0: another face of the same device, later in that order");
     assert_int_equal(gpuhal_select(gpu, "vulkan:2", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(reason, "the selector \"vulkan:2\" names it");
+    gpuhal_close(gpu);
+}
+
+TEST(a_driver_that_gives_all_its_devices_one_uuid_is_told_of_in_words_about_the_two_in_question)
+{
+    read_machine("moltenvk-equal-uuids.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_string_equal(evidence.sentence,
+                        "vulkan:1 and vulkan:0 state the same UUID, but that tells nothing: one driver lists both "
+                        "as devices of their own");
+    gpuhal_close(gpu);
+}
+
+TEST(hiding_the_first_of_those_that_stay_apart_leaves_the_others_told_apart)
+{
+    read_machine("intel-uuid-of-the-model.records");
+    gpuhal *gpu = open_machine("opencl:1,third,cpu");
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(evidence.same, 0);
+    assert_string_equal(evidence.sentence,
+                        "third:0 and opencl:1 state the same UUID, but that tells nothing: opencl:0 is at PCI address "
+                        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
+    gpuhal_close(gpu);
+}
+
+TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_processor)
+{
+    read_machine("software-that-states-an-address.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "pci=0000:03:00.0", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "opencl:0");
+    assert_int_equal(gpuhal_select(gpu, "uuid=6d657361-3232-2e33-2e36-000000000000", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "vulkan:0");
+    assert_string_equal(reason, "the selector \"uuid=6d657361-3232-2e33-2e36-000000000000\" names it");
     gpuhal_close(gpu);
 }
 

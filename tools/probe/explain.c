@@ -6,6 +6,7 @@
 
 #define INDENT        4u
 #define LABEL_COLUMNS 9u
+#define IDS_BYTES     16384u /* of more devices than a backend may list */
 
 /* "    reason   the sentence", further lines under its first word. Nothing for "". */
 static void print_field(const gpuhal_probe_screen *screen, const char *label, const char *text)
@@ -27,7 +28,7 @@ static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 
 static void print_devices(const gpuhal_probe_machine *machine, const char *backend, const gpuhal_probe_screen *screen)
 {
-    char ids[512];
+    char ids[IDS_BYTES];
     size_t used = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_device *device = machine->devices[i].device;
@@ -43,7 +44,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
                          const gpuhal_probe_screen *screen)
 {
     bool used = report->state == GPUHAL_PLUGIN_OK;
-    char text[256];
+    char text[256], words[GPUHAL_PROBE_WORDS];
     gpuhal_probe_screen_put(screen, PROBE_BOLD, gpuhal_probe_report_name(report));
     fputs(": ", screen->out);
     if (used) {
@@ -54,7 +55,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_put(screen, style_of(report), text);
     fputc('\n', screen->out);
 
-    print_field(screen, "reason", report->reason);
+    print_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
     if (used) {
         print_devices(machine, report->name, screen);
     }
@@ -74,7 +75,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
 /* The ids of all faces, or of those that are the ones to use. */
 static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
 {
-    char ids[512] = "";
+    char ids[IDS_BYTES] = "";
     size_t used = 0;
     const gpuhal_device *device;
     for (uint32_t face = 0; (device = gpuhal_physical_face(machine->gpu, index, face)) && used < sizeof ids; face++) {

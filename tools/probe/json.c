@@ -88,12 +88,13 @@ static json_t *make_host(json_builder *builder, const gpuhal_probe_machine *mach
 
 static json_t *make_plugin(json_builder *builder, const gpuhal_plugin_report *report)
 {
+    char words[GPUHAL_PROBE_WORDS];
     json_t *object = json_object();
     put(builder, object, "name", make_text(gpuhal_probe_report_name(report)));
     put(builder, object, "file", make_text_or_null(report->file));
     put(builder, object, "state", make_text(gpuhal_plugin_state_name(report->state)));
     put(builder, object, "stage", make_text(gpuhal_plugin_stage_name(report->stage)));
-    put(builder, object, "reason", make_text_or_null(report->reason));
+    put(builder, object, "reason", make_text_or_null(gpuhal_probe_in_options(report->reason, words)));
     put(builder, object, "driver", make_text_or_null(report->driver));
     put(builder, object, "time_ms", make_milliseconds(report->time_ns));
     return object;

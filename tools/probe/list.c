@@ -194,15 +194,20 @@ static void print_titles(const device_table *table, const gpuhal_probe_screen *s
     fputc('\n', screen->out);
 }
 
-/* What a person wants to know besides: why this one, and what is not shown. */
-static void print_footer(const gpuhal_probe_machine *machine, uint32_t hidden, bool explained, const gpuhal_probe_screen *screen)
+/* What a person wants to know besides: why this one, what the other mark means (`to_use` lines have it), what is not shown. */
+static void print_footer(const gpuhal_probe_machine *machine, uint32_t to_use, uint32_t hidden, bool explained,
+                         const gpuhal_probe_screen *screen)
 {
-    if (machine->chosen && !explained) {
-        const char *id = gpuhal_device_id(machine->chosen);
-        gpuhal_probe_screen_put(screen, PROBE_GOOD, "* ");
+    if (machine->count && !explained) {
+        const char *id = machine->chosen ? gpuhal_device_id(machine->chosen) : "none is chosen";
+        gpuhal_probe_screen_put(screen, PROBE_GOOD, machine->chosen ? "* " : "  ");
         gpuhal_probe_screen_put(screen, PROBE_BOLD, id);
         gpuhal_probe_screen_put(screen, PROBE_PLAIN, ": ");
         gpuhal_probe_screen_wrap(screen, machine->chosen_reason, MARK_COLUMNS + strlen(id) + 2, MARK_COLUMNS);
+    }
+    if (to_use) {
+        gpuhal_probe_screen_put(screen, PROBE_GOOD, "+ ");
+        gpuhal_probe_screen_wrap(screen, "the face to use of its hardware", MARK_COLUMNS, MARK_COLUMNS);
     }
     if (hidden) {
         char text[96];
@@ -212,21 +217,41 @@ static void print_footer(const gpuhal_probe_machine *machine, uint32_t hidden, b
     }
 }
 
-/* Every face, under its hardware. The rows of the table are those of the devices. */
-static void print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+/* Under its hardware what is marked comes first. */
+static const char *mark_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
+{
+    return entry->device == machine->chosen ? "* " : entry->preferred ? "+ " : "  ";
+}
+
+/* The faces of one piece of hardware that have this mark. The rows of the table are those of the devices. */
+static uint32_t print_marked(const device_table *table, const gpuhal_probe_machine *machine, uint32_t number, char mark,
+                             const gpuhal_probe_screen *screen)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->physical == number && mark_of(machine, entry)[0] == mark) {
+            print_row(table, i, entry, mark_of(machine, entry), screen);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Every face, under its hardware. Returns how many are marked with + alone. */
+static uint32_t print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_device physical;
+    uint32_t to_use = 0;
     for (uint32_t p = 0; gpuhal_probe_physical(machine, p, &physical); p++) {
         fputs(p ? "\n" : "", screen->out);
         gpuhal_probe_print_heading(machine, p, screen);
-        for (uint32_t i = 0; i < machine->count; i++) {
-            const gpuhal_probe_device *entry = &machine->devices[i];
-            if (entry->physical == physical.number) {
-                print_row(table, i, entry, entry->device == machine->chosen ? "* " : entry->preferred ? "+ " : "  ", screen);
-            }
-        }
+        print_marked(table, machine, physical.number, '*', screen);
+        to_use += print_marked(table, machine, physical.number, '+', screen);
+        print_marked(table, machine, physical.number, ' ', screen);
         gpuhal_probe_print_evidence(machine, p, screen);
     }
+    return to_use;
 }
 
 static void print_lines(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
@@ -256,14 +281,15 @@ bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_p
     if (screen->terminal && shown) {
         print_titles(&table, screen);
     }
+    uint32_t to_use = 0;
     if (options->all) {
-        print_groups(&table, machine, screen);
-        fputs(machine->chosen && !options->explain ? "\n" : "", screen->out);
+        to_use = print_groups(&table, machine, screen);
+        fputs(to_use || (machine->count && !options->explain) ? "\n" : "", screen->out);
     } else {
         print_lines(&table, machine, screen);
     }
     if (screen->terminal || options->all) {
-        print_footer(machine, machine->count - shown, options->explain, screen);
+        print_footer(machine, to_use, machine->count - shown, options->explain, screen);
     }
     free(table.cells);
     return true;

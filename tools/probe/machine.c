@@ -10,18 +10,10 @@
 
 #define VERIFY_NS 60000000000u
 
-/* Says the library's sentence, in which members of the configuration are named after the options that filled them. */
 static void complain(const char *sentence)
 {
-    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *at = strstr(sentence, names[i][0]);
-        if (at) {
-            gpuhal_probe_say("%.*s%s%s", (int)(at - sentence), sentence, names[i][1], at + strlen(names[i][0]));
-            return;
-        }
-    }
-    gpuhal_probe_say("%s", sentence);
+    char words[GPUHAL_PROBE_WORDS];
+    gpuhal_probe_say("%s", gpuhal_probe_in_options(sentence, words));
 }
 
 static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *devices, gpuhal **out_gpu)

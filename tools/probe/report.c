@@ -1,6 +1,7 @@
 /* report.c: reading the reports of plugins; see machine.h. */
 #include "machine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
@@ -32,6 +33,20 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
     default:
         return false;
     }
+}
+
+const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_WORDS])
+{
+    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *at = strstr(sentence, names[i][0]);
+        if (at) {
+            snprintf(space, GPUHAL_PROBE_WORDS, "%.*s%s%s", (int)(at - sentence), sentence, names[i][1],
+                     at + strlen(names[i][0]));
+            return space;
+        }
+    }
+    return sentence;
 }
 
 const char *gpuhal_probe_state_words(gpuhal_plugin_state state)

@@ -52,12 +52,20 @@ void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
     };
 }
 
+/* Characters without a picture that turn the direction of the text or hide between others: a name shall be read as it is. */
+static bool is_invisible(uint32_t character)
+{
+    return (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
+           (character >= 0x2060 && character <= 0x206f) || character == 0xfeff;
+}
+
 /* What is printed for the character at *text, and the columns that it takes; moves *text behind it. */
 static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
 {
     uint32_t character;
     size_t length = gpuhal_probe_utf8_next(*text, &character);
-    int columns = length && (screen->utf8 || character < 0x80) ? wcwidth((wchar_t)character) : -1;
+    bool can_show = length && (screen->utf8 || character < 0x80) && !is_invisible(character);
+    int columns = can_show ? wcwidth((wchar_t)character) : -1;
     if (columns < 0) {
         memcpy(glyph, character == '\n' || character == '\t' ? " " : "?", 2);
         *text += length ? length : 1;

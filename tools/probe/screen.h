@@ -1,7 +1,7 @@
 /* screen.h: text for people: how wide the screen is, which characters and colours it shows, and text fitted into it.
  *
  * Texts come from drivers and file names. Whatever is in them, what is printed is one line of printable characters: control
- * characters and bytes that are no text become `?`, so that no driver can write escape codes to a terminal.
+ * characters, invisible ones and bytes that are no text become `?`, so that no driver can write escape codes to a terminal.
  */
 #ifndef PROBE_SCREEN_H
 #define PROBE_SCREEN_H

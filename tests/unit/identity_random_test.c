@@ -1,0 +1,427 @@
+/* The identity rule on machines made up at random, beside the plainest way to say it: every face has the label of its hardware,
+ * and joining is relabelling. Most of these machines are absurd; the rule holds for them as well. Evidence and parts are checked
+ * by what they promise, with some devices hidden. A failure names the seed; IDENTITY_SEED and IDENTITY_MACHINES in the environment
+ * choose where to begin and how many to look at. */
+#include "device/identity.h"
+#include "test.h"
+
+#include <gpuhal/device.h>
+
+enum { FACES = 10, MACHINES = 4000, ORDERS = 3 };
+
+typedef struct plain_face {
+    const char *backend;
+    uint32_t index;
+    uint64_t vendor;
+    const char *driver, *values[GPUHAL_IDENTITY_HOST],
+        *part; /* as a reader of docs/identity.md would write them down; NULL: none */
+    bool host;
+    gpuhal_facts facts;
+} plain_face;
+
+static plain_face faces[FACES];
+static uint32_t count, seed, state;
+
+static uint32_t roll(uint32_t sides)
+{
+    state = state * 1664525u + 1013904223u;
+    return (state >> 10) % sides;
+}
+
+/* ------------------------------------------------------------------------------------------------ making machines up */
+
+static const char *keep_text(plain_face *face, gpuhal_key key, const char *text)
+{
+    if (text) {
+        gpuhal_facts_set_text(&face->facts, key, text);
+    }
+    return text;
+}
+
+static void make_face(plain_face *face)
+{
+    static const char *const backends[] = {"cuda", "vulkan", "opencl"}, *const drivers[] = {NULL, "1", "2"};
+    static const uint64_t vendors[] = {0, 0x10de, 0x1002, 0x8086, 0x8086, 0x8086, 0x10005};
+    static const char *const slots[] = {NULL, NULL, NULL, "0000:01:00.0", "0000:02:00.0", "0000:01:00.1", "0000:00:00.0"};
+    static const char *const nodes[] = {NULL, NULL, NULL, "226:128", "226:129"};
+    static const char *const uuids[] = {NULL, NULL, "11111111-0000-0000-0000-000000000001",
+                                        "22222222-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000000"};
+    static const char *const luids[] = {NULL, NULL, NULL, "00000000000000a1", "00000000000000a2"};
+    static const char *const parts[] = {NULL, NULL, NULL, NULL, NULL, NULL, "a", "b"};
+    *face = (plain_face){.backend = backends[roll(3)], .vendor = vendors[roll(7)]};
+    for (uint32_t i = 0; &faces[i] != face; i++) {
+        face->index += strcmp(faces[i].backend, face->backend) == 0;
+    }
+    face->host = roll(12) == 0;
+    bool by_type = face->host && roll(2);
+    gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_TYPE, by_type ? GPUHAL_DEVICE_CPU : GPUHAL_DEVICE_GPU);
+    gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_SOFTWARE, face->host && !by_type);
+    if (face->vendor) {
+        gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_VENDOR_ID, face->vendor);
+    }
+    face->driver = keep_text(face, GPUHAL_FACT_DRIVER_VERSION, drivers[roll(3)]);
+    face->part = keep_text(face, GPUHAL_FACT_PARTITION, parts[roll(8)]);
+    const char *pci = keep_text(face, GPUHAL_FACT_PCI_ADDRESS, slots[roll(7)]);
+    const char *uuid = keep_text(face, GPUHAL_FACT_UUID, uuids[roll(5)]);
+    face->values[GPUHAL_IDENTITY_DRM] = keep_text(face, GPUHAL_FACT_DRM_RENDER_NODE, nodes[roll(5)]);
+    face->values[GPUHAL_IDENTITY_LUID] = keep_text(face, GPUHAL_FACT_LUID, luids[roll(5)]);
+    face->values[GPUHAL_IDENTITY_UUID] = uuid && *uuid != '0' ? uuid : NULL;
+    face->values[GPUHAL_IDENTITY_PCI] = pci && strcmp(pci, "0000:00:00.0") != 0 ? pci : NULL;
+    bool function = pci && pci[11] == '1' && (face->vendor == 0x1002 || face->vendor == 0x10de);
+    face->values[GPUHAL_IDENTITY_PCI] = function ? slots[3] : face->values[GPUHAL_IDENTITY_PCI];
+    face->part = function && face->vendor == 0x1002 && !face->part ? "1" : face->part;
+    if (face->host) {
+        memset(face->values, 0, sizeof face->values);
+        face->part = NULL;
+    }
+}
+
+static bool same_driver(const plain_face *a, const plain_face *b)
+{
+    return strcmp(a->backend, b->backend) == 0 && !(a->driver && b->driver && strcmp(a->driver, b->driver) != 0);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static void make_machine(uint32_t number)
+{
+    seed = state = number;
+    count = 2 + roll(FACES - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        make_face(&faces[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < count && !faces[i].part && faces[i].vendor == 0x1002; k++) {
+            bool divided = same_text(faces[k].part, "1") && same_driver(&faces[i], &faces[k]);
+            if (divided && same_text(faces[i].values[GPUHAL_IDENTITY_PCI], faces[k].values[GPUHAL_IDENTITY_PCI])) {
+                faces[i].part = "0";
+            }
+        }
+    }
+}
+
+static void forget_machine(void)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_facts_finish(&faces[i].facts);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ the rule in plain words */
+
+static uint32_t labels[FACES];
+
+static bool states_any(uint32_t label, gpuhal_identity_level level, const char *other_than)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *value = faces[i].values[level];
+        if (labels[i] == label && value && (!other_than || strcmp(value, other_than) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two addresses, or render nodes of which none is the same. */
+static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
+{
+    bool common = false;
+    for (uint32_t i = 0; i < count; i++) {
+        common = common || (labels[i] == a && faces[i].values[level] && states_any(b, level, faces[i].values[level]));
+    }
+    return states_any(a, level, NULL) && states_any(b, level, NULL) && !common;
+}
+
+static bool one_driver_lists_both(uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            bool parts = faces[i].part && faces[k].part && strcmp(faces[i].part, faces[k].part) != 0;
+            if (labels[i] == a && labels[k] == b && same_driver(&faces[i], &faces[k]) && !parts) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool are_two(uint32_t a, uint32_t b, gpuhal_identity_level level)
+{
+    return a != b && ((level > GPUHAL_IDENTITY_PCI && two_places(a, b, GPUHAL_IDENTITY_PCI)) ||
+                      (level > GPUHAL_IDENTITY_DRM && (two_places(a, b, GPUHAL_IDENTITY_DRM) || one_driver_lists_both(a, b))));
+}
+
+/* Joins all of the group or none. */
+static void join_group(const bool group[FACES], gpuhal_identity_level level)
+{
+    uint32_t first = FACES;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < i && group[i]; k++) {
+            if (group[k] && are_two(labels[i], labels[k], level)) {
+                return;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        first = group[i] && first == FACES ? i : first;
+        uint32_t label = labels[i];
+        for (uint32_t k = 0; k < count && group[i]; k++) {
+            labels[k] = labels[k] == label ? labels[first] : labels[k];
+        }
+    }
+}
+
+/* The author of a driver goes with the one maker that the others name. */
+static uint64_t maker_of(const plain_face *face)
+{
+    uint64_t maker = face->vendor;
+    for (uint32_t i = 0; i < count && face->vendor >= 0x10000; i++) {
+        bool names = same_text(faces[i].values[GPUHAL_IDENTITY_UUID], face->values[GPUHAL_IDENTITY_UUID]) && faces[i].vendor &&
+                     faces[i].vendor < 0x10000;
+        if (names && maker < 0x10000 && maker != faces[i].vendor) {
+            return face->vendor;
+        }
+        maker = names ? faces[i].vendor : maker;
+    }
+    return maker;
+}
+
+static void join_value(const char *value, gpuhal_identity_level level)
+{
+    static const uint64_t makers[] = {0x1002, 0x10de, 0x8086, 0x10005};
+    for (size_t m = 0; m < (level == GPUHAL_IDENTITY_UUID ? sizeof makers / sizeof *makers : 1); m++) {
+        bool group[FACES];
+        for (uint32_t i = 0; i < count; i++) {
+            bool counts = level != GPUHAL_IDENTITY_UUID || maker_of(&faces[i]) == makers[m];
+            group[i] = counts && same_text(faces[i].values[level], value);
+        }
+        join_group(group, level);
+    }
+}
+
+static void join_plainly(void)
+{
+    bool hosts[FACES];
+    for (uint32_t i = 0; i < count; i++) {
+        labels[i] = i;
+        hosts[i] = faces[i].host;
+    }
+    join_group(hosts, GPUHAL_IDENTITY_PCI);
+    static const char *const values[] = {"0000:01:00.0",
+                                         "0000:01:00.1",
+                                         "0000:02:00.0",
+                                         "226:128",
+                                         "226:129",
+                                         "11111111-0000-0000-0000-000000000001",
+                                         "22222222-0000-0000-0000-000000000002",
+                                         "00000000000000a1",
+                                         "00000000000000a2"};
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            join_value(values[v], level);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ the library's answer */
+
+/* With the faces turned round by `turn` places, and every second order backwards. */
+static uint32_t place_of(uint32_t face, uint32_t turn)
+{
+    uint32_t place = (face + turn) % count;
+    return turn % 2 ? count - 1 - place : place;
+}
+
+static gpuhal_identity find(uint32_t turn)
+{
+    gpuhal_identity identity = {.faces = calloc(count, sizeof *identity.faces), .count = count};
+    assert_non_null(identity.faces);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_face *face = &identity.faces[place_of(i, turn)];
+        face->backend = faces[i].backend;
+        face->index = faces[i].index;
+        face->facts = &faces[i].facts;
+    }
+    assert_int_equal(gpuhal_identity_find(&identity), GPUHAL_OK);
+    return identity;
+}
+
+static void check(bool holds, const char *promise, const char *a, const char *b)
+{
+    for (uint32_t i = 0; !holds && i < count; i++) {
+        const plain_face *face = &faces[i];
+        print_message("%s:%u vendor %#x, driver %s, part %s%s\n", face->backend, face->index, (unsigned)face->vendor,
+                      face->driver ? face->driver : "-", face->part ? face->part : "-", face->host ? ", on the processor" : "");
+        for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
+            print_message("    %s\n", face->values[level] ? face->values[level] : "-");
+        }
+    }
+    if (!holds) {
+        fail_msg("seed %u: %s: %s and %s", seed, promise, a, b);
+    }
+}
+
+/* What is one, and which faces are of one part, in every order. */
+static void check_relations(void)
+{
+    bool same_part[FACES][FACES];
+    join_plainly();
+    for (uint32_t turn = 0; turn < ORDERS; turn++) {
+        gpuhal_identity identity = find(turn);
+        for (uint32_t i = 0; i < count; i++) {
+            for (uint32_t k = 0; k < i; k++) {
+                const gpuhal_face *a = &identity.faces[place_of(i, turn)], *b = &identity.faces[place_of(k, turn)];
+                bool one = a->physical == b->physical;
+                check(one == (labels[i] == labels[k]), one ? "not one by the rule" : "one by the rule", a->id, b->id);
+                same_part[i][k] = turn == 0 ? a->part == b->part : same_part[i][k];
+                check(same_part[i][k] == (a->part == b->part), "parts depend on the order", a->id, b->id);
+                check(one || a->part != b->part, "a part of two things", a->id, b->id);
+                check(!(a->part == b->part && faces[i].part && faces[k].part && strcmp(faces[i].part, faces[k].part) != 0),
+                      "two parts taken for one", a->id, b->id);
+            }
+        }
+        gpuhal_identity_finish(&identity);
+    }
+}
+
+static uint32_t face_named(const gpuhal_identity *identity, const char *id)
+{
+    uint32_t face = 0;
+    while (face < count && strcmp(identity->faces[face].id, id) != 0) {
+        face++;
+    }
+    assert_in_range(face, 0, count - 1);
+    return face;
+}
+
+static gpuhal_identity_level level_named(const char *matched_by)
+{
+    static const char *const names[] = {"pci_address", "drm_render_node", "uuid", "luid", "host_processor"};
+    gpuhal_identity_level level = GPUHAL_IDENTITY_PCI;
+    while (strcmp(names[level], matched_by) != 0) {
+        level++;
+    }
+    return level;
+}
+
+static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
+{
+    uint32_t from = sets[a], to = sets[b];
+    for (uint32_t i = 0; i < count; i++) {
+        sets[i] = sets[i] == from ? to : sets[i];
+    }
+}
+
+/* Devices that stay apart although they state the same are connected by items that say so, hidden ones or not. */
+static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *told,
+                        gpuhal_identity_level level)
+{
+    uint32_t sets[FACES];
+    for (uint32_t i = 0; i < count; i++) {
+        sets[i] = identity->faces[i].physical;
+    }
+    for (uint32_t e = 0; e < told->count; e++) {
+        const gpuhal_evidence *item = &told->list[e].evidence;
+        uint32_t a = face_named(identity, item->device), b = face_named(identity, item->other);
+        if (!item->same && level_named(item->matched_by) == level) {
+            check(visible[a] && visible[b], "a hidden device is told to be apart", item->device, item->other);
+            check(identity->faces[a].physical != identity->faces[b].physical, "told apart, and one", item->device, item->other);
+            relabel(sets, a, b);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            const gpuhal_face *a = &identity->faces[i], *b = &identity->faces[k];
+            bool alike = visible[i] && visible[k] && same_text(a->values[level], b->values[level]);
+            check(!alike || sets[i] == sets[k], "nothing tells why they stay apart", a->id, b->id);
+        }
+    }
+}
+
+static void check_evidence(void)
+{
+    gpuhal_identity identity = find(0);
+    gpuhal_identity_evidence_list told = {0};
+    bool visible[FACES];
+    uint32_t sets[FACES];
+    for (uint32_t i = 0; i < count; i++) {
+        visible[i] = roll(4) != 0;
+        sets[i] = i;
+    }
+    assert_int_equal(gpuhal_identity_tell(&identity, visible, &told), GPUHAL_OK);
+    for (uint32_t e = 0; e < told.count; e++) {
+        const gpuhal_evidence *item = &told.list[e].evidence;
+        uint32_t a = face_named(&identity, item->device), b = face_named(&identity, item->other);
+        gpuhal_identity_level level = level_named(item->matched_by);
+        bool host = level == GPUHAL_IDENTITY_HOST && identity.faces[a].host && identity.faces[b].host;
+        check(host || same_text(identity.faces[a].values[level], identity.faces[b].values[level]), "told of what is not so",
+              item->device, item->other);
+        check(strstr(item->sentence, item->device) && strstr(item->sentence, item->other), "a sentence about others",
+              item->device, item->other);
+        if (item->same) {
+            check(sets[a] != sets[b], "told twice", item->device, item->other);
+            relabel(sets, a, b);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            bool one = identity.faces[i].physical == identity.faces[k].physical;
+            check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "nothing tells why they are one",
+                  identity.faces[i].id, identity.faces[k].id);
+        }
+    }
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
+        check_apart(&identity, visible, &told, level);
+    }
+    gpuhal_identity_evidence_finish(&told);
+    gpuhal_identity_finish(&identity);
+}
+
+/* Each refusal names two faces that do contradict each other. */
+static void check_refusals(void)
+{
+    gpuhal_identity identity = find(0);
+    for (uint32_t r = 0; r < identity.refusal_count; r++) {
+        const gpuhal_refusal *refusal = &identity.refusals[r];
+        const gpuhal_face *a = &identity.faces[refusal->witness[0]], *b = &identity.faces[refusal->witness[1]];
+        if (refusal->doubt <= GPUHAL_DOUBT_DRM) {
+            gpuhal_identity_level level = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
+            check(!same_text(a->values[level], b->values[level]), "told to be in two places", a->id, b->id);
+        }
+        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_face_same_driver(a, b), "told to be of one driver", a->id,
+              b->id);
+    }
+    gpuhal_identity_finish(&identity);
+}
+
+static void for_each_machine(void (*look)(void))
+{
+    const char *from = getenv("IDENTITY_SEED"), *many = getenv("IDENTITY_MACHINES");
+    uint32_t first = from ? (uint32_t)strtoul(from, NULL, 10) : 1;
+    uint32_t machines = many ? (uint32_t)strtoul(many, NULL, 10) : MACHINES;
+    for (uint32_t number = first; number < first + machines; number++) {
+        make_machine(number);
+        look();
+        forget_machine();
+    }
+}
+
+TEST(what_is_one_follows_the_plain_rule_in_every_order)
+{
+    for_each_machine(check_relations);
+}
+
+TEST(evidence_connects_what_is_one_and_tells_why_the_rest_stays_apart_also_when_devices_are_hidden)
+{
+    for_each_machine(check_evidence);
+}
+
+TEST(a_doubt_names_two_devices_that_do_contradict_each_other)
+{
+    for_each_machine(check_refusals);
+}
+
+#include "test_main.h"
