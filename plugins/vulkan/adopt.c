@@ -104,21 +104,41 @@ static bool is_port(const gpuhal_plugin_device *device, const void *queue)
     return false;
 }
 
-/* Compute queues first. A queue that is named twice is one port: two would not keep out of each other's way. */
+static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
+{
+    for (uint32_t i = 0; i < device->port_count; i++) {
+        if (device->ports[i].family == family) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A queue that is named twice is one port: two would not keep out of each other's way. */
+static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted, bool new_families)
+{
+    for (uint32_t i = 0; i < given->queue_count && device->port_count < GPUHAL_VULKAN_PORTS; i++) {
+        const gpuhal_vulkan_queue *queue = &given->queues[i];
+        if (usefulness(&device->hardware, queue->family) != wanted || is_port(device, queue->queue) ||
+            (new_families && has_family(device, queue->family))) {
+            continue;
+        }
+        gpuhal_vulkan_port *port = &device->ports[device->port_count++];
+        port->queue = queue->queue;
+        port->family = queue->family;
+        port->index = queue->index;
+    }
+}
+
+/* Compute queues first, and one of each family before the second of any, as buffers are shared over the families that are taken.
+ */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     const VkQueueFlags other = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT;
-    for (uint32_t wanted = 2; wanted > 0; wanted--) {
-        for (uint32_t i = 0; i < given->queue_count && device->port_count < GPUHAL_VULKAN_PORTS; i++) {
-            const gpuhal_vulkan_queue *queue = &given->queues[i];
-            if (usefulness(&device->hardware, queue->family) == wanted && !is_port(device, queue->queue)) {
-                gpuhal_vulkan_port *port = &device->ports[device->port_count++];
-                port->queue = queue->queue;
-                port->family = queue->family;
-                port->index = queue->index;
-            }
-        }
-    }
+    take_useful(device, given, 2, true);
+    take_useful(device, given, 1, true);
+    take_useful(device, given, 2, false);
+    take_useful(device, given, 1, false);
     for (uint32_t i = device->port_count; i-- > 0;) {
         if (!(device->hardware.families[device->ports[i].family].queueFlags & other)) {
             device->copy_port = i;

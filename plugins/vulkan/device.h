@@ -23,6 +23,8 @@
 #define GPUHAL_VULKAN_FAMILIES 16u
 #define GPUHAL_VULKAN_PORTS    8u
 #define GPUHAL_VULKAN_LANES    8u
+/* The largest nonCoherentAtomSize that a driver may state. */
+#define GPUHAL_VULKAN_ATOM_MAX 256u
 
 /* How long one wait for an event lasts before the caller looks whether another thread has found the device lost. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
@@ -211,7 +213,7 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
 /* OK, or DEVICE_LOST with its report. At the start of every slot that would call the vendor. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 
-/* memory.c: which kinds the memory types suit, for the survey. */
+/* type.c: which kinds the memory types suit, for the survey. */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
 /* lane.c: submissions, and blocking ones. */

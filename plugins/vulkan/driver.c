@@ -143,8 +143,8 @@ static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulka
     if (code == VK_ERROR_INCOMPATIBLE_DRIVER) {
         return host->report(
             host, GPUHAL_ERROR_NO_DRIVER, "vkCreateInstance", code,
-            "the Vulkan loader is installed, but no working Vulkan driver is registered with it (/usr/share/vulkan/icd.d, "
-            "/etc/vulkan/icd.d)");
+            "the Vulkan loader is installed, but finds no Vulkan driver that works: install the GPU vendor's, or Mesa's (on Debian "
+            "mesa-vulkan-drivers); where VK_DRIVER_FILES or VK_ICD_FILENAMES are set, it looks nowhere else");
     }
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_report(host, "vkCreateInstance", code);
 }

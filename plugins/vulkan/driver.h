@@ -48,7 +48,6 @@
     REQUIRED(vkCreateFence)                                                                                                      \
     REQUIRED(vkDestroyFence)                                                                                                     \
     REQUIRED(vkResetFences)                                                                                                      \
-    REQUIRED(vkGetFenceStatus)                                                                                                   \
     REQUIRED(vkWaitForFences)                                                                                                    \
     REQUIRED(vkCreateSemaphore)                                                                                                  \
     REQUIRED(vkDestroySemaphore)                                                                                                 \

@@ -210,7 +210,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
         host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, hardware->compute_units);
     } else {
         host->missing(host, sink, GPUHAL_FACT_COMPUTE_UNITS, GPUHAL_MISSING_NOT_SUPPORTED,
-                      "only extensions of AMD and NVIDIA tell it");
+                      "the driver knows neither VK_AMD_shader_core_properties nor VK_NV_shader_sm_builtins");
     }
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, entry->native_index);
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);

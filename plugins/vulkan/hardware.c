@@ -119,6 +119,7 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
     }
     api->vkGetPhysicalDeviceProperties2(hardware->handle, &head);
     hardware->properties = head.properties;
+    hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* whatever the driver wrote */
     hardware->id.pNext = NULL;
     hardware->driver.pNext = NULL;
     hardware->offered |= (pci ? GPUHAL_VULKAN_PCI_BUS_INFO : 0) | (drm ? GPUHAL_VULKAN_DRM : 0);
@@ -157,14 +158,16 @@ static bool is_unified(const gpuhal_vulkan_hardware *hardware)
            (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
 }
 
-/* Memory that cannot be indexed cannot be used; what is left has at least device memory. */
+/* Memory that cannot be indexed cannot be used; what is left has at least device memory. Vulkan bounds the atom. */
 static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
 {
     VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     api->vkGetPhysicalDeviceMemoryProperties2(hardware->handle, &head);
     hardware->memory = head.memoryProperties;
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
-    if (memory->memoryTypeCount > VK_MAX_MEMORY_TYPES || memory->memoryHeapCount > VK_MAX_MEMORY_HEAPS) {
+    const uint64_t atom = hardware->properties.limits.nonCoherentAtomSize;
+    if (memory->memoryTypeCount > VK_MAX_MEMORY_TYPES || memory->memoryHeapCount > VK_MAX_MEMORY_HEAPS || atom == 0 ||
+        atom > GPUHAL_VULKAN_ATOM_MAX || (atom & (atom - 1)) != 0) {
         return false;
     }
     uint64_t largest = 0;
@@ -286,17 +289,18 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
 }
 
 /* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a window onto the
- * first; and with unified memory, heaps are views of the same memory. */
+ * first; and with unified memory, heaps are views of the same memory, of which the small one may be called local. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
     const bool sum = !hardware->unified && hardware->properties.vendorID != NVIDIA;
+    const VkMemoryHeapFlags needed = hardware->unified ? 0 : VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
     uint32_t largest = heap;
     for (uint32_t i = memory->memoryHeapCount; i-- > 0;) {
         bool larger = memory->memoryHeaps[i].size >= memory->memoryHeaps[largest].size;
-        largest = (memory->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && larger ? i : largest;
+        largest = (memory->memoryHeaps[i].flags & needed) == needed && larger ? i : largest;
     }
-    return (memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && (sum || largest == heap);
+    return (memory->memoryHeaps[heap].flags & needed) == needed && (sum || largest == heap);
 }
 
 /* The family with all of @p wanted and as little else as possible, or family_count. */

@@ -3,6 +3,10 @@
  * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers differ there
  * (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust what they are given (lavapipe reads
  * from it, which blocks on a pipe), so what cannot be memory is refused here.
+ *
+ * The specification wants ownership of shared buffers handed over to VK_QUEUE_FAMILY_EXTERNAL and back. No driver known to us does
+ * anything there for buffers without a layout, each hand-over would cost a submission, and the other side may be no Vulkan; so
+ * it is left out. What counts is that commands have ended before the other side looks, which blocking calls and events give.
  */
 #include "memory.h"
 
@@ -36,11 +40,13 @@ static gpuhal_status not_offered(gpuhal_plugin_device *device, const char *why)
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, why);
 }
 
-/* One VkBuffer can have several handle types only where the driver says that they go together. */
-static bool fit_together(const gpuhal_plugin_device *device, VkExternalMemoryHandleTypeFlags types)
+/* One VkBuffer can have several handle types only where the driver says that they go together; and some want memory of its own.
+ */
+static bool fit_together(const gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
+    const VkExternalMemoryHandleTypeFlags types = request->named;
     bool fit = true;
-    for (VkExternalMemoryHandleTypeFlags rest = types; (types & (types - 1)) && rest; rest &= rest - 1) {
+    for (VkExternalMemoryHandleTypeFlags rest = types; rest; rest &= rest - 1) {
         const VkPhysicalDeviceExternalBufferInfo info = {
             .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
             .usage = gpuhal_vulkan_usage(device->enabled),
@@ -48,6 +54,8 @@ static bool fit_together(const gpuhal_plugin_device *device, VkExternalMemoryHan
         };
         VkExternalBufferProperties answer = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
         device->instance_api.vkGetPhysicalDeviceExternalBufferProperties(device->hardware.handle, &info, &answer);
+        request->dedicated |=
+            (answer.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
         fit = fit && (types & ~(answer.externalMemoryProperties.compatibleHandleTypes | info.handleType)) == 0;
     }
     return fit;
@@ -73,8 +81,8 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
         request->named |= type;
         request->exported = 0; /* who wants to pass it on duplicates the descriptor */
     }
-    return fit_together(device, request->named) ? GPUHAL_OK
-                                                : not_offered(device, "the driver cannot share one memory in all these forms");
+    return fit_together(device, request) ? GPUHAL_OK
+                                         : not_offered(device, "the driver cannot share one memory in all these forms");
 }
 
 static gpuhal_status refuse(gpuhal_plugin_device *device, const char *why)
@@ -123,7 +131,10 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
         return gpuhal_vulkan_result(device, "vkGetMemoryHostPointerPropertiesEXT", code);
     }
     const uint32_t type = type_for_host(device, request, answer.memoryTypeBits);
-    if (type == GPUHAL_VULKAN_NO_TYPE || request->requirements.size > alloc->bytes) {
+    if (request->requirements.size > alloc->bytes) {
+        return not_offered(device, "the driver needs more bytes for such a buffer than the host memory has");
+    }
+    if (type == GPUHAL_VULKAN_NO_TYPE) {
         return no_type(device);
     }
     const VkImportMemoryHostPointerInfoEXT import = {
@@ -134,6 +145,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
     code = gpuhal_vulkan_take_memory(device, request, type, alloc->bytes, &import);
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
 }
+
+static const char *const too_small = "the memory behind the file descriptor is smaller than that, or there is none";
 
 /* What cannot be exported memory of any driver. Software drivers give out plain memory files, which have a size; lavapipe would
  * call one that is too small out of memory. */
@@ -150,9 +163,7 @@ static const char *descriptor_fault(const gpuhal_plugin_device *device, const gp
     if (never || (software && format != S_IFREG)) {
         return "a file descriptor of another kind, not of exported memory";
     }
-    return software && (uint64_t)out_state->st_size < request->requirements.size
-               ? "the memory behind the file descriptor is smaller than that, or there is none"
-               : NULL;
+    return software && (uint64_t)out_state->st_size < request->requirements.size ? too_small : NULL;
 }
 
 /* The driver may have closed the duplicate, and the number may be somebody else's by now. */
@@ -179,14 +190,11 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
     return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits & answer.memoryTypeBits);
 }
 
-/* The bytes behind the descriptor, as far as it tells; else what the buffer needs. */
-static uint64_t bytes_behind(const gpuhal_vulkan_request *request, int fd)
+/* A dma-buf tells its size by its end; an opaque descriptor tells nothing. */
+static bool is_too_short(const gpuhal_vulkan_request *request, int fd, uint64_t bytes)
 {
-    if (request->alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD) {
-        return request->requirements.size;
-    }
-    const off_t end = lseek(fd, 0, SEEK_END);
-    return end > 0 ? (uint64_t)end : request->alloc->import_offset + request->requirements.size;
+    const off_t end = request->alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD ? lseek(fd, 0, SEEK_END) : -1;
+    return end > 0 && (uint64_t)end < bytes;
 }
 
 static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, int fd, bool *out_taken)
@@ -199,12 +207,16 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     if (type == GPUHAL_VULKAN_NO_TYPE) {
         return no_type(device);
     }
+    const uint64_t bytes = request->alloc->import_offset + request->requirements.size;
+    if (is_too_short(request, fd, bytes)) {
+        return refuse(device, too_small);
+    }
     const VkImportMemoryFdInfoKHR import = {
         .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR,
         .handleType = gpuhal_vulkan_handle_type(device, request->alloc->import.kind),
         .fd = fd,
     };
-    code = gpuhal_vulkan_take_memory(device, request, type, bytes_behind(request, fd), &import);
+    code = gpuhal_vulkan_take_memory(device, request, type, bytes, &import);
     *out_taken = code == VK_SUCCESS;
     if (code == VK_SUCCESS) {
         request->buffer->memory_offset = request->alloc->import_offset;
@@ -228,6 +240,9 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
     if (alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD &&
         (alloc->import_offset > device->hardware.allocation_max || alloc->import_offset % request->requirements.alignment != 0)) {
         return refuse(device, "the offset in the dma-buf is no multiple of the alignment of buffers, or too large");
+    }
+    if (request->dedicated && alloc->import_offset != 0) {
+        return not_offered(device, "the driver imports memory of one buffer alone, and this one begins further in");
     }
     const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,72 +22,9 @@
 #define LEAST_PAGE    4096u
 #define POPULATE_FROM (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
 
-#define VISIBLE  VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
 #define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
 #define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 #define LOCAL    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-
-/* Types that need a feature which is not enabled, or cannot be bound to buffers. */
-#define UNUSABLE                                                                                                                 \
-    (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |   \
-     VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD | VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
-
-/* What a kind must have, and what counts for or against a type, the first most. */
-typedef struct wish {
-    VkMemoryPropertyFlags needed;
-    struct {
-        VkMemoryPropertyFlags flag;
-        bool there;
-    } preferred[3];
-} wish;
-
-/* On a discrete GPU device memory that the host sees is scarce, or slower for the device; with one memory for both it is free. */
-static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind)
-{
-    const bool unified = hardware->unified;
-    switch (kind) {
-    case GPUHAL_MEMORY_DEVICE:
-        return unified ? (wish){LOCAL, {{VISIBLE, true}, {COHERENT, true}, {CACHED, true}}} : (wish){LOCAL, {{VISIBLE, false}}};
-    case GPUHAL_MEMORY_UPLOAD:
-        return (wish){VISIBLE | COHERENT, {{LOCAL, false}}};
-    case GPUHAL_MEMORY_READBACK:
-        return (wish){VISIBLE, {{CACHED, true}, {COHERENT, true}, {LOCAL, false}}};
-    default:
-        return (wish){LOCAL | VISIBLE, {{COHERENT, true}, {CACHED, unified}}};
-    }
-}
-
-/* Among equals the first: drivers list the faster types first. */
-uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
-{
-    const wish wanted = wish_of(hardware, kind);
-    uint32_t best = GPUHAL_VULKAN_NO_TYPE, best_score = 0;
-    for (uint32_t i = 0; i < hardware->memory.memoryTypeCount; i++) {
-        const VkMemoryPropertyFlags flags = hardware->memory.memoryTypes[i].propertyFlags;
-        if (!(bits >> i & 1) || (flags & wanted.needed) != wanted.needed || (flags & UNUSABLE)) {
-            continue;
-        }
-        uint32_t score = 1;
-        for (size_t p = 0; p < 3; p++) {
-            const bool has = (flags & wanted.preferred[p].flag) != 0;
-            score += wanted.preferred[p].flag && has == wanted.preferred[p].there ? 8u >> p : 0;
-        }
-        if (score > best_score) {
-            best = i;
-            best_score = score;
-        }
-    }
-    return best;
-}
-
-uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware)
-{
-    uint32_t kinds = 0;
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
-        kinds |= gpuhal_vulkan_pick_type(hardware, kind, UINT32_MAX) != GPUHAL_VULKAN_NO_TYPE ? 1u << kind : 0;
-    }
-    return kinds;
-}
 
 gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code)
 {
@@ -143,11 +81,12 @@ VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_r
     return VK_SUCCESS;
 }
 
-static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes)
+static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes, uint64_t most)
 {
+    const char *limit =
+        most == device->hardware.allocation_max ? "allocation_max_bytes, which is" : "the whole memory heap for this kind,";
     char text[160];
-    snprintf(text, sizeof text, "%" PRIu64 " bytes, with alignment, are above allocation_max_bytes, which is %" PRIu64, bytes,
-             device->hardware.allocation_max);
+    snprintf(text, sizeof text, "%" PRIu64 " bytes, with alignment, are above %s %" PRIu64, bytes, limit, most);
     return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
 }
 
@@ -156,34 +95,41 @@ static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes)
  * buffer's own. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
-    const bool room = (flags & VISIBLE) && !request->exported && !request->dedicated;
+    const bool room = gpuhal_vulkan_shows_host(request->alloc->kind, flags) && !request->exported && !request->dedicated;
     return room && request->alloc->alignment > request->requirements.alignment ? request->alloc->alignment : 0;
 }
 
-/* Another heap is slower for upload and readback memory, and still right; device memory elsewhere would not be what was asked
- * for. */
+static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, uint32_t bits)
+{
+    return request->exported ? gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits)
+                             : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
+}
+
+/* Another type is slower, and still right; but whoever imports an opaque descriptor has to name the same, so there is no other.
+ * Vulkan forbids to ask for more than the heap of a type has. */
 static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
-    const gpuhal_memory_kind kind = request->alloc->kind;
-    const bool flexible = !request->exported && (kind == GPUHAL_MEMORY_UPLOAD || kind == GPUHAL_MEMORY_READBACK);
-    uint32_t bits = request->requirements.memoryTypeBits;
-    uint32_t type = gpuhal_vulkan_pick_type(&device->hardware, kind, bits);
+    const VkPhysicalDeviceMemoryProperties *memory = &device->hardware.memory;
+    const uint64_t size = request->requirements.size, limit = device->hardware.allocation_max;
+    uint32_t bits = request->requirements.memoryTypeBits, type = type_for(device, request, bits);
+    gpuhal_status status = GPUHAL_ERROR_TOO_LARGE;
+    uint64_t most = 0;
     if (type == GPUHAL_VULKAN_NO_TYPE) {
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "none of the memory types that the driver allows for such a buffer suits this kind");
     }
-    VkResult code = VK_SUCCESS;
-    do {
-        const uint64_t slack = slack_of(request, device->hardware.memory.memoryTypes[type].propertyFlags);
-        const uint64_t size = request->requirements.size, most = device->hardware.allocation_max;
-        if (size > most || slack > most - size) {
-            return too_large(device, size);
+    while (type != GPUHAL_VULKAN_NO_TYPE && (status == GPUHAL_ERROR_TOO_LARGE || status == GPUHAL_ERROR_OUT_OF_MEMORY)) {
+        const uint64_t heap = memory->memoryHeaps[memory->memoryTypes[type].heapIndex].size, room = heap < limit ? heap : limit;
+        const uint64_t slack = slack_of(request, memory->memoryTypes[type].propertyFlags);
+        if (size <= room && slack <= room - size) {
+            VkResult code = gpuhal_vulkan_take_memory(device, request, type, size + slack, NULL);
+            status = code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
         }
-        code = gpuhal_vulkan_take_memory(device, request, type, size + slack, NULL);
-        bits &= ~(1u << type);
-    } while (code == VK_ERROR_OUT_OF_DEVICE_MEMORY && flexible &&
-             (type = gpuhal_vulkan_pick_type(&device->hardware, kind, bits)) != GPUHAL_VULKAN_NO_TYPE);
-    return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
+        most = room > most ? room : most;
+        bits = request->exported ? 0 : bits & ~(1u << type);
+        type = type_for(device, request, bits);
+    }
+    return status == GPUHAL_ERROR_TOO_LARGE ? too_large(device, size, most) : status;
 }
 
 /* Sizes are rounded up to whole words, so that shaders can bind the last one. */
@@ -211,9 +157,11 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
                                                       .buffer = request->buffer->buffer};
     device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
     request->requirements = answer.memoryRequirements;
-    const bool plain =
-        request->alloc->alignment <= request->requirements.alignment && request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
-    request->dedicated = dedicated.requiresDedicatedAllocation || (dedicated.prefersDedicatedAllocation && plain);
+    request->requirements.alignment += request->requirements.alignment == 0; /* it is divided by */
+    const bool plain = request->alloc->alignment <= request->requirements.alignment &&
+                       request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
+    request->dedicated =
+        request->dedicated || dedicated.requiresDedicatedAllocation || (dedicated.prefersDedicatedAllocation && plain);
     return GPUHAL_OK;
 }
 
@@ -238,7 +186,7 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_reque
         *out_start = (char *)alloc->import.as.pointer + alloc->import_offset;
         return GPUHAL_OK;
     }
-    if (!(request->buffer->type_flags & VISIBLE)) {
+    if (!gpuhal_vulkan_shows_host(alloc->kind, request->buffer->type_flags)) {
         return GPUHAL_OK;
     }
     VkResult code = device->api.vkMapMemory(device->handle, request->buffer->memory, 0, VK_WHOLE_SIZE, 0, out_start);
@@ -257,7 +205,8 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
 
-/* Maps and binds. The device's address, where it has one, is known only then, and is looked at rather than trusted. */
+/* Maps and binds. Imported memory has no room behind the buffer, so it never moves. The device's address, where it has one, is
+ * known only then, and is looked at rather than trusted. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -333,7 +282,8 @@ static gpuhal_status check(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     if (status != GPUHAL_OK) {
         return status;
     }
-    return alloc->bytes > device->hardware.allocation_max ? too_large(device, alloc->bytes) : GPUHAL_OK;
+    const uint64_t most = device->hardware.allocation_max;
+    return alloc->bytes > most ? too_large(device, alloc->bytes, most) : GPUHAL_OK;
 }
 
 static uint32_t memory_flags(VkMemoryPropertyFlags flags)
@@ -391,6 +341,43 @@ static void vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     }
 }
 
+/* The whole atoms around these bytes of the memory object. */
+static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin, uint64_t end,
+                                bool invalidate)
+{
+    const uint64_t mask = device->hardware.properties.limits.nonCoherentAtomSize - 1, first = begin & ~mask;
+    const uint64_t size = (end - first + mask) & ~mask;
+    const VkMappedMemoryRange range = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+                                       .memory = buffer->memory,
+                                       .offset = first,
+                                       .size = size < buffer->memory_bytes - first ? size : VK_WHOLE_SIZE};
+    if (invalidate) {
+        return gpuhal_vulkan_result(device, "vkInvalidateMappedMemoryRanges",
+                                    device->api.vkInvalidateMappedMemoryRanges(device->handle, 1, &range));
+    }
+    return gpuhal_vulkan_result(device, "vkFlushMappedMemoryRanges",
+                                device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
+}
+
+/* Flushing the atom around @p at would take the host's old bytes beside the range to the device: they are brought from there
+ * first. */
+static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at, uint64_t begin,
+                                  uint64_t end)
+{
+    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    const uint64_t atom = device->hardware.properties.limits.nonCoherentAtomSize, first = at & ~(atom - 1);
+    const uint64_t inside = first > begin ? first : begin, inside_end = first + atom < end ? first + atom : end;
+    unsigned char kept[GPUHAL_VULKAN_ATOM_MAX];
+    if (inside_end - inside == atom) {
+        return GPUHAL_OK;
+    }
+    unsigned char *host = (unsigned char *)memory->host + (inside - buffer->memory_offset);
+    memcpy(kept, host, (size_t)(inside_end - inside));
+    gpuhal_status status = move_atoms(device, buffer, inside, inside_end, true);
+    memcpy(host, kept, (size_t)(inside_end - inside));
+    return status;
+}
+
 static gpuhal_status vulkan_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                                   int32_t invalidate)
 {
@@ -398,24 +385,13 @@ static gpuhal_status vulkan_clean(gpuhal_plugin_device *device, const gpuhal_mem
     if (!memory->host || (buffer->type_flags & COHERENT)) {
         return GPUHAL_OK;
     }
+    const uint64_t begin = buffer->memory_offset + offset, end = begin + bytes;
     gpuhal_status status = gpuhal_vulkan_alive(device);
-    if (status != GPUHAL_OK) {
-        return status;
+    if (status == GPUHAL_OK && !invalidate) {
+        status = refresh_edge(device, memory, begin, begin, end);
+        status = status == GPUHAL_OK ? refresh_edge(device, memory, end - 1, begin, end) : status;
     }
-    const uint64_t atom = device->hardware.properties.limits.nonCoherentAtomSize;
-    const uint64_t begin = (buffer->memory_offset + offset) / atom * atom;
-    const uint64_t end = buffer->memory_offset + offset + bytes, rest = buffer->memory_bytes - begin;
-    const uint64_t size = (end - begin + atom - 1) / atom * atom;
-    const VkMappedMemoryRange range = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
-                                       .memory = buffer->memory,
-                                       .offset = begin,
-                                       .size = size < rest ? size : VK_WHOLE_SIZE};
-    if (invalidate) {
-        return gpuhal_vulkan_result(device, "vkInvalidateMappedMemoryRanges",
-                                    device->api.vkInvalidateMappedMemoryRanges(device->handle, 1, &range));
-    }
-    return gpuhal_vulkan_result(device, "vkFlushMappedMemoryRanges",
-                                device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
+    return status == GPUHAL_OK ? move_atoms(device, buffer, begin, end, invalidate != 0) : status;
 }
 
 static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)

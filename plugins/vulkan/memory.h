@@ -1,4 +1,4 @@
-/* vulkan/memory.h: what memory.c and import.c share: an allocation on its way. */
+/* vulkan/memory.h: what memory.c, type.c and import.c share: an allocation on its way. */
 #ifndef GPUHAL_VULKAN_MEMORY_H
 #define GPUHAL_VULKAN_MEMORY_H
 
@@ -15,10 +15,17 @@ typedef struct gpuhal_vulkan_request {
 
 #define GPUHAL_VULKAN_NO_TYPE UINT32_MAX
 
-/* memory.c */
+/* type.c */
 
 /* The best memory type for the kind among those of @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
+/* The same, or the best of what does instead. */
+uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
+/* Whether memory of this kind in a type with these flags is mapped. */
+bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
+
+/* memory.c */
+
 /* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type, uint64_t bytes,
                                    const void *import);
@@ -27,7 +34,7 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
 
 /* import.c */
 
-/* Fills in `exported` and `named`; NOT_SUPPORTED, with a sentence, for what the opening cannot. */
+/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opening cannot. */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);

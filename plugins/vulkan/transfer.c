@@ -116,35 +116,17 @@ static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, c
     return !queue || gpuhal_vulkan_queue_is_idle(queue);
 }
 
-static VkMappedMemoryRange mapped_range(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
-{
-    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
-    return (VkMappedMemoryRange){
-        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
-        .memory = buffer->memory,
-        .offset = buffer->memory_offset + offset,
-        .size = bytes,
-    };
-}
-
-/* After the host has written. */
-static gpuhal_status flush_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
-{
-    if (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) {
-        return GPUHAL_OK;
-    }
-    const VkMappedMemoryRange range = mapped_range(memory, offset, bytes);
-    return gpuhal_vulkan_result(device, "vkFlushMappedMemoryRanges",
-                                device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
-}
-
 /* Before the host reads. */
 static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     if (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) {
         return GPUHAL_OK;
     }
-    const VkMappedMemoryRange range = mapped_range(memory, offset, bytes);
+    const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
+    const VkMappedMemoryRange range = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+                                       .memory = buffer->memory,
+                                       .offset = buffer->memory_offset + offset,
+                                       .size = bytes};
     return gpuhal_vulkan_result(device, "vkInvalidateMappedMemoryRanges",
                                 device->api.vkInvalidateMappedMemoryRanges(device->handle, 1, &range));
 }
@@ -156,11 +138,11 @@ static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     if (status != GPUHAL_OK) {
         return status;
     }
-    if (!host_may(device, queue, to, offset, bytes, 0)) {
+    if (!host_may(device, queue, to, offset, bytes, GPUHAL_MEMORY_HOST_COHERENT)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     memcpy(host_at(to, offset), from, (size_t)bytes);
-    return flush_host(device, to, offset, bytes);
+    return GPUHAL_OK;
 }
 
 /* Uncached memory is read over the bus a few bytes at a time: the device brings it faster. */

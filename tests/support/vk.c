@@ -41,14 +41,15 @@ bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_w
 
 void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features)
 {
-    const float priority = 1;
+    static const float priorities[VK_QUEUES] = {1, 1, 1, 1};
     VkQueueFamilyProperties families[VK_FAMILIES];
     VkDeviceQueueCreateInfo queues[VK_FAMILIES];
     v->family_count = VK_FAMILIES;
     v->vkGetPhysicalDeviceQueueFamilyProperties(v->physical, &v->family_count, families);
     for (uint32_t f = 0; f < v->family_count; f++) {
-        queues[f] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = f, .queueCount = 1,
-                                              .pQueuePriorities = &priority};
+        queues[f] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = f,
+                                              .queueCount = families[f].queueCount < VK_QUEUES ? families[f].queueCount : VK_QUEUES,
+                                              .pQueuePriorities = priorities};
     }
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = features,
                                      .queueCreateInfoCount = v->family_count, .pQueueCreateInfos = queues,

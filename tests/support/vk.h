@@ -27,7 +27,7 @@
     DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets) DO(vkUpdateDescriptorSets)                       \
     DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
 
-enum { VK_FAMILIES = 4 };
+enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* at most of a device, and of a family */
 
 typedef struct vk {
     PFN_vkGetInstanceProcAddr get_instance_proc;

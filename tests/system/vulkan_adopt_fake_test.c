@@ -92,6 +92,33 @@ TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
     fake_vulkan_expect_clean(&fake);
 }
 
+TEST(of_many_queues_every_family_is_used)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete;families=gct4,c4,t1");
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        fail_msg("%s", why);
+    }
+    gpuhal_vulkan_queue all[9];
+    for (uint32_t q = 0; q < 9; q++) {
+        VkQueue queue = VK_NULL_HANDLE;
+        program.v.vkGetDeviceQueue(program.v.device, q / 4, q % 4, &queue);
+        all[q] = (gpuhal_vulkan_queue){.queue = queue, .family = q / 4, .index = q % 4};
+    }
+    program.described.queues = all;
+    program.described.queue_count = 9;
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    exercise_kinds(device, BYTES, STEPS / 5, 62);
+    assert_true(fake.submitted(2) > 0);
+    assert_int_equal(fake.submitted(0) + fake.submitted(1), 0);
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
 TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
 {
     fake_vulkan fake = fake_vulkan_script("discrete;families=gct1");

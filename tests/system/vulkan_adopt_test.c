@@ -205,27 +205,30 @@ static void let_go(void *user, void *memory)
 
 TEST(a_buffer_of_the_program_is_wrapped_used_and_left_alone)
 {
+    enum { ODD = BYTES - 3 }; /* no multiple of what fills are aligned to */
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
     const vk *v = &program.v;
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    VkBuffer own = own_buffer(&program, BYTES, &memory);
+    VkBuffer own = own_buffer(&program, ODD, &memory);
     const gpuhal_native native = native_of_buffer(own, memory);
-    gpuhal_buffer *wrapped = NULL, *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *wrapped = NULL, *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, ODD);
     unsigned char *view = NULL;
     int released = 0;
-    assert_ok(gpuhal_buffer_wrap(device, &native, BYTES, let_go, &released, &wrapped));
+    assert_ok(gpuhal_buffer_wrap(device, &native, ODD, let_go, &released, &wrapped));
     exercise_pair(wrapped, ours, STEPS, 54);
-    assert_ok(gpuhal_fill(NULL, ours, 0, BYTES, 0x61, 1));
-    assert_ok(gpuhal_copy(NULL, wrapped, 1, ours, 0, BYTES - 2));
+    assert_ok(gpuhal_fill(NULL, ours, 0, ODD, 0x61, 1));
+    assert_ok(gpuhal_copy(NULL, wrapped, 1, ours, 0, ODD - 2));
     assert_ok(gpuhal_fill(NULL, wrapped, 0, 1, 0x62, 1));
+    assert_ok(gpuhal_fill(NULL, wrapped, ODD - 1, 1, 0x63, 1));
     assert_int_equal(released, 0);
     gpuhal_buffer_release(wrapped);
     assert_int_equal(released, 1);
-    assert_int_equal(v->vkMapMemory(v->device, memory, 0, BYTES, 0, (void **)&view), VK_SUCCESS);
+    assert_int_equal(v->vkMapMemory(v->device, memory, 0, ODD, 0, (void **)&view), VK_SUCCESS);
     assert_int_equal(view[0], 0x62);
     assert_int_equal(view[1], 0x61);
-    assert_int_equal(view[BYTES - 2], 0x61);
+    assert_int_equal(view[ODD - 2], 0x61);
+    assert_int_equal(view[ODD - 1], 0x63);
     gpuhal_buffer_release(ours);
     v->vkDestroyBuffer(v->device, own, NULL);
     v->vkFreeMemory(v->device, memory, NULL);

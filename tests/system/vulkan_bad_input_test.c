@@ -43,6 +43,11 @@ TEST(a_driver_without_device_memory_lists_no_device_and_says_so)
     expect_no_device("heaps=256M;types=vc@0", GPUHAL_PLUGIN_NO_DEVICE, "memory");
 }
 
+TEST(a_driver_with_an_impossible_atom_lists_no_device_and_says_so)
+{
+    expect_no_device("atom=0", GPUHAL_PLUGIN_NO_DEVICE, "memory");
+}
+
 TEST(a_driver_of_1_1_without_timeline_semaphores_lists_no_device_and_says_so)
 {
     expect_no_device("api=1.1;no_timeline", GPUHAL_PLUGIN_NO_DEVICE, "imeline");
@@ -60,7 +65,7 @@ TEST(a_driver_without_devices_says_so)
 
 TEST(a_driver_that_makes_no_instance_is_no_driver)
 {
-    expect_no_device("fail=vkCreateInstance:*:-9", GPUHAL_PLUGIN_NO_DRIVER, "Vulkan driver is registered");
+    expect_no_device("fail=vkCreateInstance:*:-9", GPUHAL_PLUGIN_NO_DRIVER, "finds no Vulkan driver that works");
 }
 
 TEST(a_driver_that_fails_while_it_is_asked_for_devices_is_told_with_its_code)
@@ -225,9 +230,9 @@ TEST(a_number_that_is_no_descriptor_is_refused)
     end_session(&s);
 }
 
-TEST(an_exported_buffer_is_imported_and_is_the_same_memory)
+static void export_and_import(const char *script)
 {
-    session s = begin_session("discrete");
+    session s = begin_session(script);
     for (gpuhal_handle_kind kind = GPUHAL_HANDLE_OPAQUE_FD; kind <= GPUHAL_HANDLE_DMABUF_FD; kind++) {
         const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << kind};
         gpuhal_buffer *buffer = NULL, *again = NULL;
@@ -245,6 +250,80 @@ TEST(an_exported_buffer_is_imported_and_is_the_same_memory)
         assert_string_equal(got, "there");
         gpuhal_buffer_release(again);
     }
+    end_session(&s);
+}
+
+/* Where the mapping happens to lie right it is taken, and begins with the first byte; else the alignment cannot be had. */
+TEST(imported_memory_is_never_moved_to_an_alignment)
+{
+    session s = begin_session("integrated");
+    const gpuhal_buffer_desc all = {.size = sizeof all, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc part = {
+        .size = sizeof part, .bytes = PAGE, .alignment = BYTES / 4, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_buffer_create(s.device, &all, &buffer));
+    assert_ok(gpuhal_fill(NULL, buffer, 0, BYTES, 2, 1));
+    assert_ok(gpuhal_fill(NULL, buffer, 0, PAGE, 1, 1));
+    for (int round = 0; round < 8; round++) {
+        gpuhal_buffer *again = NULL;
+        gpuhal_handle handle = {.size = sizeof handle};
+        char first = 1;
+        assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_DMABUF_FD, &handle));
+        gpuhal_status status = gpuhal_buffer_import(s.device, &part, &handle, &again);
+        if (status) {
+            expect_error(status, GPUHAL_ERROR_NOT_SUPPORTED, "alignment");
+            close((int)handle.as.os);
+            continue;
+        }
+        assert_ok(gpuhal_read(NULL, &first, again, 0, 1));
+        assert_int_equal(first, 1);
+        gpuhal_buffer_release(again);
+    }
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+TEST(a_descriptor_of_less_memory_than_asked_for_is_refused)
+{
+    session s = begin_session("discrete");
+    const gpuhal_buffer_desc small = {.size = sizeof small, .bytes = PAGE, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc large = {.size = sizeof large, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    gpuhal_buffer *buffer = NULL, *again = NULL;
+    gpuhal_handle handle = {.size = sizeof handle};
+    assert_ok(gpuhal_buffer_create(s.device, &small, &buffer));
+    assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_DMABUF_FD, &handle));
+    expect_error(gpuhal_buffer_import(s.device, &large, &handle, &again), GPUHAL_ERROR_INVALID_ARGUMENT, "smaller");
+    close((int)handle.as.os);
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+TEST(an_exported_buffer_is_imported_and_is_the_same_memory)
+{
+    export_and_import("discrete");
+}
+
+TEST(descriptors_that_want_memory_of_their_own_get_it)
+{
+    export_and_import("discrete;dedicated_fds");
+}
+
+TEST(the_first_part_of_a_dma_buf_is_imported_as_dedicated_memory)
+{
+    session s = begin_session("discrete;dedicated");
+    const gpuhal_buffer_desc all = {.size = sizeof all, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc part = {.size = sizeof part, .bytes = PAGE + 1, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    gpuhal_buffer *buffer = NULL, *again = NULL;
+    gpuhal_handle handle = {.size = sizeof handle};
+    char got[6] = {0};
+    assert_ok(gpuhal_buffer_create(s.device, &all, &buffer));
+    assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_DMABUF_FD, &handle));
+    assert_ok(gpuhal_buffer_import(s.device, &part, &handle, &again));
+    assert_ok(gpuhal_write(NULL, buffer, 8, "there", 6));
+    assert_ok(gpuhal_read(NULL, got, again, 8, 6));
+    assert_string_equal(got, "there");
+    gpuhal_buffer_release(again);
+    gpuhal_buffer_release(buffer);
     end_session(&s);
 }
 

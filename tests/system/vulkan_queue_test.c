@@ -4,6 +4,8 @@
 #include "exercise.h"
 #include "fake.h"
 
+#include <pthread.h>
+
 enum { BYTES = 40000, PIECES = 3, STEPS = 120 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -141,6 +143,85 @@ TEST(sixty_four_small_copies_are_one_submission)
     close_desk(&d);
 }
 
+TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_stay_in_order)
+{
+    enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
+    desk d = open_desk("discrete;slow_us=100;reorder", 0);
+    exercise_fill(d.near.host, BYTES, 11);
+    for (uint64_t c = 0; c < COPIES; c++) {
+        assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE), GPUHAL_OK);
+        assert_int_equal(c < FLUSHES ? d.o.slots.ops.flush(d.queue) : GPUHAL_OK, GPUHAL_OK);
+    }
+    expect_bytes(&d, d.near.host);
+    assert_true(d.fake.calls("vkQueueSubmit") > FLUSHES + 2);
+    assert_true(d.fake.calls("vkAllocateCommandBuffers") < 100);
+    close_desk(&d);
+}
+
+/* ---- threads */
+
+enum { THREADS = 8, ROUNDS = 10, COPIES = 60 };
+
+typedef struct helper {
+    pthread_t thread;
+    desk *d;
+    gpuhal_memory memory;
+    gpuhal_status status;
+} helper;
+
+/* A queue of its own, which shares its VkQueue with those of the others, and blocking copies in between. */
+static gpuhal_status help_once(helper *h)
+{
+    const gpuhal_ops *ops = &h->d->o.slots.ops;
+    gpuhal_plugin_device *device = h->d->o.device;
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_event *event = NULL;
+    gpuhal_status status = ops->queue_create(device, 0, 0, NULL, &queue);
+    status = status ? status : ops->event_create(device, 0, &event);
+    for (uint64_t c = 0; c < COPIES && !status; c++) {
+        status = ops->copy(device, queue, &h->memory, c * 64, &h->d->near, c * 64, 64);
+        status = !status && c % 3 == 0 ? ops->flush(queue) : status;
+        status = !status && c % 20 == 0 ? ops->copy(device, NULL, &h->memory, BYTES - 64, &h->d->near, 0, 64) : status;
+    }
+    status = status ? status : ops->event_record(queue, event);
+    status = status ? status : ops->event_block(event, 20 * second_ns);
+    if (event) {
+        ops->event_destroy(event);
+    }
+    if (queue) {
+        ops->queue_destroy(queue);
+    }
+    return status;
+}
+
+static void *help(void *user)
+{
+    helper *h = user;
+    for (int round = 0; round < ROUNDS && !h->status; round++) {
+        h->status = help_once(h);
+    }
+    return NULL;
+}
+
+TEST(queues_of_many_threads_share_one_of_the_devices)
+{
+    static helper helpers[THREADS];
+    desk d = open_desk("discrete;families=gct2,t1", 0);
+    exercise_fill(d.near.host, BYTES, 12);
+    for (int t = 0; t < THREADS; t++) {
+        helpers[t].d = &d;
+        assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_UPLOAD, BYTES, &helpers[t].memory), GPUHAL_OK);
+        assert_int_equal(pthread_create(&helpers[t].thread, NULL, help, &helpers[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(helpers[t].thread, NULL);
+        assert_int_equal(helpers[t].status, GPUHAL_OK);
+        assert_memory_equal(helpers[t].memory.host, d.near.host, COPIES * 64);
+        release_direct(&d.o, &helpers[t].memory);
+    }
+    close_desk(&d);
+}
+
 TEST(one_queue_waits_for_an_event_of_another)
 {
     desk d = open_desk("discrete;slow_us=30000;families=gct2,t1", 0);
@@ -210,6 +291,33 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
     expect_bytes(&d, d.near.host);
     close_desk(&d);
+}
+
+/* What may still be in use is kept, so the driver counts it as forgotten; nothing is destroyed that is in use. */
+TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
+{
+    static desk d; /* what is kept can be found by leak checks */
+    static gpuhal_plugin_queue *waiting;
+    d = open_desk("discrete;families=gct2,t1", 0);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &waiting), GPUHAL_OK);
+    d.fake.hang(1);
+    enqueue_copy(&d);
+    assert_int_equal(ops->queue_wait(waiting, d.event), GPUHAL_OK);
+    assert_int_equal(ops->copy(d.o.device, waiting, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
+    const double begin = seconds_now();
+    ops->queue_destroy(waiting);
+    ops->queue_destroy(d.queue);
+    assert_int_equal(ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    ops->event_destroy(d.event);
+    release_direct(&d.o, &d.near);
+    release_direct(&d.o, &d.far);
+    release_direct(&d.o, &d.result);
+    d.o.plugin->close(d.o.device);
+    assert_true(seconds_now() - begin < 6);
+    assert_int_equal(d.fake.violations(), 0);
+    assert_true(d.fake.alive() > 0);
+    d.fake.go_on();
 }
 
 TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)

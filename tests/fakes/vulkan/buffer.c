@@ -103,6 +103,9 @@ static const char *fault_of_binding(const fake_buffer *buffer, const fake_memory
         !(memory->imported & VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT)) {
         return "the buffer needs memory of its own (dedicated)";
     }
+    if (memory->dedicated_to && memory->bytes != (buffer->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) {
+        return "the memory is dedicated and has another size than the buffer needs";
+    }
     if (memory->dedicated_to && (memory->dedicated_to != &buffer->object || offset)) {
         return "the memory is dedicated to another buffer";
     }

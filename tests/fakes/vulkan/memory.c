@@ -149,6 +149,9 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
     if (memory->exportable && !(memory->object.device->extensions >> EXTERNAL_MEMORY_FD & 1)) {
         fake_violation("vkAllocateMemory: exportable memory without VK_KHR_external_memory_fd");
     }
+    if (fake_get_script()->dedicated_fds && (memory->exportable || fd) && !memory->dedicated_to) {
+        fake_violation("vkAllocateMemory: descriptors of this driver are of dedicated memory alone");
+    }
     if (host) {
         const VkDeviceSize alignment = fake_get_script()->import_alignment;
         if ((uintptr_t)host->pHostPointer % alignment || memory->bytes % alignment) {

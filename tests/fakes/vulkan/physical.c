@@ -302,6 +302,6 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceExternalBufferProperties(VkPh
         return;
     }
     external->externalMemoryFeatures = VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT | (by_fd ? VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT : 0) |
-                                       (fake_get_script()->dedicated && by_fd ? VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT : 0);
+                                       ((fake_get_script()->dedicated || fake_get_script()->dedicated_fds) && by_fd ? VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT : 0);
     external->exportFromImportedHandleTypes = by_fd ? info->handleType : 0;
 }

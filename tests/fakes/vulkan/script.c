@@ -79,21 +79,22 @@ static bool read_heap(const char *word)
     return read_number(word + (*word == 'd'), &heap->size);
 }
 
-/* "dvch@0": device local, host visible, coherent, cached, and the heap. */
+/* "dvch@0": device local, host visible, coherent, cached, lazily allocated, protected, AMD's two, and the heap. */
 static bool read_type(const char *word)
 {
+    static const char letters[] = "dvchlpau"; /* the order of Vulkan's bits */
     VkMemoryType *type = &script.memory.memoryTypes[script.memory.memoryTypeCount];
-    if (script.memory.memoryTypeCount == 8) {
+    if (script.memory.memoryTypeCount == FAKE_TYPES) {
         return false;
     }
     script.memory.memoryTypeCount++;
     type->propertyFlags = 0;
     for (; *word && *word != '@'; word++) {
-        const char *letter = strchr("dvch", *word);
+        const char *letter = strchr(letters, *word);
         if (!letter) {
             return false;
         }
-        type->propertyFlags |= 1u << (letter - "dvch"); /* the order of Vulkan's bits */
+        type->propertyFlags |= 1u << (letter - letters);
     }
     uint64_t heap = 0;
     if (*word != '@' || !read_number(word + 1, &heap) || heap >= script.memory.memoryHeapCount) {
@@ -195,6 +196,8 @@ static bool read_flag(const char *word)
         script.no_timeline = true;
     } else if (strcmp(word, "dedicated") == 0) {
         script.dedicated = true;
+    } else if (strcmp(word, "dedicated_fds") == 0) {
+        script.dedicated_fds = true;
     } else {
         return false;
     }

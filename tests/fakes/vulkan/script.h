@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { FAKE_DEVICES = 4, FAKE_FAMILIES = 4, FAKE_QUEUES = 4, FAKE_FAILS = 8 };
+enum { FAKE_DEVICES = 4, FAKE_FAMILIES = 4, FAKE_QUEUES = 4, FAKE_TYPES = 16, FAKE_FAILS = 8 };
 
 /* Extensions of devices; the names stand in script.c in the same order. */
 typedef enum fake_extension {
@@ -36,7 +36,7 @@ typedef struct fake_script {
     VkPhysicalDeviceType type;
     uint32_t api, vendor;
     char name[64];
-    bool same_uuid, run_inline, reorder, no_timeline, dedicated;
+    bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds;
     uint32_t without; /* bit 1 << fake_extension */
     unsigned family_count;
     VkQueueFamilyProperties families[FAKE_FAMILIES];

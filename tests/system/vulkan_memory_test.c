@@ -1,0 +1,206 @@
+/* Which memory the Vulkan plugin takes for which kind, on the memory types and heaps of real devices as the public reports of
+ * vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
+#include "direct_vulkan.h"
+#include "fake.h"
+
+enum { BYTES = 4096 };
+
+/* "dvch": device local, with a host address, coherent, cached; "-": the kind is not offered. */
+static void expect_kind(const opening *o, gpuhal_memory_kind kind, const char *wanted)
+{
+    gpuhal_memory memory;
+    char got[8] = "-";
+    gpuhal_status status = allocate_direct(o, kind, BYTES, &memory);
+    if (status == GPUHAL_OK) {
+        snprintf(got, sizeof got, "%s%s%s%s", memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL ? "d" : "", memory.host ? "v" : "",
+                 memory.flags & GPUHAL_MEMORY_HOST_COHERENT ? "c" : "", memory.flags & GPUHAL_MEMORY_HOST_CACHED ? "h" : "");
+    } else {
+        assert_int_equal(status, GPUHAL_ERROR_NOT_SUPPORTED);
+    }
+    release_direct(o, &memory);
+    if (strcmp(got, wanted) != 0) {
+        fail_msg("kind %u is \"%s\"; wanted \"%s\"", kind, got, wanted);
+    }
+}
+
+static void expect_kinds(const char *script, const char *device, const char *upload, const char *readback, const char *mapped)
+{
+    const fake_vulkan fake = fake_vulkan_script(script);
+    opening o;
+    assert_ok(open_direct(&o));
+    expect_kind(&o, GPUHAL_MEMORY_DEVICE, device);
+    expect_kind(&o, GPUHAL_MEMORY_UPLOAD, upload);
+    expect_kind(&o, GPUHAL_MEMORY_READBACK, readback);
+    expect_kind(&o, GPUHAL_MEMORY_DEVICE_MAPPED, mapped);
+    o.plugin->close(o.device);
+    fake_vulkan_expect_clean(&fake);
+}
+
+TEST(nvidia_with_a_small_window_for_the_host)
+{
+    expect_kinds("discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,d@0,vc@1,vch@1,dvc@2", "d", "vc", "vch", "dvc");
+}
+
+TEST(nvidia_with_drivers_that_list_every_use_of_memory)
+{
+    expect_kinds("discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,@1,@1,@1,@1,@1,@1,d@0,d@0,vc@1,vch@1,dvc@2", "d", "vc", "vch",
+                 "dvc");
+}
+
+TEST(nvidia_whose_whole_memory_the_host_sees)
+{
+    expect_kinds("discrete;vendor=0x10de;heaps=d10G,24G;types=@1,d@0,vc@1,vch@1,dvc@0", "d", "vc", "vch", "dvc");
+}
+
+TEST(amd_with_a_small_window_for_the_host)
+{
+    expect_kinds("discrete;vendor=0x1002;heaps=d7936M,16G,d256M;types=d@0,vc@1,dvc@2,vch@1,dau@0,vcau@1,dvcau@2,vchau@1", "d", "vc",
+                 "vch", "dvc");
+}
+
+TEST(amd_whose_whole_memory_the_host_sees)
+{
+    expect_kinds("discrete;vendor=0x1002;heaps=16G,d8G;types=d@1,vc@0,dvc@1,vch@0,dau@1,vcau@0,dvcau@1,vchau@0", "d", "vc", "vch", "dvc");
+}
+
+TEST(amd_processor_that_calls_a_little_memory_its_own)
+{
+    expect_kinds("integrated;vendor=0x1002;heaps=d512M,15G;types=d@0,vc@1,dvc@0,vch@1", "dvc", "vc", "vch", "dvc");
+}
+
+TEST(intel_processor_with_a_shared_cache)
+{
+    expect_kinds("integrated;vendor=0x8086;heaps=d15G;types=dvch@0", "dvch", "dvch", "dvch", "dvch");
+}
+
+TEST(intel_processor_without_a_shared_cache)
+{
+    expect_kinds("integrated;vendor=0x8086;heaps=d6G;types=dvc@0,dvh@0", "dvc", "dvc", "dvh", "dvc");
+}
+
+TEST(intel_card_whose_whole_memory_the_host_sees)
+{
+    expect_kinds("discrete;vendor=0x8086;heaps=d16G,16G;types=d@0,vch@1,dvc@0", "d", "vch", "vch", "dvc");
+}
+
+TEST(arm_mali_with_coherent_caches)
+{
+    expect_kinds("integrated;vendor=0x13b5;heaps=d7G;types=dvc@0,dvch@0,dl@0", "dvch", "dvc", "dvch", "dvch");
+}
+
+TEST(arm_mali_without_coherent_caches)
+{
+    expect_kinds("integrated;vendor=0x13b5;heaps=d3G;types=dvc@0,dvh@0,dl@0", "dvc", "dvc", "dvh", "dvc");
+}
+
+TEST(qualcomm_adreno)
+{
+    expect_kinds("integrated;vendor=0x5143;heaps=d5G;types=d@0,dvc@0,dvh@0,dvch@0,dp@0,dl@0", "dvch", "dvc", "dvch", "dvch");
+}
+
+TEST(apple_processor_under_moltenvk)
+{
+    expect_kinds("integrated;vendor=0x106b;heaps=d10G;types=d@0,dvch@0,dl@0", "dvch", "dvch", "dvch", "dvch");
+}
+
+TEST(amd_card_under_moltenvk_whose_managed_memory_is_not_coherent)
+{
+    expect_kinds("discrete;vendor=0x1002;heaps=d4G,32G;types=d@0,vch@1,dvh@0", "d", "vch", "vch", "-");
+}
+
+TEST(lavapipe)
+{
+    expect_kinds("cpu;vendor=0x10005;heaps=d8G;types=dvch@0", "dvch", "dvch", "dvch", "dvch");
+}
+
+/* ---- heaps */
+
+static void expect_total(const char *script, uint64_t wanted)
+{
+    session s = begin_session(script);
+    uint64_t total = 0;
+    assert_ok(gpuhal_device_u64(s.device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total));
+    assert_int_equal(total, wanted);
+    end_session(&s);
+}
+
+TEST(a_window_onto_memory_is_not_counted_again)
+{
+    expect_total("discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,d@0,vc@1,vch@1,dvc@2", UINT64_C(8) << 30);
+}
+
+TEST(the_two_parts_of_a_cards_memory_are_added)
+{
+    expect_total("discrete;vendor=0x1002;heaps=d7936M,16G,d256M;types=d@0,vc@1,dvc@2,vch@1", UINT64_C(8) << 30);
+}
+
+TEST(where_one_memory_is_for_all_the_rest_of_it_counts_and_is_used)
+{
+    session s = begin_session("integrated;heaps=d16M,512M;types=d@0,vc@1,dvc@0,vch@1");
+    gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, 15 << 20), *second = NULL, *large = NULL;
+    uint64_t total = 0;
+    assert_ok(gpuhal_device_u64(s.device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total));
+    assert_int_equal(total, 512 << 20);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE_MAPPED, 8 << 20, &second));
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 64 << 20, &large));
+    assert_ok(gpuhal_fill(NULL, large, 1, 3, 7, 1));
+    gpuhal_buffer_release(first);
+    gpuhal_buffer_release(second);
+    gpuhal_buffer_release(large);
+    end_session(&s);
+}
+
+TEST(more_than_the_heap_of_a_kind_is_too_large_and_the_driver_is_not_asked)
+{
+    session s = begin_session("discrete;heaps=d4M,64M;types=d@0,vc@1,vch@1");
+    gpuhal_buffer *buffer = NULL;
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 5 << 20, &buffer), GPUHAL_ERROR_TOO_LARGE, "4194304");
+    assert_int_equal(s.fake.calls("vkAllocateMemory"), 0);
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 5 << 20, &buffer));
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
+/* The first heap is full for now, the second one too small for ever: there may be room later. */
+TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
+{
+    session s = begin_session("discrete;heaps=d4M,8M;types=d@0,vc@1,vch@1,dvc@0");
+    gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_UPLOAD, 6 << 20), *second = NULL;
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 5 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory");
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 3 << 20, &second));
+    gpuhal_buffer_release(first);
+    gpuhal_buffer_release(second);
+    end_session(&s);
+}
+
+/* ---- atoms of memory that is not coherent */
+
+/* The device writes all, the host a part that is no whole atom: the bytes beside it stay the device's. Through the slots, since the
+ * library lets the host see each write at once. */
+TEST(what_the_host_writes_in_an_atom_leaves_its_neighbours_alone)
+{
+    enum { SIZE = 256 };
+    static const struct {
+        uint64_t offset, bytes;
+    } parts[] = {{10, 10}, {60, 8}, {64, 64}, {50, 100}, {128, 70}, {255, 1}, {0, SIZE}};
+    const fake_vulkan fake = fake_vulkan_script("discrete;types=d@0,vc@1,vh@1");
+    opening o;
+    assert_ok(open_direct(&o));
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        gpuhal_memory memory;
+        unsigned char wanted[SIZE];
+        memset(wanted, 0x11, SIZE);
+        memset(wanted + parts[p].offset, 0x22, parts[p].bytes);
+        assert_int_equal(allocate_direct(&o, GPUHAL_MEMORY_READBACK, SIZE, &memory), GPUHAL_OK);
+        assert_int_equal(o.slots.ops.fill(o.device, NULL, &memory, 0, SIZE, 0x11, 1), GPUHAL_OK);
+        memset((char *)memory.host + parts[p].offset, 0x22, parts[p].bytes);
+        assert_int_equal(o.slots.ops.clean(o.device, &memory, parts[p].offset, parts[p].bytes, 0), GPUHAL_OK);
+        assert_int_equal(o.slots.ops.clean(o.device, &memory, 0, SIZE, 1), GPUHAL_OK);
+        assert_memory_equal(memory.host, wanted, SIZE);
+        release_direct(&o, &memory);
+    }
+    o.plugin->close(o.device);
+    fake_vulkan_expect_clean(&fake);
+}
+
+#include "test_main.h"
