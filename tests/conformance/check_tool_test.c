@@ -136,6 +136,16 @@ TEST(only_runs_the_named_checks_after_the_first)
     expect_printed("# 3 passed, 0 failed, 0 failed as expected, 0 skipped\n");
 }
 
+TEST(except_leaves_the_named_checks_out)
+{
+    assert_int_equal(check("--only copy --only fill --except fill@0 '%s'", faulty("good_all")), 0);
+    expect_printed("1..2\nok 1 - file: ");
+    expect_printed("\nok 2 - copy@0: ");
+    expect_printed("# 2 passed, 0 failed, 0 failed as expected, 0 skipped\n");
+    assert_int_equal(check("--except nothing '%s'", faulty("good_all")), 2);
+    expect_printed("nothing: no check has this name");
+}
+
 TEST(a_device_that_is_not_listed_leaves_with_3)
 {
     assert_int_equal(check("--device 7 '%s'", faulty("good_all")), 3);

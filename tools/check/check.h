@@ -43,8 +43,8 @@ extern const unsigned gpuhal_check_count;
 typedef struct gpuhal_check_options {
     const char *file;   /* the plugin, absolute */
     const char *expect; /* file of expected failures; NULL: beside the plugin, when there is one */
-    const char *only[32];
-    unsigned only_count;
+    const char *only[32], *except[32];
+    unsigned only_count, except_count;
     bool one_device;
     uint32_t device; /* the one */
     uint32_t deadline_s;

@@ -31,13 +31,19 @@ static int list_checks(void)
     return EXIT_PASSED;
 }
 
-static bool wanted(const gpuhal_check_options *options, const gpuhal_job *job)
+static bool is_named(const gpuhal_job *job, const char *const *names, unsigned count)
 {
-    bool named = options->only_count == 0;
-    for (unsigned o = 0; o < options->only_count; o++) {
-        named = named || gpuhal_job_is(job, options->only[o]);
+    bool named = false;
+    for (unsigned n = 0; n < count; n++) {
+        named = named || gpuhal_job_is(job, names[n]);
     }
     return named;
+}
+
+static bool wanted(const gpuhal_check_options *options, const gpuhal_job *job)
+{
+    return (options->only_count == 0 || is_named(job, options->only, options->only_count)) &&
+           !is_named(job, options->except, options->except_count);
 }
 
 /* Every check but the first, in the order of the table, and for each device where it is about one. */

@@ -17,7 +17,8 @@ static const struct option long_options[] = {
     {"list", no_argument, NULL, 'l'},         {"only", required_argument, NULL, 'o'},
     {"device", required_argument, NULL, 'd'}, {"deadline", required_argument, NULL, 't'},
     {"expect", required_argument, NULL, 'e'}, {"memory-cap", required_argument, NULL, 'm'},
-    {"large", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
+    {"large", no_argument, NULL, 'L'},        {"except", required_argument, NULL, 'x'},
+    {NULL, 0, NULL, 0},
 };
 
 void gpuhal_options_help(void)
@@ -27,6 +28,7 @@ void gpuhal_options_help(void)
           "\n"
           "  --list              print the checks and leave\n"
           "  --only CHECK        run this check alone; CHECK@INDEX: on one device; may be repeated\n"
+          "  --except CHECK      leave this check out; may be repeated; the first one always runs\n"
           "  --device INDEX      check this device alone\n"
           "  --deadline SECONDS  time for each check (60; with --large 600)\n"
           "  --expect FILE       expected failures, lines of 'check: reason' (FILE.so.expect, when it is there)\n"
@@ -48,20 +50,28 @@ static bool number(const char *text, uint64_t most, uint64_t *out_number)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && value <= most;
 }
 
+/* Takes the name of a check into a list with room for @p most. @return NULL, or what is wrong with it */
+static const char *take_check(const char *value, const char **list, unsigned *count, unsigned most)
+{
+    if (!gpuhal_job_is(NULL, value)) {
+        return "no check has this name; --list shows them";
+    }
+    if (*count == most) {
+        return "too many checks";
+    }
+    list[(*count)++] = value;
+    return NULL;
+}
+
 /* @return NULL, or what is wrong with the value */
 static const char *take(int option, const char *value, gpuhal_check_options *options)
 {
     uint64_t parsed = 0;
     switch (option) {
     case 'o':
-        if (!gpuhal_job_is(NULL, value)) {
-            return "no check has this name; --list shows them";
-        }
-        if (options->only_count == sizeof options->only / sizeof *options->only) {
-            return "too many checks";
-        }
-        options->only[options->only_count++] = value;
-        return NULL;
+        return take_check(value, options->only, &options->only_count, sizeof options->only / sizeof *options->only);
+    case 'x':
+        return take_check(value, options->except, &options->except_count, sizeof options->except / sizeof *options->except);
     case 'd':
         options->one_device = true;
         if (!number(value, UINT32_MAX, &parsed)) {
