@@ -12,13 +12,18 @@
 static const struct {
     const char *name, *meaning;
 } variables[] = {
+    {"GPUHAL_AMD_SMI_LIBRARY", "absolute path of the AMD SMI library to use instead of libamd_smi.so"},
     {"GPUHAL_BACKENDS", "which backends, in which order: \"rocm,vulkan\", or all but some: \"-opencl\""},
     {"GPUHAL_CPU_DEVICES", "for tests: makes the cpu backend list several devices with these sizes: \"5G,6G\""},
+    {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
     {"GPUHAL_DEVICES", "comma list of selectors; devices that match none are hidden"},
+    {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
     {"GPUHAL_ISOLATION", "always: meet plugins in helper processes; never: in this process"},
     {"GPUHAL_LOG", "error, warning, info or debug: how much is logged"},
+    {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
+    {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
 };
 #define VARIABLE_COUNT (sizeof variables / sizeof *variables)

@@ -2,13 +2,15 @@
  * exported memory. */
 #include "area.h"
 
+#include <gpuhal/native.h>
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Whoever asked for a handle will call the vendor's API with it at once: 0 is never a handle. */
+/* Whoever asked for a handle will call the vendor's API with it at once: 0 is never a handle. A device of HIP is a number. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {
@@ -20,7 +22,7 @@ static void expect_native(gpuhal_status status, const gpuhal_native *native, con
     if (native->type == 0) {
         gpuhal_fail("%s gave no type", slot);
     }
-    if (native->values[0] == 0 && native->typed == NULL) {
+    if (native->values[0] == 0 && native->typed == NULL && native->type != GPUHAL_NATIVE_HIP_DEVICE) {
         gpuhal_fail("%s gave no value", slot);
     }
 }

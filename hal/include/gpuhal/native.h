@@ -36,7 +36,33 @@ enum {
     /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only between native_lock() calls. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
-    GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7
+    GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
+
+    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When got, [0] is the context that the library works in: the device's
+     *  primary one, which the runtime API uses too, unless another was adopted; [2] is the adopted stream or 0: the library's own
+     *  copies run on several streams. To adopt: any context of the device, which the caller keeps; with a stream of it in [2] blocking calls of the library
+     *  come after what the stream was given before them (0: they are ordered with nothing). */
+    GPUHAL_NATIVE_CUDA_DEVICE = 8,
+    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, also from the middle of an
+     *  allocation. */
+    GPUHAL_NATIVE_CUDA_MEMORY = 9,
+    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or CU_STREAM_PER_THREAD (2), which is
+     *  another stream on each thread. While it is captured into a graph, recording an event there is BUSY. */
+    GPUHAL_NATIVE_CUDA_STREAM = 10,
+    /** values[0] CUevent, without timing unless it was created for it. */
+    GPUHAL_NATIVE_CUDA_EVENT = 11,
+
+    /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A device of HIP is a number, not an
+     *  object: what is adopted is the stream in [2], behind which blocking calls of the library come (0: they are ordered with
+     *  nothing). When got, [2] is the adopted stream or 0. */
+    GPUHAL_NATIVE_HIP_DEVICE = 12,
+    /** values[0] address of the first byte. To wrap: device or managed memory of the device, also from the middle of an
+     *  allocation. */
+    GPUHAL_NATIVE_HIP_MEMORY = 13,
+    /** values[0] hipStream_t of the device, never 0. */
+    GPUHAL_NATIVE_HIP_STREAM = 14,
+    /** values[0] hipEvent_t, without timing unless it was created for it. */
+    GPUHAL_NATIVE_HIP_EVENT = 15
 };
 
 /** One VkQueue of a gpuhal_vulkan_device. */

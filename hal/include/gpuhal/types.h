@@ -97,11 +97,54 @@ enum {
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now, for anybody. */
     GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by anybody. */
+    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,          /**< number: of the chip. */
+    GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003,   /**< number. */
+    GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,                  /**< number: drawn now by the whole board, or over the last second. */
+    GPUHAL_VALUE_POWER_LIMIT_MICROWATTS = 0x1005,            /**< number: the limit in force. */
+    GPUHAL_VALUE_ENERGY_MICROJOULES = 0x1006,                /**< number: used since the driver was loaded. */
+    GPUHAL_VALUE_CLOCK_CORE_HERTZ = 0x1007,                  /**< number. */
+    GPUHAL_VALUE_CLOCK_MEMORY_HERTZ = 0x1008,                /**< number. */
+    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009,         /**< number: share of the time in which anything was executed. */
+    GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE = 0x100a,       /**< number: share of the time in which memory was read or written. */
+    GPUHAL_VALUE_FAN_PERMILLE = 0x100b,                      /**< number: of the fan's full speed; may be above 1000. */
+    GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c,     /**< number: towards the device. */
+    GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,        /**< number: from the device. */
+    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,                  /**< number: bits GPUHAL_THROTTLE_…; 0: nothing holds the clocks down. */
+    GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,               /**< number: memory errors mended in the device's life. */
+    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010,             /**< number: memory errors not mended in the device's life. */
 
     /* Facts of a link between two devices. */
-    GPUHAL_LINK_KIND = 0x2000,
-    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
-    GPUHAL_LINK_PEER_ADVERTISED = 0x2002
+    GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
+    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001, /**< number: one way, as the hardware is built, not as measured. */
+    GPUHAL_LINK_PEER_ADVERTISED = 0x2002,            /**< number: 1 when the driver says that one reaches the other's memory, else 0. */
+    GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
+    GPUHAL_LINK_COUNT = 0x2004                       /**< number: links side by side, or lanes of PCI Express. */
+};
+
+/** What two devices are connected by, the closest first. */
+typedef uint32_t gpuhal_link_kind;
+enum {
+    GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
+    GPUHAL_LINK_NVLINK_SWITCH = 2,    /**< Through NVSwitch. */
+    GPUHAL_LINK_XGMI = 3,
+    GPUHAL_LINK_SAME_BOARD = 4,       /**< PCI Express inside one card. */
+    GPUHAL_LINK_PCIE_SWITCH = 5,      /**< Through switches, not through the processor. */
+    GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the processor. */
+    GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
+    GPUHAL_LINK_SYSTEM = 8            /**< From one NUMA node to another. */
+};
+
+/** Why the clocks of a device are held down. Bits of GPUHAL_VALUE_THROTTLE_REASONS. */
+enum {
+    GPUHAL_THROTTLE_IDLE = 1u << 0,        /**< There is nothing to do. */
+    GPUHAL_THROTTLE_SETTING = 1u << 1,     /**< Somebody set lower clocks. */
+    GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit. */
+    GPUHAL_THROTTLE_THERMAL = 1u << 3,     /**< It is too hot. */
+    GPUHAL_THROTTLE_POWER_BRAKE = 1u << 4, /**< The power supply asked for less. */
+    GPUHAL_THROTTLE_HARDWARE = 1u << 5,    /**< The hardware slowed itself down, for heat or power. */
+    GPUHAL_THROTTLE_SYNC = 1u << 6,        /**< It keeps pace with another device. */
+    GPUHAL_THROTTLE_DISPLAY = 1u << 7,     /**< The display's settings. */
+    GPUHAL_THROTTLE_OTHER = 1u << 8        /**< A reason that this version of the library does not know. */
 };
 
 /** What a device is. */
