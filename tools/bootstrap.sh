@@ -19,10 +19,11 @@ TEXT
 # ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools.
 build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev'
 
-# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader; clang and
-# g++ compile the headers once more.
-test_packages='libcmocka-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools python3 python3-jsonschema
-pkg-config binutils valgrind clang g++'
+# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader;
+# libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
+# runtime that finds no device; clang and g++ compile the headers once more.
+test_packages='libcmocka-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
+librocm-smi-dev libamdhip64-5 python3 python3-jsonschema pkg-config binutils valgrind clang g++'
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 die() {

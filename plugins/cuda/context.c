@@ -1,0 +1,381 @@
+/* cuda/context.c: an opening of a device: its context, its lanes, waiting, and what became of it. */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
+#define LONG_BYTES (UINT64_C(256) << 20)
+
+/* ---- in and out */
+
+/* The context was destroyed, or the primary one reset, by somebody else: all that was in it is gone with it. */
+static bool is_gone(CUresult code)
+{
+    return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
+{
+    const CUresult lost = atomic_load_explicit(device->lost, memory_order_relaxed);
+    return lost != CUDA_SUCCESS ? lost : atomic_load_explicit(&device->own_lost, memory_order_relaxed);
+}
+
+/* Asking comes first: inside an engine the context is nearly always current already, and asking costs next to nothing.
+ *
+ * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
+ * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
+static CUresult enter_context(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+{
+    CUcontext current = NULL;
+    CUresult code = gpuhal_cuda_api.cuCtxGetCurrent(&current);
+    if (code == CUDA_SUCCESS && current != device->context) {
+        code = gpuhal_cuda_api.cuCtxPushCurrent_v2(device->context);
+        out_visit->pushed = code == CUDA_SUCCESS;
+    }
+    if (code == CUDA_SUCCESS) {
+        out_visit->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        out_visit->relaxed = gpuhal_cuda_api.cuThreadExchangeStreamCaptureMode(&out_visit->mode) == CUDA_SUCCESS;
+    }
+    return code;
+}
+
+CUresult gpuhal_cuda_enter_anyway(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+{
+    *out_visit = (gpuhal_cuda_visit){0};
+    const CUresult own = atomic_load_explicit(&device->own_lost, memory_order_relaxed);
+    return is_gone(own) ? own : enter_context(device, out_visit);
+}
+
+CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+{
+    *out_visit = (gpuhal_cuda_visit){0};
+    const CUresult lost = gpuhal_cuda_lost_code(device);
+    return lost != CUDA_SUCCESS ? lost : enter_context(device, out_visit);
+}
+
+void gpuhal_cuda_leave(const gpuhal_cuda_visit *visit)
+{
+    CUcontext ours = NULL;
+    CUstreamCaptureMode mode = visit->mode;
+    if (visit->relaxed) {
+        (void)gpuhal_cuda_api.cuThreadExchangeStreamCaptureMode(&mode);
+    }
+    if (visit->pushed) {
+        (void)gpuhal_cuda_api.cuCtxPopCurrent_v2(&ours);
+    }
+}
+
+CUresult gpuhal_cuda_may_record(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = gpuhal_cuda_api.cuStreamIsCapturing(stream, &status);
+    return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
+}
+
+/* The first code stays: those that follow it tell less. That the context is gone concerns those who worked in it: the next
+ * opening has a new one. */
+gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
+{
+    if (code == CUDA_SUCCESS) {
+        return GPUHAL_OK;
+    }
+    if (gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
+        CUresult none = CUDA_SUCCESS;
+        (void)atomic_compare_exchange_strong(is_gone(code) ? &device->own_lost : device->lost, &none, code);
+    }
+    return gpuhal_cuda_report(device->host, call, code);
+}
+
+/* Whether calls still work in the context; a sticky code would be answered to this one too. */
+static bool works(gpuhal_plugin_device *device)
+{
+    gpuhal_cuda_visit visit;
+    size_t free_bytes, total;
+    CUresult code = gpuhal_cuda_enter(device, &visit);
+    if (code == CUDA_SUCCESS) {
+        code = gpuhal_cuda_api.cuMemGetInfo_v2(&free_bytes, &total);
+        gpuhal_cuda_leave(&visit);
+    }
+    return code == CUDA_SUCCESS;
+}
+
+gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
+                                        CUresult code)
+{
+    const bool is_others =
+        other->context != device->context && gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST && works(device);
+    return gpuhal_cuda_result(is_others ? other : device, call, code);
+}
+
+/* ---- lanes */
+
+/* Inside the context. Priority 0 is the lowest that CUDA has. */
+static CUresult create_lane(CUstream *out_stream, CUevent *out_event)
+{
+    CUresult code = gpuhal_cuda_api.cuStreamCreateWithPriority(out_stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS) {
+        return code;
+    }
+    code = gpuhal_cuda_api.cuEventCreate(out_event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+    if (code != CUDA_SUCCESS) {
+        (void)gpuhal_cuda_api.cuStreamDestroy_v2(*out_stream);
+    }
+    return code;
+}
+
+static void use_lane(gpuhal_cuda_call *call, uint32_t number)
+{
+    call->stream = call->device->lanes[number];
+    call->event = call->device->events[number];
+}
+
+/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: a call then waits for others' work
+ * too. */
+static void grow(gpuhal_cuda_call *call)
+{
+    gpuhal_plugin_device *device = call->device;
+    pthread_mutex_lock(&device->growing);
+    const uint32_t count = device->lane_count;
+    if (count < GPUHAL_CUDA_LANES && create_lane(&device->lanes[count], &device->events[count]) == CUDA_SUCCESS) {
+        device->lane_count = count + 1;
+        call->bit = 1u << count;
+    }
+    use_lane(call, device->lane_count - 1);
+    pthread_mutex_unlock(&device->growing);
+}
+
+/* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
+static void take_lane(gpuhal_cuda_call *call)
+{
+    _Atomic uint32_t *idle = &call->device->idle;
+    uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
+    while (bits != 0) {
+        const uint32_t rest = bits & (bits - 1);
+        if (atomic_compare_exchange_weak_explicit(idle, &bits, rest, memory_order_acquire, memory_order_acquire)) {
+            call->bit = bits & ~rest;
+            use_lane(call, (uint32_t)__builtin_ctz(call->bit));
+            return;
+        }
+    }
+    grow(call);
+}
+
+static void give_lane(const gpuhal_cuda_call *call)
+{
+    if (call->bit != 0) {
+        atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
+    }
+}
+
+CUresult gpuhal_cuda_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_cuda_call *out_call)
+{
+    *out_call = (gpuhal_cuda_call){.device = device};
+    CUresult code = gpuhal_cuda_enter(device, &out_call->visit);
+    if (code != CUDA_SUCCESS) {
+        return code;
+    }
+    if (queue) {
+        out_call->stream = queue->stream;
+        return CUDA_SUCCESS;
+    }
+    take_lane(out_call);
+    if (device->foreign) {
+        code = gpuhal_cuda_may_record(device->foreign); /* else the lane would become a part of the graph */
+        code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuEventRecord(out_call->event, device->foreign) : code;
+        code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
+    }
+    if (code != CUDA_SUCCESS) {
+        give_lane(out_call);
+        gpuhal_cuda_leave(&out_call->visit);
+    }
+    return code;
+}
+
+/* The event of a shared lane may stand between another call's record and wait. */
+static CUresult wait(const gpuhal_cuda_call *call, uint64_t bytes)
+{
+    if (bytes < LONG_BYTES || call->bit == 0 || gpuhal_cuda_api.cuEventRecord(call->event, call->stream) != CUDA_SUCCESS) {
+        return gpuhal_cuda_api.cuStreamSynchronize(call->stream);
+    }
+    return gpuhal_cuda_api.cuEventSynchronize(call->event);
+}
+
+/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
+CUresult gpuhal_cuda_end(gpuhal_cuda_call *call, CUresult code, uint64_t bytes)
+{
+    if (call->event) {
+        const CUresult waited = wait(call, bytes);
+        code = code != CUDA_SUCCESS ? code : waited;
+        give_lane(call);
+    }
+    gpuhal_cuda_leave(&call->visit);
+    return code;
+}
+
+/* ---- opening */
+
+/* The codes of a device that is taken do not say by whom. */
+static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_entry *entry, CUresult code)
+{
+    const char *call = "cuDevicePrimaryCtxRetain";
+    const int mode = gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT);
+    /* The documentation says UNKNOWN, and drivers answer the other. */
+    if ((code == CUDA_ERROR_DEVICE_UNAVAILABLE || code == CUDA_ERROR_UNKNOWN) && mode == CU_COMPUTEMODE_PROHIBITED) {
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_NO_PERMISSION, call, code,
+            "the device's compute mode is prohibited: no process may use it (nvidia-smi -c sets the mode)");
+    }
+    if (code == CUDA_ERROR_DEVICE_UNAVAILABLE) {
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, call, code,
+                                     mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS
+                                         ? "the device's compute mode is exclusive, and another process has it (nvidia-smi -c)"
+                                         : "the device is taken, or failed and waits for a reset");
+    }
+    return gpuhal_cuda_report(host, call, code);
+}
+
+static gpuhal_status retain(gpuhal_plugin_device *device)
+{
+    gpuhal_cuda_entry *entry = device->entry;
+    const CUresult lost = atomic_load(&entry->lost);
+    if (lost != CUDA_SUCCESS) {
+        return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, "cuDevicePrimaryCtxRetain", lost,
+                                     "the device failed earlier in this process, and only a new process can use it again");
+    }
+    const CUresult code = gpuhal_cuda_api.cuDevicePrimaryCtxRetain(&device->context, entry->device);
+    device->lost = &entry->lost;
+    return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
+}
+
+/* Inside the context that is taken over: whether it and its stream are what they are said to be. */
+static CUresult look_at(const gpuhal_plugin_device *device, const char **out_fault)
+{
+    CUdevice owner = -1;
+    CUcontext of_stream = device->context;
+    CUresult code = gpuhal_cuda_api.cuCtxGetDevice(&owner);
+    if (code == CUDA_SUCCESS && device->foreign) {
+        code = gpuhal_cuda_api.cuStreamGetCtx(device->foreign, &of_stream);
+    }
+    *out_fault = code != CUDA_SUCCESS             ? "values[0] and [2] must be a CUcontext and a CUstream of it, or 0"
+                 : owner != device->entry->device ? "the context is one of another device"
+                 : of_stream != device->context   ? "the stream is one of another context"
+                                                  : NULL;
+    return code;
+}
+
+static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    const gpuhal_host *host = device->host;
+    if (adopt->size < sizeof *adopt || adopt->type != GPUHAL_NATIVE_CUDA_DEVICE || adopt->values[0] == 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the cuda plugin takes over a GPUHAL_NATIVE_CUDA_DEVICE with a CUcontext in values[0]");
+    }
+    if (adopt->values[2] == GPUHAL_CUDA_PER_THREAD) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "values[2] must not be CU_STREAM_PER_THREAD: it means another stream on each thread");
+    }
+    device->context = (CUcontext)(uintptr_t)adopt->values[0];
+    device->foreign = (CUstream)(uintptr_t)adopt->values[2];
+    device->adopted = true;
+    device->lost = &device->own_lost;
+    gpuhal_cuda_visit visit;
+    const char *fault = "values[0] is no CUcontext";
+    CUresult code = gpuhal_cuda_enter(device, &visit);
+    if (code == CUDA_SUCCESS) {
+        code = look_at(device, &fault);
+        gpuhal_cuda_leave(&visit);
+    }
+    return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault) : GPUHAL_OK;
+}
+
+static void let_go(gpuhal_plugin_device *device)
+{
+    if (!device->adopted) {
+        (void)gpuhal_cuda_api.cuDevicePrimaryCtxRelease_v2(device->entry->device);
+    }
+}
+
+static gpuhal_status first_lane(gpuhal_plugin_device *device)
+{
+    gpuhal_cuda_visit visit;
+    CUresult code = gpuhal_cuda_enter(device, &visit);
+    if (code == CUDA_SUCCESS) {
+        code = create_lane(&device->lanes[0], &device->events[0]);
+        gpuhal_cuda_leave(&visit);
+    }
+    return gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
+}
+
+gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                               gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)ops;
+    *out_device = NULL;
+    gpuhal_cuda_entry *entry = gpuhal_cuda_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_plugin_device *device = calloc(1, sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->host = host;
+    device->entry = entry;
+    gpuhal_status status = adopt ? adopt_context(device, adopt) : retain(device);
+    if (status != GPUHAL_OK) {
+        free(device);
+        return status;
+    }
+    status = first_lane(device);
+    if (status != GPUHAL_OK) {
+        let_go(device);
+        free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->growing, NULL);
+    device->lane_count = 1;
+    atomic_store(&device->idle, 1u);
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+/* In a lost context the driver refuses the first half; it frees everything with the context. */
+void gpuhal_cuda_close(gpuhal_plugin_device *device)
+{
+    gpuhal_cuda_visit visit;
+    if (gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
+        for (uint32_t i = 0; i < device->lane_count; i++) {
+            (void)gpuhal_cuda_api.cuEventDestroy_v2(device->events[i]);
+            (void)gpuhal_cuda_api.cuStreamDestroy_v2(device->lanes[i]);
+        }
+        gpuhal_cuda_leave(&visit);
+    }
+    let_go(device);
+    pthread_mutex_destroy(&device->growing);
+    free(device);
+}
+
+/* Asks nobody: a driver that hangs would hang here too. */
+static gpuhal_status cuda_query_health(gpuhal_plugin_device *device)
+{
+    return gpuhal_cuda_lost_code(device) != CUDA_SUCCESS ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
+}
+
+static gpuhal_status cuda_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_CUDA_DEVICE;
+    out_native->values[0] = (uintptr_t)device->context;
+    out_native->values[1] = (uint64_t)device->entry->device;
+    out_native->values[2] = (uintptr_t)device->foreign;
+    out_native->values[3] = 0;
+    return GPUHAL_OK;
+}
+
+void gpuhal_cuda_describe_context(gpuhal_ops *ops)
+{
+    ops->query_health = cuda_query_health;
+    ops->native_device = cuda_native_device;
+}

@@ -1,0 +1,206 @@
+/* cuda/discovery.c: which devices there are.
+ *
+ * CUDA is initialised here, since that wakes devices and opens their nodes; no context is made and no device memory taken. The
+ * list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
+ */
+#include "nvml_jobs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRIES_MAX 128u
+
+static gpuhal_cuda_entry entries[ENTRIES_MAX];
+static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
+
+gpuhal_cuda_entry *gpuhal_cuda_find(uint32_t index)
+{
+    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+}
+
+int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int otherwise)
+{
+    int value = otherwise;
+    return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
+}
+
+/* What NVML knows about the whole machine. */
+typedef struct survey {
+    unsigned int count;
+    char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
+} survey;
+
+static void make_survey(void *request)
+{
+    survey *own = request;
+    if (gpuhal_cuda_nvml.nvmlDeviceGetCount_v2(&own->count) != NVML_SUCCESS) {
+        own->count = 0;
+    }
+    if (gpuhal_cuda_nvml.nvmlSystemGetDriverVersion(own->driver_version, sizeof own->driver_version) != NVML_SUCCESS) {
+        own->driver_version[0] = '\0';
+    }
+    own->driver_version[sizeof own->driver_version - 1] = '\0';
+}
+
+/* The version of the kernel's module, which is the driver's: for machines without NVML, and where it refuses to work. */
+static void read_module_version(char *out_text, size_t size)
+{
+    int file = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, out_text, size - 1) : 0;
+    if (file >= 0) {
+        close(file);
+    }
+    out_text[length > 0 ? length : 0] = '\0';
+    out_text[strcspn(out_text, "\n")] = '\0';
+}
+
+/* ---- when there is nothing */
+
+static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresult code, const survey *known)
+{
+    char text[256];
+    if (known->count > 0) {
+        snprintf(text, sizeof text,
+                 "CUDA lists no device, and NVML sees %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s",
+                 known->count, known->count == 1 ? "it" : "them");
+    } else {
+        snprintf(text, sizeof text, "the driver is installed and lists no CUDA device");
+    }
+    return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_DEVICE, call, code, text);
+}
+
+/* @p how: what is wrong between libcuda and the driver that the kernel has loaded, and what to do. */
+static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char *how)
+{
+    char module[80], text[256];
+    int version = 0;
+    read_module_version(module, sizeof module);
+    (void)gpuhal_cuda_api.cuDriverGetVersion(&version);
+    snprintf(text, sizeof text, "libcuda speaks CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
+             version % 1000 / 10, module[0] != '\0' ? module : "of an unknown version", how);
+    return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
+}
+
+/* The plain words of the driver do not say what to do about it. */
+static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const survey *known)
+{
+    switch (code) {
+    case CUDA_ERROR_NO_DEVICE:
+        return no_device(host, "cuInit", code, known);
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return mismatch(host, code, "restart after an update, or give the container the libraries of its host");
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+        return mismatch(host, code, "this GPU takes no compatibility package; use the libcuda of the driver");
+    case GPUHAL_CUDA_INSUFFICIENT_DRIVER:
+    case CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER:
+        return mismatch(host, code, "the driver is too old; update it");
+    case CUDA_ERROR_STUB_LIBRARY:
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_NO_DRIVER, "cuInit", code,
+            "this libcuda is the stub for linking, not a driver: take its directory out of the search path");
+    case CUDA_ERROR_OPERATING_SYSTEM:
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
+                                     "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
+    case CUDA_ERROR_SYSTEM_NOT_READY:
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, "cuInit", code,
+                                     "the machine's GPUs are not set up yet: is the fabric manager running?");
+    case CUDA_ERROR_UNKNOWN:
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+                                     "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+    default:
+        return gpuhal_cuda_report(host, "cuInit", code);
+    }
+}
+
+/* ---- the list */
+
+static bool has_range_functions(void)
+{
+    const gpuhal_cuda_functions *api = &gpuhal_cuda_api;
+    return api->cuMemGetAllocationGranularity && api->cuMemAddressReserve && api->cuMemAddressFree && api->cuMemCreate &&
+           api->cuMemRelease && api->cuMemMap && api->cuMemUnmap && api->cuMemSetAccess;
+}
+
+/* Drivers before CUDA 10 do not know every attribute; what they are not known to have is not used. */
+static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
+{
+    const CUdevice device = entry->device;
+    size_t total = 0;
+    entry->total = gpuhal_cuda_api.cuDeviceTotalMem_v2(&total, device) == CUDA_SUCCESS ? total : 0;
+    const int pitch = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0);
+    entry->pitch_max = pitch > 0 ? (uint32_t)pitch : 0;
+    entry->maps_host = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0) != 0;
+    entry->registers_host =
+        entry->maps_host && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0) != 0;
+    entry->registers_read_only =
+        entry->registers_host && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0) != 0;
+    entry->has_ranges =
+        has_range_functions() && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0) != 0;
+    entry->exports_fd = entry->has_ranges && gpuhal_cuda_api.cuMemExportToShareableHandle &&
+                        gpuhal_cuda_api.cuMemImportFromShareableHandle &&
+                        gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) != 0;
+    memcpy(entry->driver_version, known->driver_version, sizeof entry->driver_version);
+    if (entry->driver_version[0] == '\0') {
+        read_module_version(entry->driver_version, sizeof entry->driver_version);
+    }
+    gpuhal_cuda_identify(entry);
+}
+
+static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_t listed)
+{
+    if (known->count > listed) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "NVML sees %u NVIDIA GPUs and CUDA lists %u devices: CUDA_VISIBLE_DEVICES, or what the container may open, "
+                 "hides the rest",
+                 known->count, listed);
+        host->log(host, GPUHAL_LOG_INFO, text);
+    }
+}
+
+/* Asks CUDA for its list, once in the life of the process. Called under the lock of enumerate. */
+static gpuhal_status make_list(const gpuhal_host *host)
+{
+    survey known = {0};
+    (void)gpuhal_cuda_nvml_run(make_survey, &known, sizeof known);
+    CUresult code = gpuhal_cuda_api.cuInit(0);
+    if (code != CUDA_SUCCESS) {
+        return init_failed(host, code, &known);
+    }
+    int count = 0;
+    code = gpuhal_cuda_api.cuDeviceGetCount(&count);
+    if (code != CUDA_SUCCESS) {
+        return gpuhal_cuda_report(host, "cuDeviceGetCount", code);
+    }
+    if (count <= 0) {
+        return no_device(host, "cuDeviceGetCount", CUDA_ERROR_NO_DEVICE, &known);
+    }
+    const uint32_t listed = (uint32_t)count < ENTRIES_MAX ? (uint32_t)count : ENTRIES_MAX;
+    for (uint32_t i = 0; i < listed; i++) {
+        code = gpuhal_cuda_api.cuDeviceGet(&entries[i].device, (int)i);
+        if (code != CUDA_SUCCESS) {
+            return gpuhal_cuda_report(host, "cuDeviceGet", code);
+        }
+        entries[i].ordinal = i;
+        fill_in(&entries[i], &known);
+    }
+    explain_hidden(host, &known, listed);
+    atomic_store(&entry_count, listed);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_cuda_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making the list at once */
+    pthread_mutex_lock(&lock);
+    gpuhal_status status = atomic_load(&entry_count) > 0 ? GPUHAL_OK : make_list(host);
+    pthread_mutex_unlock(&lock);
+    const uint32_t count = atomic_load(&entry_count);
+    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
+        host->device(host, sink, i);
+        gpuhal_cuda_tell_facts(host, sink, &entries[i]);
+    }
+    return status;
+}

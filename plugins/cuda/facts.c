@@ -1,0 +1,137 @@
+/* cuda/facts.c: what CUDA tells about a device. What the driver does not answer is missing, with a reason. */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    gpuhal_key key;
+    const char *why;
+} absent[] = {
+    {GPUHAL_FACT_LUID, "only Windows gives them"},
+    {GPUHAL_FACT_DRM_RENDER_NODE, "CUDA does not tell it; the PCI address does as well"},
+    {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "CUDA states no limit"},
+    {GPUHAL_FACT_DRIVER_UUID, "CUDA does not tell it"},
+};
+
+/* Drivers give ASCII; anything else would come from a broken one. */
+static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
+{
+    char name[256] = "";
+    if (gpuhal_cuda_api.cuDeviceGetName(name, (int)sizeof name - 1, device) != CUDA_SUCCESS) {
+        name[0] = '\0';
+    }
+    for (char *at = name; *at != '\0'; at++) {
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    }
+    size_t start = strspn(name, " "), length = strlen(name);
+    while (length > start && name[length - 1] == ' ') {
+        name[--length] = '\0';
+    }
+    host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : "CUDA device");
+}
+
+/* @p value 0 says that the driver does not know. */
+static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    if (value > 0) {
+        host->u64(host, sink, key, value);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "the driver gives no usable value");
+    }
+}
+
+static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
+{
+    const int value = gpuhal_cuda_attribute(device, attribute, 0);
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    if (entry->driver_version[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->driver_version);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_DRIVER_VERSION, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "NVML does not tell it, and the system neither");
+    }
+    int version = 0;
+    if (gpuhal_cuda_api.cuDriverGetVersion(&version) != CUDA_SUCCESS || version <= 0) {
+        host->missing(host, sink, GPUHAL_FACT_API_VERSION, GPUHAL_MISSING_FAILED, "the driver gives no version");
+        return;
+    }
+    char text[64];
+    snprintf(text, sizeof text, "CUDA %d.%d, compute capability %d.%d", version / 1000, version % 1000 / 10,
+             gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+             gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+    host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
+}
+
+static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    /* One allocation may take all; the addresses of a device are flat. */
+    tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
+    tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
+    tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
+    host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
+    host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+    host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    const bool direct = gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0) != 0;
+    host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, direct ? 2 : 1);
+    uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
+    if (entry->maps_host) {
+        kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    }
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
+}
+
+static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    if (entry->exports_fd) {
+        host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the driver gives memory of this device to nobody");
+    }
+    const uint32_t imports =
+        (entry->registers_host ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0) | (entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0);
+    if (imports != 0) {
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, imports);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED, "the driver takes no memory in");
+    }
+    if (entry->registers_host) {
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_CUDA_PAGE);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the driver takes no host memory in");
+    }
+    host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
+              1u << GPUHAL_NATIVE_CUDA_DEVICE | 1u << GPUHAL_NATIVE_CUDA_MEMORY | 1u << GPUHAL_NATIVE_CUDA_STREAM);
+}
+
+void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    const CUdevice device = entry->device;
+    const bool integrated = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) != 0;
+    tell_name(host, sink, device);
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "NVIDIA");
+    host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, 0x10de);
+    host->u64(host, sink, GPUHAL_FACT_TYPE, integrated ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU);
+    host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, integrated ? 1 : 0);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, entry->ordinal);
+    tell_versions(host, sink, entry);
+    tell_memory(host, sink, entry);
+    tell_sharing(host, sink, entry);
+    tell_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, positive(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1000); /* kHz */
+    /* The engines that copy, and the one that computes. */
+    tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, positive(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT) + 1);
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
+    }
+    gpuhal_cuda_tell_identity(host, sink, entry);
+}

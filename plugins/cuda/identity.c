@@ -1,0 +1,111 @@
+/* cuda/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
+ *
+ * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is documented for
+ * whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA H100 NVL MIG 3g.47gb"),
+ * since what the first version gives for a part is not said.
+ */
+#include "device.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "0000:C1:00.0" as the driver writes it; NVIDIA's function number is always 0. Zeros are what a GPU without PCI (Tegra) gets;
+ * elsewhere they are the first bridge of the machine. */
+static void identify_pci(gpuhal_cuda_entry *entry)
+{
+    char text[sizeof entry->pci] = "";
+    unsigned domain = 0, bus = 0, device = 0, function = 0;
+    if (gpuhal_cuda_api.cuDeviceGetPCIBusId(text, (int)sizeof text - 1, entry->device) != CUDA_SUCCESS ||
+        sscanf(text, "%8x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4 || (domain | bus | device) == 0) {
+        return;
+    }
+    snprintf(entry->pci, sizeof entry->pci, "%04x:%02x:%02x.%x", domain, bus, device, function);
+}
+
+static bool is_called_mig(CUdevice device)
+{
+    char name[256] = "";
+    return gpuhal_cuda_api.cuDeviceGetName(name, (int)sizeof name - 1, device) == CUDA_SUCCESS && strstr(name, " MIG ") != NULL;
+}
+
+static void identify_uuid(gpuhal_cuda_entry *entry)
+{
+    static const CUuuid none;
+    CUuuid whole = none, own = none;
+    CUresult code = gpuhal_cuda_api.cuDeviceGetUuid(&whole, entry->device);
+    const bool has_whole = code == CUDA_SUCCESS;
+    const bool has_own =
+        gpuhal_cuda_api.cuDeviceGetUuid_v2 && gpuhal_cuda_api.cuDeviceGetUuid_v2(&own, entry->device) == CUDA_SUCCESS;
+    if (!has_own) {
+        own = whole;
+    }
+    /* Zeros would make all devices one. */
+    if ((!has_own && !has_whole) || memcmp(&own, &none, sizeof own) == 0) {
+        return;
+    }
+    const bool differs = has_own && has_whole && memcmp(&own, &whole, sizeof own) != 0;
+    entry->is_mig = differs || (has_own && is_called_mig(entry->device));
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof own.bytes; i++) {
+        const bool group = i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(entry->uuid + used, sizeof entry->uuid - used, "%s%02x", group ? "-" : "",
+                                 (unsigned)(unsigned char)own.bytes[i]);
+    }
+    snprintf(entry->nvml_uuid, sizeof entry->nvml_uuid, "%s-%s", entry->is_mig ? "MIG" : "GPU", entry->uuid);
+}
+
+void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
+{
+    identify_pci(entry);
+    identify_uuid(entry);
+}
+
+bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size)
+{
+    char path[80];
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", entry->pci, name);
+    const int file = entry->pci[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const ssize_t length = file >= 0 ? read(file, out_text, size - 1) : 0;
+    if (file >= 0) {
+        close(file);
+    }
+    out_text[length > 0 ? length : 0] = '\0';
+    out_text[strcspn(out_text, "\n")] = '\0';
+    return out_text[0] != '\0';
+}
+
+/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
+static void tell_numa_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    char text[16];
+    unsigned node = 0;
+    if (gpuhal_cuda_read_system(entry, "numa_node", text, sizeof text) && isdigit((unsigned char)text[0]) &&
+        sscanf(text, "%5u", &node) == 1) {
+        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+    }
+}
+
+void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    if (entry->pci[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, entry->pci);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_MISSING_FAILED, "the driver gives no address");
+    }
+    if (entry->uuid[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_UUID, entry->uuid);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_FAILED, "the driver gives no UUID");
+    }
+    if (entry->is_mig) {
+        host->text(host, sink, GPUHAL_FACT_PARTITION, entry->uuid);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
+    }
+    tell_numa_node(host, sink, entry);
+}

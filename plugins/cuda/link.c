@@ -1,0 +1,202 @@
+/* cuda/link.c: what is known about the way from one device to another.
+ *
+ * Whether the one reaches the other's memory is what the CUDA driver says; the core believes it only after bytes came through.
+ * How they are connected is what NVML says: NVLink where links are up, else where the two ways through PCI Express meet.
+ */
+#include "nvml_jobs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct request {
+    const gpuhal_cuda_entry *from, *to;
+    nvmlReturn_t code;     /* of finding the two */
+    gpuhal_link_kind kind; /* what could be found out; 0: nothing */
+    uint64_t generation, count, bandwidth;
+} request;
+
+/* ---- NVLink */
+
+static bool is_up(nvmlDevice_t device, unsigned int link)
+{
+    nvmlEnableState_t state = NVML_FEATURE_DISABLED;
+    return gpuhal_cuda_nvml.nvmlDeviceGetNvLinkState(device, link, &state) == NVML_SUCCESS && state == NVML_FEATURE_ENABLED;
+}
+
+/* Drivers without the question are older than NVSwitch. */
+static nvmlIntNvLinkDeviceType_t far_end(nvmlDevice_t device, unsigned int link)
+{
+    nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_GPU;
+    if (gpuhal_cuda_nvml.nvmlDeviceGetNvLinkRemoteDeviceType) {
+        (void)gpuhal_cuda_nvml.nvmlDeviceGetNvLinkRemoteDeviceType(device, link, &type);
+    }
+    return type;
+}
+
+static bool leads_to(nvmlDevice_t device, unsigned int link, const gpuhal_cuda_entry *to)
+{
+    nvmlPciInfo_t pci = {0};
+    char address[sizeof to->pci];
+    if (gpuhal_cuda_nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &pci) != NVML_SUCCESS) {
+        return false;
+    }
+    snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+    return strcmp(address, to->pci) == 0;
+}
+
+/* One way, of one link; NVML gives MB/s. */
+static uint64_t link_speed(nvmlDevice_t device, unsigned int link)
+{
+    nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_GET_SPEED, .scopeId = link};
+    if (!gpuhal_cuda_nvml.nvmlDeviceGetFieldValues ||
+        gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field) != NVML_SUCCESS || field.nvmlReturn != NVML_SUCCESS) {
+        return 0;
+    }
+    const uint64_t speed = field.valueType == NVML_VALUE_TYPE_UNSIGNED_LONG_LONG ? field.value.ullVal : field.value.uiVal;
+    return speed * 1000000;
+}
+
+static bool has_switch(nvmlDevice_t device)
+{
+    bool found = false;
+    for (unsigned int link = 0; link < GPUHAL_NVML_LINKS_MAX && !found; link++) {
+        found = is_up(device, link) && far_end(device, link) == NVML_NVLINK_DEVICE_TYPE_SWITCH;
+    }
+    return found;
+}
+
+/* Links that end at the other device, or, where both have some to switches, those: every switch reaches every device. */
+static void look_at_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
+{
+    const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
+    if (!api->nvmlDeviceGetNvLinkState || !api->nvmlDeviceGetNvLinkRemotePciInfo_v2 || !api->nvmlDeviceGetNvLinkVersion) {
+        return;
+    }
+    const bool switched = has_switch(from) && has_switch(to);
+    for (unsigned int link = 0; link < GPUHAL_NVML_LINKS_MAX; link++) {
+        const bool ours = is_up(from, link) &&
+                          (switched ? far_end(from, link) == NVML_NVLINK_DEVICE_TYPE_SWITCH : leads_to(from, link, own->to));
+        unsigned int version = 0;
+        if (ours) {
+            own->kind = switched ? GPUHAL_LINK_NVLINK_SWITCH : GPUHAL_LINK_NVLINK;
+            own->count++;
+            own->bandwidth += link_speed(from, link);
+        }
+        if (ours && api->nvmlDeviceGetNvLinkVersion(from, link, &version) == NVML_SUCCESS) {
+            own->generation = version;
+        }
+    }
+}
+
+/* ---- PCI Express */
+
+/* Bytes per second of one lane, one way, after the coding of the line. */
+static uint64_t lane_speed(unsigned int generation)
+{
+    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
+    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] : 0;
+}
+
+/* What a device could do at most: links slow down when they have nothing to do. */
+static bool pcie_most(nvmlDevice_t device, unsigned int *out_generation, unsigned int *out_lanes)
+{
+    const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
+    return api->nvmlDeviceGetMaxPcieLinkGeneration && api->nvmlDeviceGetMaxPcieLinkWidth &&
+           api->nvmlDeviceGetMaxPcieLinkGeneration(device, out_generation) == NVML_SUCCESS &&
+           api->nvmlDeviceGetMaxPcieLinkWidth(device, out_lanes) == NVML_SUCCESS;
+}
+
+static unsigned int smaller(unsigned int one, unsigned int other)
+{
+    return one < other ? one : other;
+}
+
+static gpuhal_link_kind kind_of_level(nvmlGpuTopologyLevel_t level)
+{
+    switch (level) {
+    case NVML_TOPOLOGY_INTERNAL:
+        return GPUHAL_LINK_SAME_BOARD;
+    case NVML_TOPOLOGY_SINGLE:
+    case NVML_TOPOLOGY_MULTIPLE:
+        return GPUHAL_LINK_PCIE_SWITCH;
+    case NVML_TOPOLOGY_HOSTBRIDGE:
+        return GPUHAL_LINK_PCIE_HOST_BRIDGE;
+    case NVML_TOPOLOGY_NODE:
+        return GPUHAL_LINK_NUMA_NODE;
+    case NVML_TOPOLOGY_SYSTEM:
+        return GPUHAL_LINK_SYSTEM;
+    default:
+        return 0;
+    }
+}
+
+static void look_at_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
+{
+    nvmlGpuTopologyLevel_t level = UINT32_MAX;
+    if (!gpuhal_cuda_nvml.nvmlDeviceGetTopologyCommonAncestor ||
+        gpuhal_cuda_nvml.nvmlDeviceGetTopologyCommonAncestor(from, to, &level) != NVML_SUCCESS) {
+        return;
+    }
+    own->kind = kind_of_level(level);
+    unsigned int generations[2] = {0}, lanes[2] = {0};
+    if (own->kind != 0 && pcie_most(from, &generations[0], &lanes[0]) && pcie_most(to, &generations[1], &lanes[1])) {
+        own->generation = smaller(generations[0], generations[1]);
+        own->count = smaller(lanes[0], lanes[1]);
+        own->bandwidth = lane_speed((unsigned int)own->generation) * own->count;
+    }
+}
+
+/* ---- telling */
+
+static void look(void *argument)
+{
+    request *own = argument;
+    nvmlDevice_t from = NULL, to = NULL, ignored = NULL;
+    own->code = gpuhal_cuda_nvml_find(own->from, &ignored, &from);
+    own->code = own->code == NVML_SUCCESS ? gpuhal_cuda_nvml_find(own->to, &ignored, &to) : own->code;
+    if (own->code != NVML_SUCCESS) {
+        return;
+    }
+    look_at_nvlink(own, from, to);
+    if (own->kind == 0) {
+        look_at_pcie(own, from, to);
+    }
+}
+
+static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_cuda_why *why)
+{
+    if (why->reason != 0) {
+        host->missing(host, sink, key, why->reason, why->text);
+    } else if (value == 0) {
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "NVML does not tell it");
+    } else {
+        host->u64(host, sink, key, value);
+    }
+}
+
+gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+{
+    request own = {.from = gpuhal_cuda_find(from), .to = gpuhal_cuda_find(to)};
+    if (!own.from || !own.to) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (from == to) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a device has no link to itself");
+    }
+    int can = 0;
+    const CUresult code = gpuhal_cuda_api.cuDeviceCanAccessPeer(&can, own.from->device, own.to->device);
+    if (code == CUDA_SUCCESS) {
+        host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, can ? 1 : 0);
+    } else {
+        host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED, gpuhal_cuda_result_name(code));
+    }
+    gpuhal_cuda_why why = gpuhal_cuda_nvml_run(look, &own, sizeof own);
+    if (why.reason == 0) {
+        why = gpuhal_cuda_nvml_why(own.code);
+    }
+    tell(host, sink, GPUHAL_LINK_KIND, own.kind, &why);
+    tell(host, sink, GPUHAL_LINK_GENERATION, own.generation, &why);
+    tell(host, sink, GPUHAL_LINK_COUNT, own.count, &why);
+    tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth, &why);
+    return GPUHAL_OK;
+}

@@ -1,0 +1,342 @@
+/* rocm/context.c: an opening of a device: the current device, its lanes, waiting, and what became of it. */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
+#define LONG_BYTES (UINT64_C(256) << 20)
+
+/* ---- in and out */
+
+hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
+{
+    return atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
+}
+
+/* Asking comes first: inside an engine the device is nearly always current already, and asking costs next to nothing.
+ *
+ * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
+ * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
+hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+{
+    *out_visit = (gpuhal_rocm_visit){.device = -1};
+    hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_visit->device);
+    if (code == hipSuccess && out_visit->device != device->entry->device) {
+        code = gpuhal_rocm_api.hipSetDevice(device->entry->device);
+        out_visit->moved = code == hipSuccess;
+    }
+    if (code == hipSuccess && gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode) {
+        out_visit->mode = hipStreamCaptureModeRelaxed;
+        out_visit->relaxed = gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&out_visit->mode) == hipSuccess;
+    }
+    return code;
+}
+
+hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+{
+    *out_visit = (gpuhal_rocm_visit){.device = -1};
+    const hipError_t lost = gpuhal_rocm_lost_code(device);
+    return lost != hipSuccess ? lost : gpuhal_rocm_enter_anyway(device, out_visit);
+}
+
+void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit)
+{
+    hipStreamCaptureMode mode = visit->mode;
+    if (visit->relaxed) {
+        (void)gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&mode);
+    }
+    if (visit->moved) {
+        (void)gpuhal_rocm_api.hipSetDevice(visit->device);
+    }
+}
+
+hipError_t gpuhal_rocm_may_record(hipStream_t stream)
+{
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    if (!gpuhal_rocm_api.hipStreamIsCapturing) {
+        return hipSuccess;
+    }
+    const hipError_t code = gpuhal_rocm_api.hipStreamIsCapturing(stream, &status);
+    return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
+}
+
+/* The first code stays: those that follow it tell less. */
+gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
+{
+    if (code == hipSuccess) {
+        return GPUHAL_OK;
+    }
+    if (gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
+        hipError_t none = hipSuccess;
+        (void)atomic_compare_exchange_strong(&device->entry->lost, &none, code);
+    }
+    return gpuhal_rocm_report(device->host, call, code);
+}
+
+/* Whether calls still work on the device; a code that stays would be answered to this one too. */
+static bool works(gpuhal_plugin_device *device)
+{
+    gpuhal_rocm_visit visit;
+    size_t free_bytes, total;
+    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    if (code == hipSuccess) {
+        code = gpuhal_rocm_api.hipMemGetInfo(&free_bytes, &total);
+        gpuhal_rocm_leave(&visit);
+    }
+    return code == hipSuccess;
+}
+
+gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
+                                        hipError_t code)
+{
+    const bool is_others = other->entry != device->entry && gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST && works(device);
+    return gpuhal_rocm_result(is_others ? other : device, call, code);
+}
+
+/* ---- lanes */
+
+/* With the device current. Priority 0 is the ordinary one. */
+static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
+{
+    hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
+    if (code != hipSuccess) {
+        return code;
+    }
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync | hipEventDisableTiming);
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_api.hipStreamDestroy(*out_stream);
+    }
+    return code;
+}
+
+static void use_lane(gpuhal_rocm_call *call, uint32_t number)
+{
+    call->stream = call->device->lanes[number];
+    call->event = call->device->events[number];
+}
+
+/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: a call then waits for others' work
+ * too. */
+static void grow(gpuhal_rocm_call *call)
+{
+    gpuhal_plugin_device *device = call->device;
+    pthread_mutex_lock(&device->growing);
+    const uint32_t count = device->lane_count;
+    if (count < GPUHAL_ROCM_LANES && create_lane(&device->lanes[count], &device->events[count]) == hipSuccess) {
+        device->lane_count = count + 1;
+        call->bit = 1u << count;
+    }
+    use_lane(call, device->lane_count - 1);
+    pthread_mutex_unlock(&device->growing);
+}
+
+/* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
+static void take_lane(gpuhal_rocm_call *call)
+{
+    _Atomic uint32_t *idle = &call->device->idle;
+    uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
+    while (bits != 0) {
+        const uint32_t rest = bits & (bits - 1);
+        if (atomic_compare_exchange_weak_explicit(idle, &bits, rest, memory_order_acquire, memory_order_acquire)) {
+            call->bit = bits & ~rest;
+            use_lane(call, (uint32_t)__builtin_ctz(call->bit));
+            return;
+        }
+    }
+    grow(call);
+}
+
+static void give_lane(const gpuhal_rocm_call *call)
+{
+    if (call->bit != 0) {
+        atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
+    }
+}
+
+hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call)
+{
+    *out_call = (gpuhal_rocm_call){.device = device};
+    hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
+    if (code != hipSuccess) {
+        return code;
+    }
+    if (queue) {
+        out_call->stream = queue->stream;
+        return hipSuccess;
+    }
+    take_lane(out_call);
+    if (device->foreign) {
+        code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
+        code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
+        code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
+    }
+    if (code != hipSuccess) {
+        give_lane(out_call);
+        gpuhal_rocm_leave(&out_call->visit);
+    }
+    return code;
+}
+
+/* The event of a shared lane may stand between another call's record and wait. */
+static hipError_t wait(const gpuhal_rocm_call *call, uint64_t bytes)
+{
+    if (bytes < LONG_BYTES || call->bit == 0 || gpuhal_rocm_api.hipEventRecord(call->event, call->stream) != hipSuccess) {
+        return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
+    }
+    return gpuhal_rocm_api.hipEventSynchronize(call->event);
+}
+
+/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
+hipError_t gpuhal_rocm_end(gpuhal_rocm_call *call, hipError_t code, uint64_t bytes)
+{
+    if (call->event) {
+        const hipError_t waited = wait(call, bytes);
+        code = code != hipSuccess ? code : waited;
+        give_lane(call);
+    }
+    gpuhal_rocm_leave(&call->visit);
+    return code;
+}
+
+/* ---- opening */
+
+static gpuhal_status look_at_device(gpuhal_plugin_device *device)
+{
+    const hipError_t lost = gpuhal_rocm_lost_code(device);
+    if (lost != hipSuccess) {
+        return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, "hipSetDevice", lost,
+                                     "the device failed earlier in this process, and only a new process can use it again");
+    }
+    const int mode = gpuhal_rocm_attribute(device->entry->device, hipDeviceAttributeComputeMode, hipComputeModeDefault);
+    if (mode == hipComputeModeProhibited) {
+        return device->host->report(device->host, GPUHAL_ERROR_NO_PERMISSION, "hipDeviceGetAttribute", 0,
+                                    "the device's compute mode is prohibited: no process may use it");
+    }
+    return GPUHAL_OK;
+}
+
+int gpuhal_rocm_stream_device(hipStream_t stream)
+{
+    hipDevice_t device = -1;
+    if (gpuhal_rocm_api.hipStreamGetDevice) {
+        const hipError_t code = gpuhal_rocm_api.hipStreamGetDevice(stream, &device);
+        return code == hipSuccess ? device : (int)(gpuhal_rocm_forget(code), -2);
+    }
+    if (gpuhal_rocm_api.hipGetStreamDeviceId) {
+        device = gpuhal_rocm_api.hipGetStreamDeviceId(stream);
+        return device >= 0 ? device : -2;
+    }
+    return -1;
+}
+
+/* A device is a number in HIP, not an object: what is taken over is the stream behind which our calls come. */
+static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    const gpuhal_host *host = device->host;
+    if (adopt->size < sizeof *adopt || adopt->type != GPUHAL_NATIVE_HIP_DEVICE) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the rocm plugin takes over a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
+    }
+    if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "values[2] must not be hipStreamPerThread: it means another stream on each thread");
+    }
+    if (adopt->values[0] != device->entry->ordinal) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "values[0] is the number of another device");
+    }
+    device->foreign = (hipStream_t)(uintptr_t)adopt->values[2];
+    device->adopted = true;
+    const int owner = device->foreign ? gpuhal_rocm_stream_device(device->foreign) : -1;
+    if (owner == -1 || owner == device->entry->device) {
+        return GPUHAL_OK;
+    }
+    return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipStreamGetDevice", 0,
+                        owner == -2 ? "values[2] must be a hipStream_t of the device, or 0"
+                                    : "the stream is one of another device");
+}
+
+static gpuhal_status first_lane(gpuhal_plugin_device *device)
+{
+    gpuhal_rocm_visit visit;
+    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    if (code == hipSuccess) {
+        code = create_lane(&device->lanes[0], &device->events[0]);
+        gpuhal_rocm_leave(&visit);
+    }
+    return gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
+}
+
+gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                               gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)ops;
+    *out_device = NULL;
+    gpuhal_rocm_entry *entry = gpuhal_rocm_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_plugin_device *device = calloc(1, sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->host = host;
+    device->entry = entry;
+    gpuhal_status status = look_at_device(device);
+    if (status == GPUHAL_OK && adopt) {
+        status = adopt_device(device, adopt);
+    }
+    if (status != GPUHAL_OK) {
+        free(device);
+        return status;
+    }
+    status = first_lane(device);
+    if (status != GPUHAL_OK) {
+        free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->growing, NULL);
+    device->lane_count = 1;
+    atomic_store(&device->idle, 1u);
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+/* For a lost device HIP may refuse; what it keeps goes with the process. */
+void gpuhal_rocm_close(gpuhal_plugin_device *device)
+{
+    gpuhal_rocm_visit visit;
+    if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
+        for (uint32_t i = 0; i < device->lane_count; i++) {
+            (void)gpuhal_rocm_api.hipEventDestroy(device->events[i]);
+            (void)gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]);
+        }
+        gpuhal_rocm_leave(&visit);
+    }
+    pthread_mutex_destroy(&device->growing);
+    free(device);
+}
+
+/* Asks nobody: a driver that hangs would hang here too. */
+static gpuhal_status rocm_query_health(gpuhal_plugin_device *device)
+{
+    return gpuhal_rocm_lost_code(device) != hipSuccess ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
+}
+
+static gpuhal_status rocm_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_HIP_DEVICE;
+    out_native->values[0] = device->entry->ordinal;
+    out_native->values[1] = 0;
+    out_native->values[2] = (uintptr_t)device->foreign;
+    out_native->values[3] = 0;
+    return GPUHAL_OK;
+}
+
+void gpuhal_rocm_describe_context(gpuhal_ops *ops)
+{
+    ops->query_health = rocm_query_health;
+    ops->native_device = rocm_native_device;
+}

@@ -1,0 +1,192 @@
+/* rocm/discovery.c: which devices there are.
+ *
+ * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is fixed from then
+ * on: an index is HIP's own ordinal, for the life of the process.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRIES_MAX 128u
+#define HIDING      "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES or GPU_DEVICE_ORDINAL"
+
+static gpuhal_rocm_entry entries[ENTRIES_MAX];
+static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
+
+gpuhal_rocm_entry *gpuhal_rocm_find(uint32_t index)
+{
+    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+}
+
+int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise)
+{
+    int value = otherwise;
+    const hipError_t code = gpuhal_rocm_api.hipDeviceGetAttribute(&value, attribute, device);
+    return code == hipSuccess ? value : (int)(gpuhal_rocm_forget(code), otherwise);
+}
+
+/* ---- when there is nothing */
+
+/* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in order. */
+static const char *kernel_fault(gpuhal_status *out_status)
+{
+    const int node = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+    const int error = errno;
+    if (node >= 0) {
+        close(node);
+        return NULL;
+    }
+    *out_status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE;
+    return *out_status == GPUHAL_ERROR_NO_PERMISSION
+               ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
+               : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given the node";
+}
+
+/* HIP's own words come first: they name the remedy where they can. */
+static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
+{
+    gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
+    char text[480];
+    const char *words = gpuhal_rocm_words(code), *fault = kernel_fault(&status);
+    words = strcmp(words, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : words; /* all that HIP 5 says */
+    const uint32_t known = gpuhal_rocm_count_system();
+    if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
+        status = GPUHAL_ERROR_NO_DEVICE; /* nothing is kept from anybody */
+    }
+    if (fault) {
+        snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", words, fault);
+    } else if (known > 0) {
+        snprintf(text, sizeof text, "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", words,
+                 known, known == 1 ? "it" : "them");
+    } else {
+        snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", words);
+    }
+    return gpuhal_rocm_report_as(host, status, call, code, text);
+}
+
+static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipError_t code)
+{
+    switch (code) {
+    case hipErrorNoDevice:
+        return no_device(host, call, code);
+    case hipErrorInvalidDevice: { /* what hipInit of HIP 5 answers where there is none */
+        int count = 0;
+        const hipError_t again = gpuhal_rocm_api.hipGetDeviceCount(&count);
+        return again == hipErrorNoDevice || count == 0 ? no_device(host, "hipGetDeviceCount", hipErrorNoDevice)
+                                                       : gpuhal_rocm_report(host, call, code);
+    }
+    case hipErrorInsufficientDriver:
+        return gpuhal_rocm_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, call, code,
+                                     "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
+    case hipErrorNotInitialized:
+    case hipErrorOperatingSystem: {
+        gpuhal_status status = GPUHAL_ERROR_DRIVER;
+        const char *fault = kernel_fault(&status);
+        return gpuhal_rocm_report_as(host, status, call, code, fault ? fault : gpuhal_rocm_words(code));
+    }
+    default:
+        return gpuhal_rocm_report(host, call, code);
+    }
+}
+
+/* ---- the list */
+
+static bool has_range_functions(void)
+{
+    const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
+    return api->hipMemGetAllocationGranularity && api->hipMemAddressReserve && api->hipMemAddressFree && api->hipMemCreate &&
+           api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
+}
+
+/* The kernel's module tells its version where AMD's own is installed; the kernel's own has none, and HIP's stands for it. */
+static void read_driver_version(char *out_text, size_t size)
+{
+    const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
+    if (!gpuhal_rocm_read_line("/sys/module/amdgpu/version", out_text, size) && runtime->whole != 0) {
+        snprintf(out_text, size, "%d.%d.%d", runtime->major, runtime->minor, runtime->patch);
+    }
+}
+
+static void fill_in(gpuhal_rocm_entry *entry)
+{
+    const hipDevice_t device = entry->device;
+    const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
+    size_t total = 0;
+    const hipError_t code = gpuhal_rocm_api.hipDeviceTotalMem(&total, device);
+    entry->total = code == hipSuccess ? total : (uint64_t)(gpuhal_rocm_forget(code), 0);
+    const int pitch = gpuhal_rocm_attribute(device, hipDeviceAttributeMaxPitch, 0);
+    entry->pitch_max = pitch > 0 ? (uint32_t)pitch : 0;
+    entry->maps_host = gpuhal_rocm_attribute(device, hipDeviceAttributeCanMapHostMemory, 0) != 0;
+    entry->registers_host = entry->maps_host && (!runtime->has_attribute_host_register ||
+                                                 gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER, 1) != 0);
+    entry->has_ranges = has_range_functions() && runtime->has_attribute_virtual_memory &&
+                        gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY, 0) != 0;
+    entry->exports_fd =
+        entry->has_ranges && gpuhal_rocm_api.hipMemExportToShareableHandle && gpuhal_rocm_api.hipMemImportFromShareableHandle;
+    read_driver_version(entry->driver_version, sizeof entry->driver_version);
+    gpuhal_rocm_identify(entry);
+}
+
+static void explain_hidden(const gpuhal_host *host, uint32_t listed)
+{
+    const uint32_t known = gpuhal_rocm_count_system();
+    if (known > listed) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "the kernel's driver has %u AMD GPUs and HIP lists %u devices: " HIDING
+                 ", or what the container may open, hides "
+                 "the rest",
+                 known, listed);
+        host->log(host, GPUHAL_LOG_INFO, text);
+    }
+}
+
+/* Asks HIP for its list, once in the life of the process. Called under the lock of enumerate. */
+static gpuhal_status make_list(const gpuhal_host *host)
+{
+    hipError_t code = gpuhal_rocm_api.hipInit(0);
+    if (code != hipSuccess) {
+        return init_failed(host, "hipInit", code);
+    }
+    int count = 0, version = 0;
+    code = gpuhal_rocm_api.hipGetDeviceCount(&count);
+    if (code != hipSuccess) {
+        return init_failed(host, "hipGetDeviceCount", code);
+    }
+    if (count <= 0) {
+        return no_device(host, "hipGetDeviceCount", hipErrorNoDevice);
+    }
+    code = gpuhal_rocm_api.hipRuntimeGetVersion(&version);
+    gpuhal_rocm_runtime = gpuhal_rocm_version_of(code == hipSuccess ? version : (int)(gpuhal_rocm_forget(code), 0));
+    const uint32_t listed = (uint32_t)count < ENTRIES_MAX ? (uint32_t)count : ENTRIES_MAX;
+    for (uint32_t i = 0; i < listed; i++) {
+        code = gpuhal_rocm_api.hipDeviceGet(&entries[i].device, (int)i);
+        if (code != hipSuccess) {
+            return gpuhal_rocm_report(host, "hipDeviceGet", code);
+        }
+        entries[i].ordinal = i;
+        fill_in(&entries[i]);
+    }
+    gpuhal_rocm_find_partitions(entries, listed);
+    explain_hidden(host, listed);
+    atomic_store(&entry_count, listed);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making the list at once */
+    pthread_mutex_lock(&lock);
+    gpuhal_status status = atomic_load(&entry_count) > 0 ? GPUHAL_OK : make_list(host);
+    pthread_mutex_unlock(&lock);
+    const uint32_t count = atomic_load(&entry_count);
+    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
+        host->device(host, sink, i);
+        gpuhal_rocm_tell_facts(host, sink, &entries[i]);
+    }
+    return status;
+}

@@ -1,0 +1,137 @@
+/* rocm/facts.c: what HIP tells about a device. What HIP does not answer is missing, with a reason. */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    gpuhal_key key;
+    const char *why;
+} absent[] = {
+    {GPUHAL_FACT_LUID, "only Windows gives them"},
+    {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "HIP states no limit"},
+    {GPUHAL_FACT_DRIVER_UUID, "HIP does not tell it"},
+};
+
+/* Drivers give ASCII; anything else would come from a broken one. */
+static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, hipDevice_t device)
+{
+    char name[256] = "";
+    if (gpuhal_rocm_api.hipDeviceGetName(name, (int)sizeof name - 1, device) != hipSuccess) {
+        (void)gpuhal_rocm_forget(hipErrorUnknown);
+        name[0] = '\0';
+    }
+    for (char *at = name; *at != '\0'; at++) {
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    }
+    size_t start = strspn(name, " "), length = strlen(name);
+    while (length > start && name[length - 1] == ' ') {
+        name[--length] = '\0';
+    }
+    host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : "HIP device");
+}
+
+/* @p value 0 says that HIP does not know. */
+static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    if (value > 0) {
+        host->u64(host, sink, key, value);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "HIP gives no usable value");
+    }
+}
+
+static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
+{
+    const int value = gpuhal_rocm_attribute(device, attribute, 0);
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    if (entry->driver_version[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->driver_version);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_DRIVER_VERSION, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "neither the kernel's amdgpu driver nor HIP tells a version");
+    }
+    const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
+    if (runtime->whole == 0) {
+        host->missing(host, sink, GPUHAL_FACT_API_VERSION, GPUHAL_MISSING_FAILED, "HIP gives no version");
+        return;
+    }
+    char text[80];
+    snprintf(text, sizeof text, "HIP %d.%d.%d, compute capability %d.%d", runtime->major, runtime->minor, runtime->patch,
+             gpuhal_rocm_attribute(entry->device, hipDeviceAttributeComputeCapabilityMajor, 0),
+             gpuhal_rocm_attribute(entry->device, hipDeviceAttributeComputeCapabilityMinor, 0));
+    host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
+}
+
+static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    /* One allocation may take all; the addresses of a device are flat. */
+    tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
+    tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
+    tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
+    host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
+    host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+    host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    const bool direct = gpuhal_rocm_attribute(entry->device, hipDeviceAttributePageableMemoryAccess, 0) != 0;
+    host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, direct ? 2 : 1);
+    uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
+    if (entry->maps_host) {
+        kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    }
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
+}
+
+static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    if (entry->exports_fd) {
+        host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "HIP gives memory of this device to nobody");
+    }
+    const uint32_t imports =
+        (entry->registers_host ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0) | (entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0);
+    if (imports != 0) {
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, imports);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED, "HIP takes no memory in");
+    }
+    if (entry->registers_host) {
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_ROCM_PAGE);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "HIP takes no host memory in");
+    }
+    host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
+              1u << GPUHAL_NATIVE_HIP_DEVICE | 1u << GPUHAL_NATIVE_HIP_MEMORY | 1u << GPUHAL_NATIVE_HIP_STREAM);
+}
+
+void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    const hipDevice_t device = entry->device;
+    const bool integrated = gpuhal_rocm_attribute(device, hipDeviceAttributeIntegrated, 0) != 0;
+    tell_name(host, sink, device);
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "AMD");
+    host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, 0x1002);
+    host->u64(host, sink, GPUHAL_FACT_TYPE, integrated ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU);
+    host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, integrated ? 1 : 0);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, entry->ordinal);
+    tell_versions(host, sink, entry);
+    tell_memory(host, sink, entry);
+    tell_sharing(host, sink, entry);
+    tell_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, positive(device, hipDeviceAttributeMultiprocessorCount));
+    tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, positive(device, hipDeviceAttributeClockRate) * 1000); /* kHz */
+    /* The engines that copy, and the one that computes. */
+    tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, positive(device, hipDeviceAttributeAsyncEngineCount) + 1);
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
+    }
+    gpuhal_rocm_tell_identity(host, sink, entry);
+}

@@ -1,0 +1,41 @@
+/* rocm/hip_versions.h: where HIP 5, 6 and 7 differ, in one place. hip_api.h declares only what is the same in all.
+ *
+ * Asked per version, below:
+ *   kinds of memory      hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
+ *   attributes           hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3,
+ * hipDeviceAttributeHostRegisterSupported (90) with HIP 6.0; those of hip_api.h have had their numbers since HIP 5.0 descriptors
+ * hipMemImportFromShareableHandle takes the descriptor itself where a pointer stands functions            hipDeviceGetUuid came
+ * with HIP 5.1 and hipStreamGetDevice with 5.6, where hipGetStreamDeviceId was before; the functions for virtual memory came
+ * with 5.1 and say hipErrorNotSupported until the attribute says yes
+ *
+ * Avoided:
+ *   hipDeviceProp_t      has another layout since HIP 6, under the same name of the function: attributes are asked one by one
+ *   hipPointerAttribute_t, hip_Memcpy2D  name kinds of memory, whose numbers moved: hipPointerGetAttribute and hipMemcpy2DAsync
+ *   hipMemcpyHtoDAsync   takes void * or const void *, by version: hipMemcpyAsync names the direction
+ *   hipCtx_t             deprecated since HIP 2; each thread has a current device
+ *   hipLaunchHostFunc    missing before HIP 5.3, and stalls its stream: events are waited for on a thread
+ *   hipMemAllocationProp has had this layout since HIP 5.3, with the attribute; before, its functions are not called
+ *   hipExternalMemoryHandleDesc, hipExternalMemoryBufferDesc  end with reserved words since HIP 6: ours have them always
+ *   hipFuncSetAttribute  takes functions of the compiler's making only; HIP needs no permission for shared memory
+ */
+#ifndef GPUHAL_ROCM_HIP_VERSIONS_H
+#define GPUHAL_ROCM_HIP_VERSIONS_H
+
+#include "hip_api.h"
+
+/* Both were added behind the last attribute that their predecessors had. */
+enum { GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY = 89, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER = 90 };
+
+/* A version as hipRuntimeGetVersion gives it: major * 10000000 + minor * 100000 + patch. */
+typedef struct gpuhal_rocm_version {
+    int whole; /* 0: not known, then what the latest does is assumed */
+    int major, minor, patch;
+    unsigned int memory_type_device; /* hipMemoryTypeDevice */
+    unsigned int memory_type_managed;
+    int has_attribute_virtual_memory; /* whether the two above may be asked for */
+    int has_attribute_host_register;
+} gpuhal_rocm_version;
+
+gpuhal_rocm_version gpuhal_rocm_version_of(int whole);
+
+#endif

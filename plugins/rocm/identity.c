@@ -1,0 +1,146 @@
+/* rocm/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
+ *
+ * HIP's UUID is no number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one, which would
+ * make all of those one. What is told here are the 16 bytes as they come, in the form of a UUID.
+ *
+ * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such function is
+ * on the bus. Part 0 is told apart from a whole GPU by its siblings alone.
+ */
+#include "device.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void write_pci(gpuhal_rocm_entry *entry, unsigned function)
+{
+    snprintf(entry->pci, sizeof entry->pci, "%04x:%02x:%02x.%x", entry->domain, entry->bus, entry->slot, function);
+}
+
+static bool is_on_the_bus(const gpuhal_rocm_entry *entry)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s", entry->pci);
+    return access(path, F_OK) == 0;
+}
+
+static void identify_pci(gpuhal_rocm_entry *entry)
+{
+    char text[sizeof entry->pci] = "";
+    unsigned function = 0;
+    entry->partition = -1;
+    if (gpuhal_rocm_api.hipDeviceGetPCIBusId(text, (int)sizeof text - 1, entry->device) != hipSuccess) {
+        (void)gpuhal_rocm_forget(hipErrorUnknown);
+        return;
+    }
+    if (sscanf(text, "%8x:%2x:%2x.%1x", &entry->domain, &entry->bus, &entry->slot, &function) != 4 || entry->slot > 31 ||
+        function > 15 || (entry->domain | entry->bus | entry->slot) == 0) {
+        return;
+    }
+    entry->has_address = true;
+    write_pci(entry, function);
+    if (function != 0 && !is_on_the_bus(entry)) {
+        entry->partition = (int32_t)function;
+        write_pci(entry, 0);
+    }
+}
+
+static bool is_none(const hipUUID *uuid)
+{
+    static const hipUUID zeros, no_unique_id = {.bytes = "XX"};
+    return memcmp(uuid, &zeros, sizeof zeros) == 0 || memcmp(uuid, &no_unique_id, sizeof no_unique_id) == 0;
+}
+
+static void identify_uuid(gpuhal_rocm_entry *entry)
+{
+    hipUUID uuid = {{0}};
+    if (!gpuhal_rocm_api.hipDeviceGetUuid) {
+        return;
+    }
+    const hipError_t code = gpuhal_rocm_api.hipDeviceGetUuid(&uuid, entry->device);
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_forget(code);
+        return;
+    }
+    if (is_none(&uuid)) {
+        return;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof uuid.bytes; i++) {
+        const bool group = i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(entry->uuid + used, sizeof entry->uuid - used, "%s%02x", group ? "-" : "",
+                                 (unsigned)(unsigned char)uuid.bytes[i]);
+    }
+}
+
+void gpuhal_rocm_identify(gpuhal_rocm_entry *entry)
+{
+    identify_pci(entry);
+    identify_uuid(entry);
+}
+
+void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < count && entries[i].has_address && entries[i].partition < 0; j++) {
+            const bool sibling = entries[j].partition > 0 && strcmp(entries[i].pci, entries[j].pci) == 0;
+            entries[i].partition = sibling ? 0 : -1;
+        }
+    }
+}
+
+/* ---- telling */
+
+/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
+static void tell_numa_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    char text[16];
+    unsigned node = 0;
+    if (gpuhal_rocm_read_system(entry, "numa_node", text, sizeof text) && isdigit((unsigned char)text[0]) &&
+        sscanf(text, "%5u", &node) == 1) {
+        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+    }
+}
+
+/* Parts have render nodes too, below another device than that on the bus. */
+static void tell_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    char directory[64], node[24], name[48], text[24];
+    unsigned major = 0, minor = 0;
+    snprintf(directory, sizeof directory, "/sys/bus/pci/devices/%s/drm", entry->pci);
+    if (entry->partition < 0 && entry->has_address && gpuhal_rocm_find_name(directory, "renderD", node, sizeof node)) {
+        snprintf(name, sizeof name, "drm/%s/dev", node);
+        if (gpuhal_rocm_read_system(entry, name, text, sizeof text) && sscanf(text, "%9u:%9u", &major, &minor) == 2) {
+            snprintf(text, sizeof text, "%u:%u", major, minor);
+            host->text(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, text);
+            return;
+        }
+    }
+    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+}
+
+void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    if (entry->has_address) {
+        host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, entry->pci);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_MISSING_FAILED, "HIP gives no address");
+    }
+    if (entry->uuid[0] != '\0') {
+        host->text(host, sink, GPUHAL_FACT_UUID, entry->uuid);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "HIP gives no UUID: the chip has no unique id");
+    }
+    if (entry->partition >= 0) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", (int)entry->partition);
+        host->text(host, sink, GPUHAL_FACT_PARTITION, text);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
+    }
+    tell_render_node(host, sink, entry);
+    tell_numa_node(host, sink, entry);
+}

@@ -1,0 +1,183 @@
+/* rocm/link.c: what is known about the way from one device to another.
+ *
+ * Whether the one reaches the other's memory is what HIP says; the core believes it only after bytes came through. Whether xGMI
+ * joins them HIP says too; its speed is asked of AMD SMI or ROCm SMI. Else the two ways through PCI Express meet where the
+ * kernel's tree of devices says.
+ */
+#include "smi_jobs.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_XGMI 4u /* HSA_AMD_LINK_INFO_TYPE_XGMI */
+
+typedef struct facts {
+    gpuhal_link_kind kind; /* 0: not known */
+    uint64_t generation, count, bandwidth;
+} facts;
+
+/* ---- xGMI */
+
+typedef struct request {
+    const gpuhal_rocm_entry *from, *to;
+    uint32_t code;
+    uint64_t most; /* MB/s, one way */
+} request;
+
+static void ask(void *argument)
+{
+    request *own = argument;
+    gpuhal_rocm_smi_device from = {0}, to = {0};
+    uint64_t least = 0;
+    const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
+    own->code = gpuhal_rocm_smi_find(own->from, &from);
+    own->code = own->code == 0 ? gpuhal_rocm_smi_find(own->to, &to) : own->code;
+    if (own->code != 0) {
+        return;
+    }
+    own->code = GPUHAL_ROCM_SMI_NO_FUNCTION;
+    if (amd && gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors) {
+        own->code =
+            gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors(from.processor, to.processor, &least, &own->most);
+    } else if (!amd && gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get) {
+        own->code = gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get(from.index, to.index, &least, &own->most);
+    }
+}
+
+static bool look_at_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
+{
+    uint32_t type = 0, hops = 0;
+    if (!gpuhal_rocm_api.hipExtGetLinkTypeAndHopCount) {
+        return false;
+    }
+    const hipError_t code = gpuhal_rocm_api.hipExtGetLinkTypeAndHopCount(from->device, to->device, &type, &hops);
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_forget(code);
+        return false;
+    }
+    if (type != LINK_XGMI) {
+        return false;
+    }
+    out->kind = GPUHAL_LINK_XGMI;
+    request own = {.from = from, .to = to};
+    if (gpuhal_rocm_smi_run(ask, &own, sizeof own).reason == 0 && own.code == 0 && own.most < UINT32_MAX) {
+        out->bandwidth = own.most * 1000000;
+    }
+    return true;
+}
+
+/* ---- PCI Express */
+
+/* Bytes per second of one lane, one way, after the coding of the line. */
+static uint64_t lane_speed(uint64_t generation)
+{
+    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
+    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] : 0;
+}
+
+/* "16.0 GT/s PCIe" */
+static uint64_t generation_of(const gpuhal_rocm_entry *entry)
+{
+    static const unsigned speeds[] = {25, 50, 80, 160, 320, 640};
+    char text[32];
+    unsigned whole = 0, tenth = 0;
+    if (!gpuhal_rocm_read_system(entry, "max_link_speed", text, sizeof text) || sscanf(text, "%3u.%1u", &whole, &tenth) != 2) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++) {
+        if (speeds[i] == whole * 10 + tenth) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static uint64_t lanes_of(const gpuhal_rocm_entry *entry)
+{
+    char text[16];
+    unsigned lanes = 0;
+    return gpuhal_rocm_read_system(entry, "max_link_width", text, sizeof text) && sscanf(text, "%3u", &lanes) == 1 ? lanes : 0;
+}
+
+static uint64_t smaller(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Where the paths of two devices part: below the root they go through bridges, each a directory of the other. */
+static gpuhal_link_kind meeting_point(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to)
+{
+    char link[64], one[PATH_MAX], other[PATH_MAX];
+    snprintf(link, sizeof link, "/sys/bus/pci/devices/%s", from->pci);
+    const bool first = from->has_address && realpath(link, one) != NULL;
+    snprintf(link, sizeof link, "/sys/bus/pci/devices/%s", to->pci);
+    if (!first || !to->has_address || !realpath(link, other)) {
+        return 0;
+    }
+    size_t same = 0;
+    for (size_t i = 0; one[i] != '\0' && one[i] == other[i]; i++) {
+        same = one[i] == '/' ? i : same;
+    }
+    one[same] = '\0';
+    const char *shared = strstr(one, "/pci");
+    if (shared) {
+        return strchr(shared + 1, '/') ? GPUHAL_LINK_PCIE_SWITCH : GPUHAL_LINK_PCIE_HOST_BRIDGE;
+    }
+    char node[2][16];
+    const bool known = gpuhal_rocm_read_system(from, "numa_node", node[0], sizeof node[0]) &&
+                       gpuhal_rocm_read_system(to, "numa_node", node[1], sizeof node[1]);
+    return known && strcmp(node[0], node[1]) == 0 ? GPUHAL_LINK_NUMA_NODE : GPUHAL_LINK_SYSTEM;
+}
+
+static void look_at_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
+{
+    if (from->has_address && strcmp(from->pci, to->pci) == 0) {
+        out->kind = GPUHAL_LINK_SAME_BOARD; /* parts of one GPU */
+        return;
+    }
+    out->kind = meeting_point(from, to);
+    out->generation = smaller(generation_of(from), generation_of(to));
+    out->count = smaller(lanes_of(from), lanes_of(to));
+    out->bandwidth = lane_speed(out->generation) * out->count;
+}
+
+/* ---- telling */
+
+static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    if (value == 0) {
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "neither HIP, nor the system, nor an SMI library tells it");
+    } else {
+        host->u64(host, sink, key, value);
+    }
+}
+
+gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+{
+    const gpuhal_rocm_entry *one = gpuhal_rocm_find(from), *other = gpuhal_rocm_find(to);
+    if (!one || !other) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (from == to) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a device has no link to itself");
+    }
+    int can = 0;
+    const hipError_t code = gpuhal_rocm_api.hipDeviceCanAccessPeer(&can, one->device, other->device);
+    if (code == hipSuccess) {
+        host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, can ? 1 : 0);
+    } else {
+        host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED,
+                      gpuhal_rocm_result_name(gpuhal_rocm_forget(code)));
+    }
+    facts own = {0};
+    if (!look_at_xgmi(one, other, &own)) {
+        look_at_pcie(one, other, &own);
+    }
+    tell(host, sink, GPUHAL_LINK_KIND, own.kind);
+    tell(host, sink, GPUHAL_LINK_GENERATION, own.generation);
+    tell(host, sink, GPUHAL_LINK_COUNT, own.count);
+    tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);
+    return GPUHAL_OK;
+}

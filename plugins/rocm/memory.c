@@ -1,0 +1,319 @@
+/* rocm/memory.c: allocating, releasing, page-locking, wrapping.
+ *
+ * HIP's addresses are unified: what hipHostMalloc gives has one address for host and device. Page-locked memory is coherent, as
+ * HIP makes it by itself: the device does not keep it in its caches, so what the host wrote is what a kernel reads.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALLOCATION_ALIGNMENT 256u /* what the documentation promises for every kind of variable */
+
+gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, uint64_t bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    const bool out = gpuhal_rocm_status(code) == GPUHAL_ERROR_OUT_OF_MEMORY;
+    if (!out || gpuhal_rocm_api.hipMemGetInfo(&free_bytes, &total) != hipSuccess) {
+        return gpuhal_rocm_result(device, call, code);
+    }
+    char text[160];
+    snprintf(text, sizeof text, "%" PRIu64 " bytes asked, %zu of %zu bytes free, perhaps not in one piece", bytes, free_bytes,
+             total);
+    return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, call, code, text);
+}
+
+/* The bytes to ask for so that an aligned piece fits in. Sums cannot overflow: sizes are at most the device's memory, and so are
+ * alignments by then. */
+static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
+{
+    return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+    return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
+}
+
+/* hipMalloc commits. */
+static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_rocm_block *block = out_memory->object;
+    const uint64_t bytes = with_slack(alloc, ALLOCATION_ALIGNMENT);
+    const hipError_t code = gpuhal_rocm_api.hipMalloc(&block->plain, (size_t)bytes);
+    if (code != hipSuccess) {
+        return gpuhal_rocm_allocation_failed(device, "hipMalloc", code, bytes);
+    }
+    block->kind = GPUHAL_ROCM_PLAIN;
+    out_memory->address = align_up((uintptr_t)block->plain, alloc->alignment);
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+/* Where the device sees host memory: the same address, except on systems without unified addressing. */
+static hipError_t show_host(gpuhal_memory *memory)
+{
+    void *address = NULL;
+    const hipError_t code = gpuhal_rocm_api.hipHostGetDevicePointer(&address, memory->host, 0);
+    memory->address = (uintptr_t)address;
+    memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    return code;
+}
+
+/* It is memory of the host that is missing then, not of the device. */
+static gpuhal_status lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code)
+{
+    return code == hipErrorOutOfMemory ? gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
+                                                               "the system gives no more memory that stays in place")
+                                       : gpuhal_rocm_result(device, call, code);
+}
+
+/* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
+static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_rocm_block *block = out_memory->object;
+    const uint64_t bytes = with_slack(alloc, GPUHAL_ROCM_PAGE);
+    hipError_t code = gpuhal_rocm_api.hipHostMalloc(&block->host, (size_t)bytes, hipHostMallocPortable | hipHostMallocMapped);
+    if (code != hipSuccess) {
+        return lock_failed(device, "hipHostMalloc", code);
+    }
+    block->kind = GPUHAL_ROCM_HOST;
+    const uintptr_t start = (uintptr_t)block->host;
+    out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
+    code = show_host(out_memory);
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_api.hipHostFree(block->host);
+        return gpuhal_rocm_result(device, "hipHostGetDevicePointer", code);
+    }
+    return GPUHAL_OK;
+}
+
+static hipError_t page_lock(void *memory, uint64_t bytes)
+{
+    return gpuhal_rocm_api.hipHostRegister(memory, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped);
+}
+
+static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_rocm_block *block = out_memory->object;
+    char *start = alloc->import.as.pointer;
+    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_ROCM_PAGE != 0 || alloc->bytes % GPUHAL_ROCM_PAGE != 0) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                    "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
+    }
+    start += alloc->import_offset;
+    hipError_t code = page_lock(start, alloc->bytes);
+    if (code != hipSuccess) {
+        return lock_failed(device, "hipHostRegister", code);
+    }
+    block->kind = GPUHAL_ROCM_REGISTERED;
+    block->host = start;
+    out_memory->host = start;
+    code = show_host(out_memory);
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_api.hipHostUnregister(start);
+        return gpuhal_rocm_result(device, "hipHostGetDevicePointer", code);
+    }
+    return GPUHAL_OK;
+}
+
+/* ---- the slots */
+
+static bool offers(const gpuhal_rocm_entry *entry, const gpuhal_alloc *alloc)
+{
+    const uint32_t exports = entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0;
+    const bool import_known = alloc->import.kind == 0 ||
+                              (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER && entry->registers_host) ||
+                              (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
+    const bool kind_known = alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
+    const bool shared = alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
+    return kind_known && import_known && (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
+           (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
+}
+
+static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        return import_host(device, alloc, out_memory);
+    }
+    if (alloc->import.kind != 0) {
+        return gpuhal_rocm_import(device, alloc, out_memory);
+    }
+    if (alloc->export_kinds != 0 || alloc->peer_count != 0) {
+        return gpuhal_rocm_allocate_shared(device, alloc, out_memory);
+    }
+    return alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_plain(device, alloc, out_memory)
+                                               : allocate_host(device, alloc, out_memory);
+}
+
+static gpuhal_status rocm_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (!offers(device->entry, alloc)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
+    }
+    gpuhal_rocm_block *block = calloc(1, sizeof *block);
+    if (!block) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    out_memory->object = block;
+    out_memory->bytes = alloc->bytes;
+    gpuhal_rocm_visit visit;
+    const hipError_t code = gpuhal_rocm_enter(device, &visit);
+    gpuhal_status status = gpuhal_rocm_result(device, "hipSetDevice", code);
+    if (status == GPUHAL_OK) {
+        status = take(device, alloc, out_memory);
+        gpuhal_rocm_leave(&visit);
+    }
+    if (status != GPUHAL_OK) {
+        *out_memory = (gpuhal_memory){.size = out_memory->size};
+        free(block);
+    }
+    return status;
+}
+
+/* Also with a lost device: what HIP refuses then goes with the process, but host memory has to be let go of. */
+static void rocm_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    gpuhal_rocm_block *block = memory->object;
+    gpuhal_rocm_visit visit;
+    if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
+        switch (block->kind) {
+        case GPUHAL_ROCM_PLAIN:
+            (void)gpuhal_rocm_api.hipFree(block->plain);
+            break;
+        case GPUHAL_ROCM_HOST:
+            (void)gpuhal_rocm_api.hipHostFree(block->host);
+            break;
+        case GPUHAL_ROCM_REGISTERED:
+            (void)gpuhal_rocm_api.hipHostUnregister(block->host);
+            break;
+        case GPUHAL_ROCM_MAPPED:
+        case GPUHAL_ROCM_EXTERNAL:
+            gpuhal_rocm_release_shared(block);
+            break;
+        case GPUHAL_ROCM_WRAPPED:
+            break;
+        }
+        gpuhal_rocm_leave(&visit);
+    }
+    free(block);
+}
+
+static gpuhal_status rocm_register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
+{
+    gpuhal_rocm_visit visit;
+    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    if (code == hipSuccess) {
+        code = page_lock(memory, bytes);
+        gpuhal_rocm_leave(&visit);
+    }
+    return lock_failed(device, "hipHostRegister", code);
+}
+
+static gpuhal_status rocm_unregister_host(gpuhal_plugin_device *device, void *memory)
+{
+    gpuhal_rocm_visit visit;
+    hipError_t code = gpuhal_rocm_enter_anyway(device, &visit);
+    if (code == hipSuccess) {
+        code = gpuhal_rocm_api.hipHostUnregister(memory);
+        gpuhal_rocm_leave(&visit);
+    }
+    return gpuhal_rocm_result(device, "hipHostUnregister", code);
+}
+
+/* ---- the vendor's objects */
+
+/* With the device current. NULL when this device's memory lies at the address, and so much of it in one piece. */
+static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t *out_bytes)
+{
+    unsigned int type = UINT32_MAX;
+    int ordinal = -1;
+    void *base = NULL;
+    size_t size = 0;
+    const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
+    if (api->hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, gpuhal_rocm_at(address)) != hipSuccess ||
+        (type != gpuhal_rocm_runtime.memory_type_device && type != gpuhal_rocm_runtime.memory_type_managed)) {
+        return "values[0] is no address of device memory";
+    }
+    if (api->hipPointerGetAttribute(&ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, gpuhal_rocm_at(address)) != hipSuccess ||
+        ordinal != (int)device->entry->ordinal) {
+        return "the memory is that of another device";
+    }
+    if (api->hipMemGetAddressRange(&base, &size, gpuhal_rocm_at(address)) != hipSuccess || address - (uintptr_t)base >= size) {
+        return "HIP does not say how long the allocation is";
+    }
+    *out_bytes = size - (address - (uintptr_t)base);
+    return NULL;
+}
+
+/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP tells one piece of
+ * physical memory at a time, and allocators that grow in place map many in a row. */
+static const char *pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
+{
+    uint64_t piece = 0;
+    const char *fault = piece_fault(device, address, &piece);
+    for (uint64_t covered = piece; !fault && covered < bytes; covered += piece) {
+        fault = piece_fault(device, address + covered, &piece) ? "the allocation ends before so many bytes" : NULL;
+    }
+    return fault;
+}
+
+static gpuhal_status rocm_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                      gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (native->type != GPUHAL_NATIVE_HIP_MEMORY || native->values[0] == 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the rocm plugin wraps a GPUHAL_NATIVE_HIP_MEMORY");
+    }
+    gpuhal_rocm_visit visit;
+    gpuhal_status status = gpuhal_rocm_result(device, "hipSetDevice", gpuhal_rocm_enter(device, &visit));
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const char *fault = pointer_fault(device, native->values[0], bytes);
+    gpuhal_rocm_leave(&visit);
+    if (fault) {
+        (void)gpuhal_rocm_forget(hipErrorInvalidValue);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipPointerGetAttribute", 0, fault);
+    }
+    gpuhal_rocm_block *block = calloc(1, sizeof *block);
+    if (!block) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    block->kind = GPUHAL_ROCM_WRAPPED;
+    out_memory->object = block;
+    out_memory->bytes = bytes;
+    out_memory->address = native->values[0];
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status rocm_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+{
+    (void)device;
+    out_native->type = GPUHAL_NATIVE_HIP_MEMORY;
+    out_native->values[0] = memory->address;
+    return GPUHAL_OK;
+}
+
+void gpuhal_rocm_describe_memory(const gpuhal_rocm_entry *entry, gpuhal_ops *ops)
+{
+    ops->allocate = rocm_allocate;
+    ops->release = rocm_release;
+    if (entry->registers_host) {
+        ops->register_host = rocm_register_host;
+        ops->unregister_host = rocm_unregister_host;
+    }
+    ops->wrap_memory = rocm_wrap_memory;
+    ops->native_memory = rocm_native_memory;
+}

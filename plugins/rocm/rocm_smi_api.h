@@ -1,0 +1,71 @@
+/* rocm/rocm_smi_api.h: what this plugin uses of ROCm SMI (librocm_smi64.so), declared by us from AMD's documentation. Lists and
+ * their readers as in hip_api.h; GPUHAL_ROCM_SMI_LISTS_ONLY leaves our types out. Every function returns rsmi_status_t.
+ *
+ * Only functions that give numbers are used: the structures of this library (frequencies, metrics, counters of errors) have other
+ * layouts from release to release.
+ */
+#ifndef GPUHAL_ROCM_SMI_API_H
+#define GPUHAL_ROCM_SMI_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUHAL_ROCM_SMI_FUNCTIONS(REQUIRED, OPTIONAL)                                                                            \
+    REQUIRED(rsmi_init, (uint64_t flags))                                                                                        \
+    REQUIRED(rsmi_num_monitor_devices, (uint32_t *count))                                                                        \
+    REQUIRED(rsmi_dev_pci_id_get, (uint32_t device, uint64_t *address))                                                          \
+    REQUIRED(rsmi_dev_memory_total_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
+    REQUIRED(rsmi_dev_memory_usage_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
+    OPTIONAL(rsmi_dev_temp_metric_get, (uint32_t device, uint32_t sensor, rsmi_temperature_metric_t metric,                      \
+                                        int64_t *millicelsius))                                                                  \
+    OPTIONAL(rsmi_dev_power_ave_get, (uint32_t device, uint32_t sensor, uint64_t *microwatts))                                   \
+    OPTIONAL(rsmi_dev_power_cap_get, (uint32_t device, uint32_t sensor, uint64_t *microwatts))                                   \
+    OPTIONAL(rsmi_dev_energy_count_get, (uint32_t device, uint64_t *count, float *microjoules_each, uint64_t *nanoseconds))      \
+    OPTIONAL(rsmi_dev_busy_percent_get, (uint32_t device, uint32_t *percent))                                                    \
+    OPTIONAL(rsmi_minmax_bandwidth_get, (uint32_t from, uint32_t to, uint64_t *least, uint64_t *most))
+
+#define GPUHAL_ROCM_SMI_RESULTS(VALUE)                                                                                           \
+    VALUE(RSMI_STATUS_SUCCESS, 0)                                                                                                \
+    VALUE(RSMI_STATUS_INVALID_ARGS, 1)                                                                                           \
+    VALUE(RSMI_STATUS_NOT_SUPPORTED, 2)                                                                                          \
+    VALUE(RSMI_STATUS_FILE_ERROR, 3)                                                                                             \
+    VALUE(RSMI_STATUS_PERMISSION, 4)                                                                                             \
+    VALUE(RSMI_STATUS_OUT_OF_RESOURCES, 5)                                                                                       \
+    VALUE(RSMI_STATUS_INTERNAL_EXCEPTION, 6)                                                                                     \
+    VALUE(RSMI_STATUS_INPUT_OUT_OF_BOUNDS, 7)                                                                                    \
+    VALUE(RSMI_STATUS_INIT_ERROR, 8)                                                                                             \
+    VALUE(RSMI_STATUS_NOT_YET_IMPLEMENTED, 9)                                                                                    \
+    VALUE(RSMI_STATUS_NOT_FOUND, 10)                                                                                             \
+    VALUE(RSMI_STATUS_INSUFFICIENT_SIZE, 11)                                                                                     \
+    VALUE(RSMI_STATUS_INTERRUPT, 12)                                                                                             \
+    VALUE(RSMI_STATUS_UNEXPECTED_SIZE, 13)                                                                                       \
+    VALUE(RSMI_STATUS_NO_DATA, 14)                                                                                               \
+    VALUE(RSMI_STATUS_UNEXPECTED_DATA, 15)                                                                                       \
+    VALUE(RSMI_STATUS_BUSY, 16)                                                                                                  \
+    VALUE(RSMI_STATUS_REFCOUNT_OVERFLOW, 17)
+
+#define GPUHAL_ROCM_SMI_VALUES(VALUE)                                                                                            \
+    VALUE(RSMI_MEM_TYPE_VRAM, 0)                                                                                                 \
+    VALUE(RSMI_TEMP_CURRENT, 0)                                                                                                  \
+    VALUE(RSMI_TEMP_TYPE_EDGE, 0)                                                                                                \
+    VALUE(RSMI_TEMP_TYPE_JUNCTION, 1)                                                                                            \
+    VALUE(RSMI_TEMP_TYPE_MEMORY, 2)
+
+#define GPUHAL_ROCM_SMI_TYPES(TYPE)                                                                                              \
+    TYPE(rsmi_status_t)                                                                                                          \
+    TYPE(rsmi_memory_type_t)                                                                                                     \
+    TYPE(rsmi_temperature_metric_t)
+
+#ifndef GPUHAL_ROCM_SMI_LISTS_ONLY
+
+#define GPUHAL_ROCM_SMI_ENUMERATOR(name, value) name = value,
+enum { GPUHAL_ROCM_SMI_RESULTS(GPUHAL_ROCM_SMI_ENUMERATOR) GPUHAL_ROCM_SMI_VALUES(GPUHAL_ROCM_SMI_ENUMERATOR) };
+#undef GPUHAL_ROCM_SMI_ENUMERATOR
+
+/* Enumerations of the vendor, as in hip_api.h. */
+typedef unsigned int rsmi_status_t;
+typedef unsigned int rsmi_memory_type_t;
+typedef unsigned int rsmi_temperature_metric_t;
+
+#endif
+#endif

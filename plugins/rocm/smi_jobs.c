@@ -1,0 +1,333 @@
+/* rocm/smi_jobs.c: see smi_jobs.h. */
+#include "smi_jobs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Initialising asks every GPU of the machine. The core gives a plugin 15 s for all that it does while it is met. */
+#define DEADLINE_S  5
+#define HANDLES_MAX 128u
+
+gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
+gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
+
+static _Atomic int opened; /* which of the two; raised once its table is filled in */
+static bool initialised;   /* by jobs alone, of which one runs at a time */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The names without a version are those of development packages, and the last resort. */
+static const char *const amd_names[] = {"libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24", "libamd_smi.so", NULL};
+static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1",
+                                         NULL};
+
+#define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
+#define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
+
+static bool open_amd_smi(const gpuhal_host *host)
+{
+    gpuhal_rocm_amd_smi_functions found;
+    const gpuhal_symbol symbols[] = {GPUHAL_AMD_SMI_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
+    if (host->library(host, "AMD_SMI", amd_names, symbols, sizeof symbols / sizeof symbols[0]) != GPUHAL_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&open_lock);
+    if (atomic_load(&opened) == GPUHAL_ROCM_SMI_NONE) {
+        gpuhal_rocm_amd_smi = found;
+        atomic_store(&opened, GPUHAL_ROCM_SMI_AMD);
+    }
+    pthread_mutex_unlock(&open_lock);
+    return true;
+}
+
+static bool open_rocm_smi(const gpuhal_host *host)
+{
+    gpuhal_rocm_rocm_smi_functions found;
+    const gpuhal_symbol symbols[] = {GPUHAL_ROCM_SMI_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
+    if (host->library(host, "ROCM_SMI", rocm_names, symbols, sizeof symbols / sizeof symbols[0]) != GPUHAL_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&open_lock);
+    if (atomic_load(&opened) == GPUHAL_ROCM_SMI_NONE) {
+        gpuhal_rocm_rocm_smi = found;
+        atomic_store(&opened, GPUHAL_ROCM_SMI_ROCM);
+    }
+    pthread_mutex_unlock(&open_lock);
+    return true;
+}
+
+void gpuhal_rocm_smi_open(const gpuhal_host *host)
+{
+    if (!open_amd_smi(host) && !open_rocm_smi(host)) {
+        host->log(host, GPUHAL_LOG_INFO, "neither AMD SMI nor ROCm SMI can be used: values come from the system's files alone");
+    }
+}
+
+gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void)
+{
+    return (gpuhal_rocm_smi_library)atomic_load(&opened);
+}
+
+gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
+{
+    const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
+    gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_FAILED};
+    if (code == AMDSMI_STATUS_SUCCESS) {
+        why.reason = 0;
+        return why;
+    }
+    if (code == GPUHAL_ROCM_SMI_NO_FUNCTION) {
+        why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
+        snprintf(why.text, sizeof why.text, "%s has no function for it", amd ? "AMD SMI" : "ROCm SMI");
+        return why;
+    }
+    const bool unsupported = amd ? code == AMDSMI_STATUS_NOT_SUPPORTED || code == AMDSMI_STATUS_NOT_YET_IMPLEMENTED
+                                 : code == RSMI_STATUS_NOT_SUPPORTED || code == RSMI_STATUS_NOT_YET_IMPLEMENTED;
+    if (unsupported) {
+        why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
+    } else if (code == (amd ? (uint32_t)AMDSMI_STATUS_NO_PERM : (uint32_t)RSMI_STATUS_PERMISSION)) {
+        why.reason = GPUHAL_MISSING_NO_PERMISSION;
+    } else if (amd && code == AMDSMI_STATUS_TIMEOUT) {
+        why.reason = GPUHAL_MISSING_TIMED_OUT;
+    }
+    snprintf(why.text, sizeof why.text, "%s answers %u", amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
+    return why;
+}
+
+/* ---- jobs */
+
+/* Shared by the caller and the job's thread; a caller that leaves leaves it to the thread. */
+typedef struct job {
+    void (*work)(void *request);
+    uint32_t init_code;
+    bool done, left; /* the thread has finished; the caller waits no more. Under job_lock */
+    unsigned char *request;
+} job;
+
+static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER; /* protects running, hung and the two flags of jobs */
+static pthread_cond_t job_ended;
+static pthread_once_t job_once = PTHREAD_ONCE_INIT;
+static bool running; /* a job is under way */
+static bool hung;    /* and its caller has left it */
+
+static void make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&job_ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static uint32_t initialise(void)
+{
+    return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? gpuhal_rocm_amd_smi.amdsmi_init(AMDSMI_INIT_AMD_GPUS)
+                                                          : gpuhal_rocm_rocm_smi.rsmi_init(0);
+}
+
+/* Both libraries count who initialises them: once is enough, and nobody shuts down. */
+static void *job_main(void *argument)
+{
+    job *own = argument;
+    own->init_code = initialised ? 0 : initialise();
+    initialised = own->init_code == 0;
+    if (initialised) {
+        own->work(own->request);
+    }
+    pthread_mutex_lock(&job_lock);
+    own->done = true;
+    bool left = own->left;
+    if (left) {
+        running = false;
+        hung = false;
+    }
+    pthread_cond_broadcast(&job_ended);
+    pthread_mutex_unlock(&job_lock);
+    if (left) {
+        free(own->request);
+        free(own);
+    }
+    return NULL;
+}
+
+/* The application's signal handlers have no business on this thread. */
+static int start_thread(pthread_t *out_thread, job *own)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(out_thread, NULL, job_main, own);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* Waits until no job runs, and makes it ours. False when the one that runs hangs. */
+static bool take_turn(const struct timespec *deadline)
+{
+    pthread_mutex_lock(&job_lock);
+    while (running && !hung && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
+    }
+    bool ours = !running;
+    running = true;
+    pthread_mutex_unlock(&job_lock);
+    return ours;
+}
+
+static void give_turn(void)
+{
+    pthread_mutex_lock(&job_lock);
+    running = false;
+    pthread_cond_broadcast(&job_ended);
+    pthread_mutex_unlock(&job_lock);
+}
+
+/* False when the job overran the deadline: then it belongs to its thread, and may be gone already. */
+static bool wait_for_end(job *own, const struct timespec *deadline)
+{
+    pthread_mutex_lock(&job_lock);
+    while (!own->done && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
+    }
+    bool ended = own->done;
+    own->left = !ended;
+    hung = !ended;
+    pthread_cond_broadcast(&job_ended); /* those who wait for their turn need not wait for a hanging one */
+    pthread_mutex_unlock(&job_lock);
+    return ended;
+}
+
+static gpuhal_rocm_why failed(gpuhal_missing reason, const char *text)
+{
+    gpuhal_rocm_why why = {.reason = reason};
+    snprintf(why.text, sizeof why.text, "%s", text);
+    return why;
+}
+
+static struct timespec make_deadline(void)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += DEADLINE_S;
+    return deadline;
+}
+
+/* @p out_left: the job is not the caller's any more. */
+static gpuhal_rocm_why run(job *own, bool *out_left)
+{
+    struct timespec deadline = make_deadline();
+    *out_left = false;
+    if (!take_turn(&deadline)) {
+        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
+    }
+    pthread_t thread;
+    deadline = make_deadline(); /* of our own job: the one before it may have been slow */
+    if (start_thread(&thread, own) != 0) {
+        give_turn();
+        return failed(GPUHAL_MISSING_FAILED, "no thread could be started to ask the SMI library");
+    }
+    if (!wait_for_end(own, &deadline)) {
+        pthread_detach(thread);
+        *out_left = true;
+        return failed(GPUHAL_MISSING_TIMED_OUT, "the SMI library did not answer in time");
+    }
+    give_turn();
+    pthread_join(thread, NULL);
+    return gpuhal_rocm_smi_why(own->init_code);
+}
+
+gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes)
+{
+    if (gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_NONE) {
+        return failed(GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the system's files do not tell it, and neither AMD SMI nor ROCm SMI can be opened");
+    }
+    pthread_once(&job_once, make_condition);
+    job *own = calloc(1, sizeof *own);
+    unsigned char *copy = malloc(bytes);
+    if (!own || !copy) {
+        free(own);
+        free(copy);
+        return failed(GPUHAL_MISSING_FAILED, "no memory to ask the SMI library");
+    }
+    memcpy(copy, request, bytes);
+    own->work = work;
+    own->request = copy;
+    bool left;
+    gpuhal_rocm_why why = run(own, &left);
+    if (why.reason == 0) {
+        memcpy(request, copy, bytes);
+    }
+    if (!left) {
+        free(copy);
+        free(own);
+    }
+    return why;
+}
+
+/* ---- devices */
+
+/* Both libraries pack an address like this, with the number of the partition in the four bits below the domain, or, before those
+ * were there, in the function. */
+static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
+{
+    const uint32_t part = (uint32_t)(address >> 28 & 15), function = (uint32_t)(address & 7);
+    const uint32_t wanted = entry->partition > 0 ? (uint32_t)entry->partition : 0;
+    return entry->has_address && address >> 32 == entry->domain && (address >> 8 & 255) == entry->bus &&
+           (address >> 3 & 31) == entry->slot && (part != 0 ? part : function) == wanted;
+}
+
+static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
+{
+    uint32_t count = 0;
+    uint32_t code = gpuhal_rocm_rocm_smi.rsmi_num_monitor_devices(&count);
+    for (uint32_t i = 0; i < count && code == RSMI_STATUS_SUCCESS; i++) {
+        uint64_t address = 0;
+        if (gpuhal_rocm_rocm_smi.rsmi_dev_pci_id_get(i, &address) == RSMI_STATUS_SUCCESS && is_address_of(entry, address)) {
+            out_device->index = i;
+            return RSMI_STATUS_SUCCESS;
+        }
+    }
+    return code == RSMI_STATUS_SUCCESS ? (uint32_t)RSMI_STATUS_NOT_FOUND : code;
+}
+
+static bool find_in_socket(const gpuhal_rocm_entry *entry, amdsmi_socket_handle socket, gpuhal_rocm_smi_device *out_device)
+{
+    amdsmi_processor_handle processors[HANDLES_MAX];
+    uint32_t count = HANDLES_MAX;
+    if (gpuhal_rocm_amd_smi.amdsmi_get_processor_handles(socket, &count, processors) != AMDSMI_STATUS_SUCCESS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count && i < HANDLES_MAX; i++) {
+        uint64_t address = 0;
+        if (gpuhal_rocm_amd_smi.amdsmi_get_gpu_bdf_id(processors[i], &address) == AMDSMI_STATUS_SUCCESS &&
+            is_address_of(entry, address)) {
+            out_device->processor = processors[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t find_amd(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
+{
+    amdsmi_socket_handle sockets[HANDLES_MAX];
+    uint32_t count = HANDLES_MAX;
+    const uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_socket_handles(&count, sockets);
+    if (code != AMDSMI_STATUS_SUCCESS) {
+        return code;
+    }
+    for (uint32_t i = 0; i < count && i < HANDLES_MAX; i++) {
+        if (find_in_socket(entry, sockets[i], out_device)) {
+            return AMDSMI_STATUS_SUCCESS;
+        }
+    }
+    return AMDSMI_STATUS_NOT_FOUND;
+}
+
+uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
+{
+    return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? find_amd(entry, out_device) : find_rocm(entry, out_device);
+}

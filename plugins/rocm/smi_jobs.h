@@ -1,0 +1,61 @@
+/* rocm/smi_jobs.h: AMD SMI or ROCm SMI, which tell what the system's files do not, and without which everything else works.
+ *
+ * Calls of such libraries have been seen to hang when a GPU is being reset. So all of them run as a job on a thread of its own,
+ * one job at a time, with a deadline. A job that overruns it is left behind, and until it returns every later one is answered
+ * with "timed out" at once: the process keeps at most one such thread. A job touches nothing but its own copy of the request.
+ */
+#ifndef GPUHAL_ROCM_SMI_JOBS_H
+#define GPUHAL_ROCM_SMI_JOBS_H
+
+#include "amd_smi_api.h"
+#include "device.h"
+#include "rocm_smi_api.h"
+
+#define GPUHAL_ROCM_AMD_MEMBER(name, arguments) amdsmi_status_t(*name) arguments;
+typedef struct gpuhal_rocm_amd_smi_functions {
+    GPUHAL_AMD_SMI_FUNCTIONS(GPUHAL_ROCM_AMD_MEMBER, GPUHAL_ROCM_AMD_MEMBER)
+} gpuhal_rocm_amd_smi_functions;
+#undef GPUHAL_ROCM_AMD_MEMBER
+
+#define GPUHAL_ROCM_RSMI_MEMBER(name, arguments) rsmi_status_t(*name) arguments;
+typedef struct gpuhal_rocm_rocm_smi_functions {
+    GPUHAL_ROCM_SMI_FUNCTIONS(GPUHAL_ROCM_RSMI_MEMBER, GPUHAL_ROCM_RSMI_MEMBER)
+} gpuhal_rocm_rocm_smi_functions;
+#undef GPUHAL_ROCM_RSMI_MEMBER
+
+extern gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
+extern gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
+
+/* Only one of the two is opened: AMD SMI, which is the younger, else ROCm SMI. */
+typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM } gpuhal_rocm_smi_library;
+
+/* A code that neither library gives: it has no function for what was asked. */
+#define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
+
+/* Why there was no answer: reason 0 says that there was. */
+typedef struct gpuhal_rocm_why {
+    gpuhal_missing reason;
+    char text[112];
+} gpuhal_rocm_why;
+
+/* A device as the open library names it. */
+typedef struct gpuhal_rocm_smi_device {
+    uint32_t index;                    /* ROCm SMI */
+    amdsmi_processor_handle processor; /* AMD SMI */
+} gpuhal_rocm_smi_device;
+
+/* Opens one of the libraries, if there is one. */
+void gpuhal_rocm_smi_open(const gpuhal_host *host);
+gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
+
+/* Runs work(request) as a job, once the library is initialised. @p request, of @p bytes, is copied there and back, so it holds no
+ * pointer to memory that does not live as long as the process. Unless reason 0 comes back it is unchanged. */
+gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes);
+
+/* Inside a job: the device, matched by its PCI address, never by an index. A code of the open library. */
+uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device);
+
+/* What a code of the open library means for a value. */
+gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code);
+
+#endif

@@ -1,0 +1,203 @@
+/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not tell: inside containers without them,
+ * and the memory of a part of a divided GPU. Only functions that give one number, in known units, are asked.
+ */
+#include "telemetry.h"
+
+#include <stdio.h>
+
+/* AMD SMI documents millidegrees and gives degrees; no chip works at a thousandth of a degree, and none above 1000. */
+static uint64_t from_degrees(int64_t value)
+{
+    if (value < 0) {
+        return 0;
+    }
+    return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
+}
+
+/* ---- AMD SMI */
+
+static uint32_t amd_memory(amdsmi_processor_handle device, bool used, uint64_t *out_value)
+{
+    uint64_t total = 0, taken = 0;
+    uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_total(device, AMDSMI_MEM_TYPE_VRAM, &total);
+    if (code == AMDSMI_STATUS_SUCCESS) {
+        code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_usage(device, AMDSMI_MEM_TYPE_VRAM, &taken);
+    }
+    *out_value = used ? taken : taken < total ? total - taken : 0;
+    return code;
+}
+
+/* The library divides what it has by 1000 even when it failed. */
+static uint32_t amd_temperature(amdsmi_processor_handle device, amdsmi_temperature_type_t sensor, uint64_t *out_value)
+{
+    int64_t value = 0;
+    if (!gpuhal_rocm_amd_smi.amdsmi_get_temp_metric) {
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+    const uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_temp_metric(device, sensor, AMDSMI_TEMP_CURRENT, &value);
+    *out_value = from_degrees(value);
+    return code;
+}
+
+static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
+{
+    uint64_t count = 0, when = 0;
+    float each = 0;
+    if (!gpuhal_rocm_amd_smi.amdsmi_get_energy_count) {
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+    const uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_energy_count(device, &count, &each, &when);
+    *out_value = each > 0 ? (uint64_t)((double)count * (double)each) : 0;
+    return code;
+}
+
+/* Of the chip: at its edge, where there is a sensor, as everywhere else; large GPUs measure the hottest spot alone. */
+static uint32_t ask_amd(amdsmi_processor_handle device, gpuhal_key key, uint64_t *out_value)
+{
+    uint32_t code;
+    switch (key) {
+    case GPUHAL_VALUE_MEMORY_FREE_BYTES:
+        return amd_memory(device, false, out_value);
+    case GPUHAL_VALUE_MEMORY_USED_BYTES:
+        return amd_memory(device, true, out_value);
+    case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
+        code = amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_EDGE, out_value);
+        return code == AMDSMI_STATUS_SUCCESS ? code : amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_HOTSPOT, out_value);
+    case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
+        return amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_VRAM, out_value);
+    case GPUHAL_VALUE_ENERGY_MICROJOULES:
+        return amd_energy(device, out_value);
+    default:
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+}
+
+/* ---- ROCm SMI */
+
+static uint32_t rocm_memory(uint32_t device, bool used, uint64_t *out_value)
+{
+    uint64_t total = 0, taken = 0;
+    uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_memory_total_get(device, RSMI_MEM_TYPE_VRAM, &total);
+    if (code == RSMI_STATUS_SUCCESS) {
+        code = gpuhal_rocm_rocm_smi.rsmi_dev_memory_usage_get(device, RSMI_MEM_TYPE_VRAM, &taken);
+    }
+    *out_value = used ? taken : taken < total ? total - taken : 0;
+    return code;
+}
+
+static uint32_t rocm_temperature(uint32_t device, uint32_t sensor, uint64_t *out_value)
+{
+    int64_t value = 0;
+    if (!gpuhal_rocm_rocm_smi.rsmi_dev_temp_metric_get) {
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_temp_metric_get(device, sensor, RSMI_TEMP_CURRENT, &value);
+    *out_value = value > 0 ? (uint64_t)value : 0; /* millidegrees */
+    return code;
+}
+
+/* Of the edge; accelerators without a sensor there have one at the hottest place. */
+static uint32_t rocm_temperature_core(uint32_t device, uint64_t *out_value)
+{
+    const uint32_t code = rocm_temperature(device, RSMI_TEMP_TYPE_EDGE, out_value);
+    return code == RSMI_STATUS_NOT_SUPPORTED ? rocm_temperature(device, RSMI_TEMP_TYPE_JUNCTION, out_value) : code;
+}
+
+static uint32_t rocm_power(uint32_t (*ask)(uint32_t, uint32_t, uint64_t *), uint32_t device, uint64_t *out_value)
+{
+    return ask ? ask(device, 0, out_value) : GPUHAL_ROCM_SMI_NO_FUNCTION; /* microwatts */
+}
+
+static uint32_t rocm_energy(uint32_t device, uint64_t *out_value)
+{
+    uint64_t count = 0, when = 0;
+    float each = 0;
+    if (!gpuhal_rocm_rocm_smi.rsmi_dev_energy_count_get) {
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_energy_count_get(device, &count, &each, &when);
+    *out_value = each > 0 ? (uint64_t)((double)count * (double)each) : 0;
+    return code;
+}
+
+static uint32_t rocm_busy(uint32_t device, uint64_t *out_value)
+{
+    uint32_t percent = 0;
+    if (!gpuhal_rocm_rocm_smi.rsmi_dev_busy_percent_get) {
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_busy_percent_get(device, &percent);
+    *out_value = percent * UINT64_C(10);
+    return code;
+}
+
+static uint32_t ask_rocm(uint32_t device, gpuhal_key key, uint64_t *out_value)
+{
+    switch (key) {
+    case GPUHAL_VALUE_MEMORY_FREE_BYTES:
+        return rocm_memory(device, false, out_value);
+    case GPUHAL_VALUE_MEMORY_USED_BYTES:
+        return rocm_memory(device, true, out_value);
+    case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
+        return rocm_temperature_core(device, out_value);
+    case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
+        return rocm_temperature(device, RSMI_TEMP_TYPE_MEMORY, out_value);
+    case GPUHAL_VALUE_POWER_MICROWATTS:
+        return rocm_power(gpuhal_rocm_rocm_smi.rsmi_dev_power_ave_get, device, out_value);
+    case GPUHAL_VALUE_POWER_LIMIT_MICROWATTS:
+        return rocm_power(gpuhal_rocm_rocm_smi.rsmi_dev_power_cap_get, device, out_value);
+    case GPUHAL_VALUE_ENERGY_MICROJOULES:
+        return rocm_energy(device, out_value);
+    case GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE:
+        return rocm_busy(device, out_value);
+    default:
+        return GPUHAL_ROCM_SMI_NO_FUNCTION;
+    }
+}
+
+/* ---- both */
+
+bool gpuhal_rocm_smi_tells(gpuhal_key key)
+{
+    switch (key) {
+    case GPUHAL_VALUE_MEMORY_FREE_BYTES:
+    case GPUHAL_VALUE_MEMORY_USED_BYTES:
+    case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
+    case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
+    case GPUHAL_VALUE_ENERGY_MICROJOULES:
+        return true;
+    case GPUHAL_VALUE_POWER_MICROWATTS:
+    case GPUHAL_VALUE_POWER_LIMIT_MICROWATTS:
+    case GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE:
+        return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_ROCM;
+    default:
+        return false;
+    }
+}
+
+static void ask(void *request)
+{
+    gpuhal_rocm_sample_request *own = request;
+    gpuhal_rocm_smi_device device = {0};
+    const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
+    const uint32_t found = gpuhal_rocm_smi_find(own->entry, &device);
+    for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
+        const gpuhal_key key = gpuhal_rocm_value_key(i);
+        uint64_t value = 0;
+        own->codes[i] = found;
+        if (own->wanted[i] && found == 0) {
+            own->codes[i] = amd ? ask_amd(device.processor, key, &value) : ask_rocm(device.index, key, &value);
+            own->numbers[i] = value;
+        }
+    }
+}
+
+void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys)
+{
+    const gpuhal_rocm_why whole = gpuhal_rocm_smi_run(ask, request, sizeof *request);
+    for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
+        if (request->wanted[i]) {
+            whys[i] = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
+        }
+    }
+}

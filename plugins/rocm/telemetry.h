@@ -1,0 +1,31 @@
+/* rocm/telemetry.h: what telemetry.c, metrics.c and smi_values.c share. A value is known by its number in the table of
+ * telemetry.c. */
+#ifndef GPUHAL_ROCM_TELEMETRY_H
+#define GPUHAL_ROCM_TELEMETRY_H
+
+#include "smi_jobs.h"
+
+#define GPUHAL_ROCM_VALUES 17
+
+typedef struct gpuhal_rocm_sample_request {
+    const gpuhal_rocm_entry *entry;
+    bool wanted[GPUHAL_ROCM_VALUES]; /* of the library: what the files did not tell */
+    uint64_t numbers[GPUHAL_ROCM_VALUES];
+    uint32_t codes[GPUHAL_ROCM_VALUES]; /* of the library */
+} gpuhal_rocm_sample_request;
+
+gpuhal_key gpuhal_rocm_value_key(size_t number);
+
+/* A whole file of the device's directory, ended by a zero; its length, or 0 with errno. */
+size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, char *out_bytes, size_t size);
+
+/* metrics.c: from the kernel's table of measurements. */
+gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value);
+gpuhal_rocm_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value);
+
+/* smi_values.c */
+bool gpuhal_rocm_smi_tells(gpuhal_key key);
+/* Asks for what is wanted; where an answer comes, its reason in @p whys becomes 0. A hanging library replaces the reasons. */
+void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys);
+
+#endif

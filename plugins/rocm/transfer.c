@@ -1,0 +1,167 @@
+/* rocm/transfer.c: moving bytes.
+ *
+ * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device name the
+ * direction, which spares the driver to look the address up; ordinary memory of the caller is staged by the driver. Without a
+ * queue, what only the host is needed for is done by the host.
+ */
+#include "device.h"
+
+#include <string.h>
+
+/* The host alone may do it: nothing that the device has been given comes before. */
+static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue, const gpuhal_memory *memory)
+{
+    return memory->host && !queue && !device->foreign;
+}
+
+static char *host_at(const gpuhal_memory *memory, uint64_t offset)
+{
+    return (char *)memory->host + offset;
+}
+
+/* Host to host in a queue: in order with the rest, by unified addresses. */
+static hipError_t move_host(hipStream_t stream, void *to, const void *from, uint64_t bytes)
+{
+    return gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, hipMemcpyHostToHost, stream);
+}
+
+static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                uint64_t offset, const void *from, uint64_t bytes)
+{
+    if (host_may(device, queue, to)) {
+        memcpy(host_at(to, offset), from, (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    gpuhal_rocm_call call;
+    hipError_t code = gpuhal_rocm_begin(device, queue, &call);
+    if (code == hipSuccess) {
+        code = to->host ? move_host(call.stream, host_at(to, offset), from, bytes)
+                        : gpuhal_rocm_api.hipMemcpyAsync(gpuhal_rocm_at(to->address + offset), from, (size_t)bytes,
+                                                         hipMemcpyHostToDevice, call.stream);
+        code = gpuhal_rocm_end(&call, code, bytes);
+    }
+    return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
+}
+
+static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                               uint64_t offset, uint64_t bytes)
+{
+    if (host_may(device, queue, from)) {
+        memcpy(to, host_at(from, offset), (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    gpuhal_rocm_call call;
+    hipError_t code = gpuhal_rocm_begin(device, queue, &call);
+    if (code == hipSuccess) {
+        code = from->host ? move_host(call.stream, to, host_at(from, offset), bytes)
+                          : gpuhal_rocm_api.hipMemcpyAsync(to, gpuhal_rocm_at(from->address + offset), (size_t)bytes,
+                                                           hipMemcpyDeviceToHost, call.stream);
+        code = gpuhal_rocm_end(&call, code, bytes);
+    }
+    return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
+}
+
+static gpuhal_status rocm_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                               uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (from->host) {
+        return rocm_write(device, queue, to, to_offset, host_at(from, from_offset), bytes);
+    }
+    if (to->host) {
+        return rocm_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
+    }
+    gpuhal_rocm_call call;
+    hipError_t code = gpuhal_rocm_begin(device, queue, &call);
+    if (code == hipSuccess) {
+        code =
+            gpuhal_rocm_api.hipMemcpyAsync(gpuhal_rocm_at(to->address + to_offset), gpuhal_rocm_at(from->address + from_offset),
+                                           (size_t)bytes, hipMemcpyDeviceToDevice, call.stream);
+        code = gpuhal_rocm_end(&call, code, bytes);
+    }
+    return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
+}
+
+/* ---- fill */
+
+/* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
+static void fill_host(char *to, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes)
+{
+    memcpy(to, pattern, pattern_bytes);
+    for (uint64_t done = pattern_bytes; done < bytes;) {
+        uint64_t piece = done < bytes - done ? done : bytes - done;
+        memcpy(to + done, to, (size_t)piece);
+        done += piece;
+    }
+}
+
+/* Single bytes at the ends. */
+static hipError_t fill_bytes(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint64_t count)
+{
+    hipError_t code = hipSuccess;
+    for (uint64_t i = 0; i < count && code == hipSuccess; i++) {
+        code = gpuhal_rocm_api.hipMemsetD8Async(gpuhal_rocm_at(at + i), pattern[i], 1, stream);
+    }
+    return code;
+}
+
+/* @p at is a multiple of the pattern's size, and the bytes too. */
+static hipError_t fill_whole(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
+                             uint64_t bytes)
+{
+    uint32_t word;
+    uint16_t half;
+    switch (pattern_bytes) {
+    case 4:
+        memcpy(&word, pattern, sizeof word);
+        return gpuhal_rocm_api.hipMemsetD32Async(gpuhal_rocm_at(at), (int)word, (size_t)(bytes / 4), stream);
+    case 2:
+        memcpy(&half, pattern, sizeof half);
+        return gpuhal_rocm_api.hipMemsetD16Async(gpuhal_rocm_at(at), half, (size_t)(bytes / 2), stream);
+    default:
+        return gpuhal_rocm_api.hipMemsetD8Async(gpuhal_rocm_at(at), pattern[0], (size_t)bytes, stream);
+    }
+}
+
+/* HIP fills from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and those after the last
+ * one are set one by one, and the middle with the pattern turned by as much. @p twice holds the pattern two times. */
+static hipError_t fill_device(hipStream_t stream, uint64_t at, uint64_t bytes, const unsigned char *twice, uint32_t pattern_bytes)
+{
+    const uint64_t tail = at % pattern_bytes;
+    const uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
+    const uint64_t middle = bytes - head - tail;
+    hipError_t code = fill_bytes(stream, at, twice, head);
+    if (code == hipSuccess && middle > 0) {
+        code = fill_whole(stream, at + head, twice + head, pattern_bytes, middle);
+    }
+    return code == hipSuccess ? fill_bytes(stream, at + head + middle, twice + head, tail) : code;
+}
+
+static gpuhal_status rocm_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+{
+    unsigned char twice[8];
+    const uint16_t half = (uint16_t)pattern;
+    const unsigned char quarter = (unsigned char)pattern;
+    const void *source = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
+    memcpy(twice, source, pattern_bytes);
+    memcpy(twice + pattern_bytes, source, pattern_bytes);
+    if (host_may(device, queue, memory)) {
+        fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
+        return GPUHAL_OK;
+    }
+    gpuhal_rocm_call call;
+    hipError_t code = gpuhal_rocm_begin(device, queue, &call);
+    if (code == hipSuccess) {
+        code = fill_device(call.stream, memory->address + offset, bytes, twice, pattern_bytes);
+        code = gpuhal_rocm_end(&call, code, bytes);
+    }
+    return gpuhal_rocm_result(device, "hipMemsetAsync", code);
+}
+
+void gpuhal_rocm_describe_transfer(gpuhal_ops *ops)
+{
+    ops->copy = rocm_copy;
+    ops->write = rocm_write;
+    ops->read = rocm_read;
+    ops->fill = rocm_fill;
+}

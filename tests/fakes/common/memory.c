@@ -1,0 +1,241 @@
+/* tests/fakes/common/memory.c: device memory, page-locked memory, and finding what lies at an address. */
+#include "engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { POISON_AT_MOST = 1 << 20 };
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + FAKE_PAGE - 1) & ~(size_t)(FAKE_PAGE - 1);
+}
+
+/* Is any byte of the two the same? */
+static bool touches(const fake_region *region, uintptr_t address, size_t bytes)
+{
+    return address < region->address + region->size && region->address < address + bytes;
+}
+
+fake_region *fake_region_find(uintptr_t address, size_t bytes)
+{
+    for (fake_region *region = fake.regions; region; region = region->next) {
+        if (address >= region->address && address - region->address <= region->size &&
+            bytes <= region->size - (address - region->address)) {
+            return region;
+        }
+    }
+    return NULL;
+}
+
+static fake_region *touching(uintptr_t address, size_t bytes)
+{
+    fake_region *region = fake.regions;
+    while (region && !touches(region, address, bytes)) {
+        region = region->next;
+    }
+    return region;
+}
+
+fake_region *fake_region_add(fake_region_kind kind, uintptr_t address, size_t bytes, unsigned char *shadow, fake_context *context)
+{
+    fake_region *region = calloc(1, sizeof *region);
+    if (!region) {
+        return NULL;
+    }
+    *region = (fake_region){fake.regions, kind, address, bytes, shadow, context, context ? context->device : 0, NULL};
+    fake.regions = region;
+    return region;
+}
+
+static void region_remove(fake_region *region)
+{
+    fake_region **at = &fake.regions;
+    while (*at != region) {
+        at = &(*at)->next;
+    }
+    *at = region->next;
+    free(region);
+}
+
+uintptr_t fake_reserve(size_t bytes, size_t alignment)
+{
+    if (bytes + alignment < bytes) {
+        return 0;
+    }
+    void *base = mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        return 0;
+    }
+    uintptr_t start = (uintptr_t)base, wanted = alignment ? (start + alignment - 1) & ~(uintptr_t)(alignment - 1) : start;
+    if (wanted > start) {
+        munmap(base, wanted - start);
+    }
+    if (alignment > wanted - start) {
+        munmap((void *)(wanted + bytes), alignment - (wanted - start));
+    }
+    return wanted;
+}
+
+bool fake_take(unsigned ordinal, uint64_t bytes)
+{
+    fake_device *device = &fake.devices[ordinal];
+    if (bytes > device->memory || device->taken + device->plan->used > device->memory - bytes) {
+        return false;
+    }
+    device->taken += bytes;
+    fake_report_get()->device_bytes[device->physical] += bytes;
+    return true;
+}
+
+void fake_give(unsigned ordinal, uint64_t bytes)
+{
+    fake.devices[ordinal].taken -= bytes;
+    fake_report_get()->device_bytes[fake.devices[ordinal].physical] -= bytes;
+}
+
+uint64_t fake_free_bytes(unsigned ordinal)
+{
+    const fake_device *device = &fake.devices[ordinal];
+    return device->memory - device->taken - device->plan->used;
+}
+
+/* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: nobody shall rely on more. */
+fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
+{
+    const size_t offset = fake_vendor.alignment;
+    size_t size = bytes && bytes <= SIZE_MAX - 2 * FAKE_PAGE ? pages(bytes + offset) : 0;
+    if (!size || !fake_take(context->device, pages(bytes))) {
+        return bytes ? FAKE_ERROR_OUT_OF_MEMORY : FAKE_ERROR_INVALID_VALUE;
+    }
+    uintptr_t base = fake_reserve(size, 0);
+    unsigned char *shadow = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!base || shadow == MAP_FAILED || !fake_region_add(FAKE_DEVICE_MEMORY, base + offset, bytes, shadow + offset, context)) {
+        return FAKE_ERROR_OUT_OF_MEMORY;
+    }
+    if (bytes <= POISON_AT_MOST) {
+        memset(shadow, 0xcd, size);
+    }
+    fake_report_get()->allocations++;
+    *out_address = base + offset;
+    return FAKE_OK;
+}
+
+fake_code fake_host_memory_new(fake_context *context, size_t bytes, void **out_memory)
+{
+    if (!bytes) {
+        return FAKE_ERROR_INVALID_VALUE;
+    }
+    size_t size = bytes <= SIZE_MAX - FAKE_PAGE ? pages(bytes) : SIZE_MAX - FAKE_PAGE + 1;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || !fake_region_add(FAKE_HOST_MEMORY, (uintptr_t)memory, bytes, memory, context)) {
+        return FAKE_ERROR_OUT_OF_MEMORY;
+    }
+    fake_report_get()->host_allocations++;
+    *out_memory = memory;
+    return FAKE_OK;
+}
+
+void fake_region_free(fake_region *region)
+{
+    const unsigned char *shadow = region->shadow - region->address % FAKE_PAGE;
+    const size_t size = pages(region->size + region->address % FAKE_PAGE);
+    fake_report *report = fake_report_get();
+    switch (region->kind) {
+    case FAKE_DEVICE_MEMORY:
+        fake_give(region->device, pages(region->size));
+        report->allocations--;
+        break;
+    case FAKE_HOST_MEMORY:
+        report->host_allocations--;
+        break;
+    case FAKE_REGISTERED_MEMORY:
+        report->registrations--;
+        break;
+    case FAKE_IMPORTED:
+        report->mappings--;
+        break;
+    case FAKE_RANGE:
+        report->reservations--;
+        break;
+    }
+    if (region->kind != FAKE_REGISTERED_MEMORY) {
+        munmap((void *)(uintptr_t)shadow, size);
+    }
+    if (region->address != (uintptr_t)region->shadow) {
+        munmap((void *)(region->address - region->address % FAKE_PAGE), size);
+    }
+    region_remove(region);
+}
+
+fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
+                           fake_code unknown)
+{
+    fake_region *region = fake_region_find(address, 1);
+    if (!region || region->address != address || (region->kind != kind && region->kind != other)) {
+        fake_report_violation("%s: %#lx is nothing that it could free", function, (unsigned long)address);
+        return unknown;
+    }
+    fake_context_drain(NULL);
+    fake_region_free(region);
+    return FAKE_OK;
+}
+
+/* Every page has to be there. */
+static bool is_mapped(uintptr_t address, size_t bytes)
+{
+    unsigned char resident;
+    for (uintptr_t page = address - address % FAKE_PAGE; page < address + bytes; page += FAKE_PAGE) {
+        if (mincore((void *)page, 1, &resident) && errno == ENOMEM) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
+fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes)
+{
+    uintptr_t address = (uintptr_t)memory;
+    if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes)) {
+        return FAKE_ERROR_INVALID_VALUE;
+    }
+    if (touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE))) {
+        return FAKE_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    }
+    if (!fake_region_add(FAKE_REGISTERED_MEMORY, address, bytes, memory, context)) {
+        return FAKE_ERROR_OUT_OF_MEMORY;
+    }
+    fake_report_get()->registrations++;
+    return FAKE_OK;
+}
+
+bool fake_region_is_host(const fake_region *region)
+{
+    return region->kind == FAKE_HOST_MEMORY || region->kind == FAKE_REGISTERED_MEMORY;
+}
+
+fake_code fake_place_find(const char *function, fake_context *context, uintptr_t address, size_t bytes, bool host,
+                          fake_place *out)
+{
+    const fake_region *region = fake_region_find(address, bytes);
+    *out = (fake_place){.bytes = (unsigned char *)address, .pageable = true, .ordinal = context->device};
+    if (!region && host && !touching(address, bytes)) {
+        return FAKE_OK;
+    }
+    if (!region) {
+        fake_report_violation("%s: %#lx with %zu bytes is no memory of one allocation", function, (unsigned long)address, bytes);
+        return FAKE_ERROR_INVALID_VALUE;
+    }
+    *out = (fake_place){.bytes = region->shadow + (address - region->address), .device = !fake_region_is_host(region)};
+    out->ordinal = fake_region_device(region, address);
+    if (region->kind == FAKE_RANGE && !fake_range_reached(region, address, bytes, context->device)) {
+        fake_report_violation("%s: %#lx with %zu bytes is not mapped for device %u", function, (unsigned long)address, bytes,
+                              context->device);
+        return FAKE_ERROR_INVALID_VALUE;
+    }
+    return FAKE_OK;
+}

@@ -1,0 +1,43 @@
+/* tests/fakes/common/report.h: what the fakes count, for tests to look at while the process runs and after it.
+ *
+ * With FAKE_CUDA_REPORT=/path (or FAKE_HIP_REPORT) each process keeps one of these in the file /path.<pid>, mapped, so that it is
+ * always up to date. Without the variable the counts go nowhere. All fakes of a vendor write to the same file: those for
+ * telemetry see there how much device memory the process has taken.
+ */
+#ifndef FAKE_REPORT_H
+#define FAKE_REPORT_H
+
+#include <stdint.h>
+
+enum { FAKE_REPORT_DEVICES = 16, FAKE_REPORT_SENTENCES = 32, FAKE_REPORT_FUNCTIONS = 256, FAKE_REPORT_MAGIC = 0x46414b45 };
+
+typedef struct fake_report {
+    uint32_t magic;
+    uint32_t contexts_created; /* primary contexts that came to life, and contexts of the program */
+    uint32_t contexts_alive;
+    uint32_t primary_retains; /* not yet released */
+    uint32_t streams, events, modules;
+    uint32_t allocations, host_allocations, registrations; /* alive, like everything here */
+    uint32_t physical, reservations, mappings, imports;    /* virtual memory, external memory */
+    uint32_t left_behind;    /* what was still in contexts that ended, but for failed ones, which let nothing go */
+    uint32_t smi_references; /* of all libraries for telemetry */
+    uint32_t violations;     /* broken rules: misuse that a correct program never commits */
+    char fault[48];          /* the function that played the last fault */
+    uint64_t device_bytes[FAKE_REPORT_DEVICES];
+    char sentences[FAKE_REPORT_SENTENCES][160]; /* the last violations */
+    struct {
+        char name[48];
+        uint64_t calls;
+    } functions[FAKE_REPORT_FUNCTIONS];
+} fake_report;
+
+/* The report of this process. From any thread; writing is under the lock of the library. */
+fake_report *fake_report_get(void);
+
+/* Counts a call. */
+void fake_report_call(const char *function);
+
+/* Notes a broken rule; with `strict` in the script the process ends there. */
+void fake_report_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,18 @@
+/* tests/fakes/cuda/names.c: prints the names that a fake has to export: `names cuda` or `names nvml`. */
+#include "fake.h"
+#include "nvml_api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME(name, parameters) #name,
+static const char *const cuda[] = {GPUHAL_CUDA_FUNCTIONS(NAME, NAME) FAKE_CUDA_TEST_FUNCTIONS(NAME) NULL};
+static const char *const nvml[] = {GPUHAL_NVML_FUNCTIONS(NAME, NAME) NULL};
+
+int main(int argc, char **argv)
+{
+    for (const char *const *name = argc > 1 && strcmp(argv[1], "nvml") == 0 ? nvml : cuda; *name; name++) {
+        puts(*name);
+    }
+    return 0;
+}

@@ -1,0 +1,399 @@
+/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and whatever
+ * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. What a MIG device has not is NOT_SUPPORTED. */
+#include "nvml_api.h"
+
+#include "report.h"
+#include "script.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) nvmlReturn_t name parameters;
+GPUHAL_NVML_FUNCTIONS(PROTOTYPE, PROTOTYPE)
+#undef PROTOTYPE
+
+enum { RESERVED = 1 << 20 }; /* what the driver keeps for itself: NVML counts it, CUDA does not */
+
+struct nvmlDevice_st {
+    unsigned physical;
+    const fake_plan *plan;
+    const fake_mig *mig;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
+static unsigned references;
+static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
+
+static void pause_for(uint64_t ns)
+{
+    if (ns) {
+        nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
+    }
+}
+
+/* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
+static nvmlReturn_t enter(const char *function)
+{
+    pthread_mutex_lock(&lock);
+    fake_report_call(function);
+    const fake_fault *fault = fake_script_fault(fake_script_get(), function);
+    bool first = strcmp(function, "nvmlInit_v2") == 0, ready = references > 0;
+    if (!first && !ready) {
+        fake_report_violation("%s: before nvmlInit_v2", function);
+    }
+    pthread_mutex_unlock(&lock);
+    while (fault && fault->kind == FAKE_HANG) {
+        pause();
+    }
+    pause_for(fake_script_get()->sleep_ns);
+    if (fault) {
+        return (nvmlReturn_t)fault->code;
+    }
+    return first || ready ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+}
+
+static nvmlReturn_t enter_whole(const char *function, nvmlDevice_t device)
+{
+    nvmlReturn_t code = enter(function);
+    return !code && device->mig ? NVML_ERROR_NOT_SUPPORTED : code;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+    nvmlReturn_t code = enter(__func__);
+    if (code) {
+        return code;
+    }
+    const fake_script *script = fake_script_get();
+    pthread_mutex_lock(&lock);
+    references++;
+    fake_report_get()->smi_references = references;
+    for (unsigned i = 0; i < script->device_count; i++) {
+        const fake_plan *plan = &script->devices[i];
+        wholes[i] = (struct nvmlDevice_st){i, plan, NULL};
+        for (unsigned m = 0; m < plan->mig_count; m++) {
+            parts[i][m] = (struct nvmlDevice_st){i, plan, &plan->migs[m]};
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+    nvmlReturn_t code = enter(__func__);
+    if (code) {
+        return code;
+    }
+    return (unsigned)snprintf(version, length, "%s", fake_script_get()->driver_text) < length ? NVML_SUCCESS
+                                                                                              : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    nvmlReturn_t code = enter(__func__);
+    *count = fake_script_get()->device_count;
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *device)
+{
+    nvmlReturn_t code = enter(__func__);
+    unsigned domain, bus, number;
+    if (code || sscanf(address, "%x:%x:%x.0", &domain, &bus, &number) != 3) {
+        return code ? code : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    for (unsigned i = 0; i < fake_script_get()->device_count; i++) {
+        const fake_plan *plan = wholes[i].plan;
+        if (plan->pci_domain == domain && plan->pci_bus == bus && plan->pci_device == number) {
+            *device = &wholes[i];
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+static void uuid_text(const struct nvmlDevice_st *device, char out[48])
+{
+    char plain[37];
+    fake_uuid_text(device->mig ? &device->mig->uuid : &device->plan->uuid, plain);
+    snprintf(out, 48, "%s-%s", device->mig ? "MIG" : "GPU", plain);
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
+{
+    nvmlReturn_t code = enter(__func__);
+    char text[48];
+    if (code) {
+        return code;
+    }
+    uuid_text(device, text);
+    return (unsigned)snprintf(uuid, length, "%s", text) < length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
+{
+    nvmlReturn_t code = enter(__func__);
+    char text[48];
+    for (unsigned i = 0; !code && i < fake_script_get()->device_count; i++) {
+        uuid_text(&wholes[i], text);
+        *device = &wholes[i];
+        bool found = strcasecmp(text, uuid) == 0;
+        for (unsigned m = 0; !found && m < wholes[i].plan->mig_count; m++) {
+            uuid_text(&parts[i][m], text);
+            *device = &parts[i][m];
+            found = strcasecmp(text, uuid) == 0;
+        }
+        if (found) {
+            return NVML_SUCCESS;
+        }
+    }
+    return code ? code : NVML_ERROR_NOT_FOUND;
+}
+
+static void tell_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
+{
+    *pci =
+        (nvmlPciInfo_t){.domain = plan->pci_domain, .bus = plan->pci_bus, .device = plan->pci_device, .pciDeviceId = 0x233010de};
+    snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", plan->pci_domain, plan->pci_bus, plan->pci_device);
+    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", plan->pci_domain & 0xffff, plan->pci_bus & 0xff,
+             plan->pci_device & 0xff);
+}
+
+/* Bytes used by others and by this process. A process works on the first part of a divided device. */
+static uint64_t used(const struct nvmlDevice_st *device)
+{
+    bool here = !device->mig || device->mig == &device->plan->migs[0];
+    return device->plan->used + (here ? fake_report_get()->device_bytes[device->physical] : 0);
+}
+
+static uint64_t total(const struct nvmlDevice_st *device)
+{
+    return (device->mig ? device->mig->memory : device->plan->memory) + RESERVED;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    nvmlReturn_t code = enter(__func__);
+    if (code) {
+        return code;
+    }
+    memory->total = total(device);
+    memory->used = used(device) + RESERVED;
+    memory->free = memory->total - memory->used;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+    nvmlReturn_t code = enter(__func__);
+    if (code || memory->version != 0x02000028u) {
+        return code ? code : NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    memory->total = total(device);
+    memory->reserved = RESERVED;
+    memory->used = used(device);
+    memory->free = memory->total - memory->used - RESERVED;
+    return NVML_SUCCESS;
+}
+
+/* A value of the whole device that never changes. */
+static nvmlReturn_t constant(const char *function, nvmlDevice_t device, unsigned value, unsigned *out_value)
+{
+    nvmlReturn_t code = enter_whole(function, device);
+    *out_value = code ? 0 : value;
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts)
+{
+    return constant(__func__, device, 123456, milliwatts);
+}
+
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts)
+{
+    return constant(__func__, device, 700000, milliwatts);
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz)
+{
+    return constant(__func__, device, type == NVML_CLOCK_MEM ? 2619 : 1755, megahertz);
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
+{
+    nvmlReturn_t code = constant(__func__, device, 41, celsius);
+    return code ? code : sensor == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *generation)
+{
+    return constant(__func__, device, 5, generation);
+}
+
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *lanes)
+{
+    return constant(__func__, device, 16, lanes);
+}
+
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    if (code || temperature->version != 0x0100000cu) {
+        return code ? code : NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    temperature->temperature = 41;
+    return temperature->sensorType == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    *utilization = (nvmlUtilization_t){.gpu = 37, .memory = 12};
+    return code;
+}
+
+/* Cooled by the machine it sits in, as the model is. */
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    *percent = 0;
+    return code ? code : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *millijoules = (unsigned long long)now.tv_sec * 123456 + (unsigned long long)now.tv_nsec / 8100;
+    return code;
+}
+
+/* The real one watches the counters for 20 ms. */
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *kilobytes_per_second)
+{
+    pause_for(20000000);
+    return constant(__func__, device, counter == NVML_PCIE_UTIL_TX_BYTES ? 3000 : 5000, kilobytes_per_second);
+}
+
+static nvmlReturn_t reasons_of(const char *function, nvmlDevice_t device, unsigned long long *reasons)
+{
+    nvmlReturn_t code = enter_whole(function, device);
+    *reasons = 0x4; /* software power cap */
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *reasons)
+{
+    return reasons_of(__func__, device, reasons);
+}
+
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons)
+{
+    return reasons_of(__func__, device, reasons);
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
+                                         unsigned long long *count)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    *count = type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? 3 : counter == NVML_AGGREGATE_ECC ? 2 : 0;
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
+{
+    nvmlReturn_t code = enter_whole(__func__, device);
+    for (int i = 0; !code && i < count; i++) {
+        bool known = values[i].fieldId == NVML_FI_DEV_MEMORY_TEMP;
+        values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+        values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+        values[i].value.ullVal = 0;
+        values[i].value.uiVal = known ? 55 : 0;
+    }
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)
+{
+    nvmlReturn_t code = enter(__func__);
+    *device = &wholes[mig->physical];
+    return code ? code : mig->mig ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level)
+{
+    nvmlReturn_t code = enter(__func__);
+    const fake_link *link = &fake_script_get()->links[one->physical][other->physical];
+    *level = one->physical == other->physical ? NVML_TOPOLOGY_INTERNAL
+             : link->kind == FAKE_LINK_SYSTEM ? NVML_TOPOLOGY_SYSTEM
+                                              : NVML_TOPOLOGY_SINGLE;
+    return code;
+}
+
+/* The links of a device go to its neighbours in their order. */
+static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
+{
+    const fake_script *script = fake_script_get();
+    for (unsigned other = 0; other < script->device_count; other++) {
+        const fake_link *to = &script->links[device->physical][other];
+        if (to->kind == FAKE_LINK_NVLINK && link < to->lanes) {
+            *out_other = other;
+            return to;
+        }
+        link -= to->kind == FAKE_LINK_NVLINK ? to->lanes : 0;
+    }
+    return NULL;
+}
+
+static nvmlReturn_t enter_link(const char *function, nvmlDevice_t device, unsigned link, const fake_link **out_link,
+                               unsigned *out_other)
+{
+    nvmlReturn_t code = enter_whole(function, device);
+    if (!code && link >= GPUHAL_NVML_LINKS_MAX) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    *out_link = nvlink(device, link, out_other);
+    return code ? code : *out_link ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
+{
+    const fake_link *to;
+    unsigned other;
+    *active = NVML_FEATURE_ENABLED;
+    return enter_link(__func__, device, link, &to, &other);
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version)
+{
+    const fake_link *to;
+    unsigned other;
+    nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
+    *version = code ? 0 : to->generation;
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+{
+    const fake_link *to;
+    unsigned other;
+    nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
+    if (!code) {
+        tell_pci(wholes[other].plan, pci);
+    }
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
+{
+    const fake_link *to;
+    unsigned other;
+    *type = NVML_NVLINK_DEVICE_TYPE_GPU;
+    return enter_link(__func__, device, link, &to, &other);
+}

@@ -1,0 +1,100 @@
+/* tests/fakes/rocm/copy.c: copies and fills of HIP. All of them are enqueued; common/copy.c has their rules.
+ *
+ * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not.
+ */
+#include "fake.h"
+
+static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind)
+{
+    fake_context *context;
+    hipError_t code = fake_enter_context(function, &context);
+    if (code) {
+        return code;
+    }
+    fake_stream *known = fake_stream_of(function, context, stream, false);
+    if (!known || kind > hipMemcpyDefault) {
+        return fake_end(known ? hipErrorInvalidMemcpyDirection : hipErrorContextIsDestroyed);
+    }
+    if (known->context->error) {
+        return fake_end(known->context->error);
+    }
+    what.to_host = kind == hipMemcpyHostToHost || kind == hipMemcpyDeviceToHost || kind == hipMemcpyDefault;
+    what.from_host = kind == hipMemcpyHostToHost || kind == hipMemcpyHostToDevice || kind == hipMemcpyDefault;
+    return fake_end(fake_submit_move(function, known->context, known, &what));
+}
+
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+{
+    return copy(__func__, stream, (fake_move){.to = (uintptr_t)to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1}, kind);
+}
+
+hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                            hipMemcpyKind kind, hipStream_t stream)
+{
+    const fake_move what = {.to = (uintptr_t)to,
+                            .from = (uintptr_t)from,
+                            .to_pitch = to_pitch,
+                            .from_pitch = from_pitch,
+                            .bytes = width,
+                            .rows = height};
+    if (to_pitch < width || from_pitch < width || to_pitch > FAKE_LONGEST_PITCH || from_pitch > FAKE_LONGEST_PITCH) {
+        hipError_t code = fake_enter(__func__);
+        fake_report_violation("%s: a pitch below the width or above the largest", __func__);
+        return code ? code : fake_end(hipErrorInvalidPitchValue);
+    }
+    return copy(__func__, stream, what, kind);
+}
+
+/* The addresses have to lie on the devices that are named. */
+hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream)
+{
+    fake_context *context;
+    hipError_t code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    const fake_region *target = fake_region_find((uintptr_t)to, bytes), *source = fake_region_find((uintptr_t)from, bytes);
+    fake_stream *known = fake_stream_of(__func__, context, stream, false);
+    if (!fake_device_at(to_device, &code) || !fake_device_at(from_device, &code) || !known) {
+        return fake_end(known ? code : hipErrorContextIsDestroyed);
+    }
+    if (!target || !source || fake_region_device(target, (uintptr_t)to) != (unsigned)to_device ||
+        fake_region_device(source, (uintptr_t)from) != (unsigned)from_device) {
+        fake_report_violation("%s: memory of another device than the one that is named", __func__);
+        return fake_end(hipErrorInvalidValue);
+    }
+    const fake_context *there = fake.devices[to_device].primary, *here = fake.devices[from_device].primary;
+    code = there && there->error ? there->error : here ? here->error : hipSuccess;
+    const fake_move what = {.to = (uintptr_t)to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1};
+    return fake_end(code ? code : fake_submit_move(__func__, known->context, known, &what));
+}
+
+static hipError_t fill(const char *function, hipDeviceptr_t to, unsigned value, unsigned value_bytes, size_t count,
+                       hipStream_t stream)
+{
+    fake_context *context;
+    hipError_t code = fake_enter_context(function, &context);
+    if (code) {
+        return code;
+    }
+    fake_stream *known = fake_stream_of(function, context, stream, true);
+    if (!known) {
+        return fake_end(hipErrorContextIsDestroyed);
+    }
+    return fake_end(fake_submit_fill(function, context, known, (uintptr_t)to, value, value_bytes, count));
+}
+
+hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream)
+{
+    return fill(__func__, to, value, 1, count, stream);
+}
+
+hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream)
+{
+    return fill(__func__, to, value, 2, count, stream);
+}
+
+hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream)
+{
+    return fill(__func__, to, (unsigned)value, 4, count, stream);
+}

@@ -1,0 +1,149 @@
+/* tests/fakes/rocm/state.c: the beginning and end of every call, initialisation, the current device, and the last error.
+ *
+ * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it. A device's context
+ * comes to life with the first call that works on the device, and never ends.
+ */
+#include "fake.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static _Thread_local int current;
+static _Thread_local hipError_t last;
+
+bool fake_is_asynchronous(const char *function)
+{
+    return strstr(function, "Async") || strcmp(function, "hipModuleLaunchKernel") == 0;
+}
+
+unsigned fake_hip_major(void)
+{
+    return (unsigned)fake_script_get()->driver_version / 10000000;
+}
+
+/* The first call of any kind initialises; what goes wrong is answered by every call. */
+static hipError_t initialize(const char *function)
+{
+    const fake_script *script = fake_script_get();
+    if (fake.initialized && fake.process != (long)getpid()) {
+        fake_report_violation("%s: in the child of a fork", function);
+        return hipErrorNotInitialized;
+    }
+    if (!fake.initialized) {
+        fake_devices_find();
+        fake.process = (long)getpid();
+        fake.initialized = true;
+    }
+    if (script->init_code) {
+        return (hipError_t)script->init_code;
+    }
+    bool early = strcmp(function, "hipGetDeviceCount") == 0 || strcmp(function, "hipRuntimeGetVersion") == 0;
+    return fake.device_count || early ? hipSuccess : fake_hip_major() < 6 ? hipErrorInvalidDevice : hipErrorNoDevice;
+}
+
+hipError_t fake_end(hipError_t code)
+{
+    last = code ? code : last;
+    return fake_leave(code);
+}
+
+hipError_t fake_enter(const char *function)
+{
+    hipError_t fault;
+    fake_begin(function, &fault);
+    hipError_t code = initialize(function);
+    code = fault ? fault : code;
+    return code ? fake_end(code) : hipSuccess;
+}
+
+hipError_t fake_enter_device(const char *function, int ordinal, fake_device **out_device)
+{
+    hipError_t code = fake_enter(function);
+    if (code) {
+        return code;
+    }
+    *out_device = fake_device_at(ordinal, &code);
+    return *out_device ? hipSuccess : fake_end(code);
+}
+
+hipError_t fake_enter_context(const char *function, fake_context **out_context)
+{
+    fake_device *device;
+    hipError_t code = fake_enter_device(function, current, &device);
+    if (code) {
+        return code;
+    }
+    if (!device->primary) {
+        device->primary = fake_context_new((unsigned)current, 0, true);
+    }
+    if (!device->primary || device->primary->error) {
+        return fake_end(device->primary ? device->primary->error : hipErrorOutOfMemory);
+    }
+    *out_context = device->primary;
+    return hipSuccess;
+}
+
+hipError_t hipInit(unsigned int flags)
+{
+    hipError_t code = fake_enter(__func__);
+    return code ? code : fake_end(flags ? hipErrorInvalidValue : hipSuccess);
+}
+
+hipError_t hipRuntimeGetVersion(int *version)
+{
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    *version = fake_script_get()->driver_version;
+    return fake_end(hipSuccess);
+}
+
+hipError_t hipGetDevice(int *device)
+{
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    *device = current;
+    return fake_end(hipSuccess);
+}
+
+/* A lost device can be current like any other. */
+hipError_t hipSetDevice(int device)
+{
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    if (device < 0 || (unsigned)device >= fake.device_count) {
+        fake_report_violation("%s: there is no device %d", __func__, device);
+        return fake_end(hipErrorInvalidDevice);
+    }
+    current = device;
+    return fake_end(hipSuccess);
+}
+
+/* Neither of the two plays faults: they are no work of the runtime. */
+hipError_t hipPeekAtLastError(void)
+{
+    return last;
+}
+
+hipError_t hipGetLastError(void)
+{
+    hipError_t code = last;
+    last = hipSuccess;
+    return code;
+}
+
+hipError_t hipDeviceSynchronize(void)
+{
+    fake_context *context;
+    hipError_t code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    fake_context_drain(context);
+    return fake_end(context->error);
+}

@@ -1,0 +1,91 @@
+/* tests/system/bench.h: driving a plugin slot by slot. Whoever includes it defines GPUHAL_BENCH_PLUGIN, the plugin's file. */
+#ifndef GPUHAL_TEST_BENCH_H
+#define GPUHAL_TEST_BENCH_H
+
+#include "system.h"
+
+#include <gpuhal/direct.h>
+
+#define MS_NS UINT64_C(1000000)
+
+/* The plugin, started, and openings of its first devices. */
+typedef struct bench {
+    const gpuhal_plugin *plugin;
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    };
+    gpuhal_plugin_device *devices[2];
+} bench;
+
+static inline void expect_fine(gpuhal_status status, const bench *with, const char *what)
+{
+    if (status != GPUHAL_OK) {
+        gpuhal_direct_failed(with->plugin, status, what);
+        fail_msg("%s: %s", what, gpuhal_last_error()->sentence);
+    }
+}
+
+static inline void start(bench *out)
+{
+    memset(out, 0, sizeof *out);
+    assert_ok(gpuhal_direct_load(GPUHAL_BENCH_PLUGIN, &out->plugin, NULL));
+    expect_fine(out->plugin->start(gpuhal_direct_host()), out, "start");
+    expect_fine(gpuhal_direct_enumerate(out->plugin, &(gpuhal_direct_listener){0}), out, "enumerate");
+    out->ops.size = sizeof out->ops;
+    expect_fine(out->plugin->describe(0, &out->ops), out, "describe");
+}
+
+static inline gpuhal_status open_device(bench *with, uint32_t index, const gpuhal_native *adopt)
+{
+    return with->plugin->open(gpuhal_direct_host(), index, adopt, &with->devices[index], &with->ops);
+}
+
+static inline void begin(bench *out, uint32_t count)
+{
+    start(out);
+    for (uint32_t i = 0; i < count; i++) {
+        expect_fine(open_device(out, i, NULL), out, "open");
+    }
+}
+
+static inline void end(bench *with)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (with->devices[i]) {
+            with->plugin->close(with->devices[i]);
+        }
+    }
+}
+
+static inline gpuhal_memory allocate(const bench *with, uint32_t index, gpuhal_alloc alloc)
+{
+    gpuhal_memory memory = {.size = sizeof memory};
+    alloc.size = sizeof alloc;
+    expect_fine(with->ops.allocate(with->devices[index], &alloc, &memory), with, "allocate");
+    return memory;
+}
+
+static inline gpuhal_plugin_queue *queue_on(const bench *with, uint32_t index)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with->ops.queue_create(with->devices[index], 0, 0, NULL, &queue), with, "queue_create");
+    return queue;
+}
+
+static inline gpuhal_plugin_event *event_on(const bench *with, uint32_t index)
+{
+    gpuhal_plugin_event *event = NULL;
+    expect_fine(with->ops.event_create(with->devices[index], GPUHAL_TIMED, &event), with, "event_create");
+    return event;
+}
+
+static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_event *event = event_on(with, 0);
+    expect_fine(with->ops.event_record(queue, event), with, "event_record");
+    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
+    with->ops.event_destroy(event);
+}
+
+#endif

@@ -1,0 +1,400 @@
+/* The CUDA plugin over the fake driver: drivers that are missing, wrong, slow or broken, and devices that are taken or lost. What
+ * is left is still there, and a sentence says what is not. */
+#include "cuda_fake.h"
+
+#include <pthread.h>
+
+/* The plugin ends in this state, with a sentence in which the words stand; the CPU is there all the same. */
+static void expect_state(gpuhal_plugin_state state, const char *const *words)
+{
+    gpuhal *gpu = open_cuda(0);
+    const gpuhal_plugin_report report = report_of_cuda(gpu);
+    if (report.state != state) {
+        fail_msg("state %s: %s", gpuhal_plugin_state_name(report.state), report.reason);
+    }
+    for (; *words; words++) {
+        expect_word(report.reason, *words);
+    }
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cpu:0")));
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- the driver */
+
+TEST(without_a_driver_the_sentence_says_what_was_tried)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_CUDA_LIBRARY", "/nowhere/libcuda.so.1", 1);
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, WORDS("/nowhere/libcuda.so.1"));
+}
+
+TEST(a_stub_library_is_no_driver)
+{
+    use_machine("init 34");
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, WORDS("stub"));
+}
+
+TEST(a_driver_that_lists_no_device_is_no_device)
+{
+    use_machine("init 100");
+    expect_state(GPUHAL_PLUGIN_NO_DEVICE, WORDS("100"));
+}
+
+TEST(a_library_that_is_not_of_the_loaded_driver_is_incompatible)
+{
+    use_machine("init 803; driver 11040");
+    expect_state(GPUHAL_PLUGIN_INCOMPATIBLE, WORDS("11.4"));
+}
+
+TEST(a_driver_that_fails_without_words_is_broken_with_its_code)
+{
+    use_machine("init 999");
+    expect_state(GPUHAL_PLUGIN_BROKEN, WORDS("999"));
+}
+
+TEST(a_driver_that_may_not_open_its_devices_is_no_permission)
+{
+    use_machine("init 304");
+    expect_state(GPUHAL_PLUGIN_NO_PERMISSION, WORDS("/dev/nvidia"));
+}
+
+TEST(a_library_without_a_function_that_is_needed_is_no_driver_and_the_function_is_named)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_CUDA_LIBRARY", GPUHAL_FAKE_CUDA_DIRECTORY "/crippled/libcuda.so.1", 1);
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, WORDS("cuMemAlloc_v2"));
+}
+
+TEST(a_driver_that_hangs_is_given_up_after_the_deadline)
+{
+    use_machine("hang cuInit 1");
+    const double begun = seconds_now();
+    gpuhal *gpu = open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .helper_deadline_ns = UINT64_C(1000000000)});
+    assert_true(seconds_now() - begun < 10);
+    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(an_old_driver_without_any_optional_function_moves_bytes_and_offers_less)
+{
+    use_machine("devices 2; driver 11000; driver_text 450.51.06");
+    use_libraries("old/");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:1");
+    const char *uuid = NULL;
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_UUID, &uuid));
+    assert_string_equal(uuid, "10111213-1415-1617-1819-1a1b1c1d1e1f");
+    assert_int_equal(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_VIRTUAL_MEMORY, 0);
+    assert_int_equal(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_EXPORT, 0);
+    assert_ok(gpuhal_device_verify(device));
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    assert_int_equal(value.missing, 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- what is visible */
+
+TEST(cuda_visible_devices_decides_and_the_ordinal_is_the_native_index)
+{
+    use_machine("devices 4");
+    setenv("CUDA_VISIBLE_DEVICES", "2,GPU-00010203,9,1", 1);
+    gpuhal *gpu = open_cuda(0);
+    assert_int_equal(report_of_cuda(gpu).device_count, 2);
+    const char *first = NULL, *second = NULL;
+    uint64_t ordinal = 0;
+    assert_ok(gpuhal_device_text(select_or_fail(gpu, "cuda:0"), GPUHAL_FACT_UUID, &first));
+    assert_ok(gpuhal_device_text(select_or_fail(gpu, "cuda:1"), GPUHAL_FACT_UUID, &second));
+    assert_string_equal(first, "20212223-2425-2627-2829-2a2b2c2d2e2f");
+    assert_string_equal(second, "00010203-0405-0607-0809-0a0b0c0d0e0f");
+    assert_ok(gpuhal_device_u64(select_or_fail(gpu, "cuda:1"), GPUHAL_FACT_NATIVE_INDEX, &ordinal));
+    assert_int_equal(ordinal, 1);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(a_list_that_hides_every_device_is_named_as_the_reason)
+{
+    use_machine("devices 2");
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    expect_state(GPUHAL_PLUGIN_NO_DEVICE, WORDS("CUDA_VISIBLE_DEVICES"));
+}
+
+static void keep_hint(void *user, int32_t level, const char *line)
+{
+    (void)level;
+    *(bool *)user = *(bool *)user || strstr(line, "CUDA_VISIBLE_DEVICES");
+}
+
+TEST(devices_that_a_list_hides_are_told_to_the_log)
+{
+    use_machine("devices 3");
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    bool told = false;
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                                .backends = "cuda",
+                                                .log_level = 3,
+                                                .isolation = GPUHAL_ISOLATION_NEVER,
+                                                .log = keep_hint,
+                                                .log_user = &told});
+    assert_int_equal(report_of_cuda(gpu).device_count, 1);
+    assert_true(told);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(memory_is_that_of_the_right_device_where_cuda_and_nvml_count_differently)
+{
+    use_machine("devices 2; pci 0 0000:c1:00.0; pci 1 0000:11:00.0; memory 0 1G; memory 1 2G; used 0 24M");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    assert_ok(gpuhal_device_sample(select_or_fail(gpu, "cuda:0"), 0, &value, 1, NULL));
+    assert_int_equal(value.u64, 1000 * MIB);
+    assert_ok(gpuhal_device_sample(select_or_fail(gpu, "cuda:1"), 0, &value, 1, NULL));
+    assert_int_equal(value.u64, 2048 * MIB);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(a_mig_device_has_its_own_identity_and_memory_and_works)
+{
+    use_machine("devices 1; memory 0 1G; mig 0 7 0 1g.10gb 128M; mig 0 8 0 1g.10gb 128M");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    const char *partition = NULL, *uuid = NULL;
+    uint64_t total = 0;
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_PARTITION, &partition));
+    assert_true(partition[0] != '\0');
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_UUID, &uuid));
+    assert_string_equal(uuid, "00010203-0405-0607-0809-0a0b0c0d0ea0");
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total));
+    assert_int_equal(total, 128 * MIB);
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE}};
+    assert_ok(gpuhal_device_sample(device, 0, values, 2, NULL));
+    assert_int_equal(values[0].u64, 128 * MIB);
+    assert_int_equal(values[1].missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_ok(gpuhal_device_verify(device));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- NVML */
+
+/* Free memory is missing for this reason; everything else works. */
+static void expect_without_nvml(gpuhal_missing reason)
+{
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_value value = {.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    assert_int_equal(value.missing, reason);
+    assert_true(value.why[0] != '\0');
+    assert_ok(gpuhal_device_verify(device));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(without_nvml_devices_work_and_values_are_missing)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1", 1);
+    expect_without_nvml(GPUHAL_MISSING_NOT_SUPPORTED);
+}
+
+TEST(nvml_without_permission_costs_its_values_alone)
+{
+    use_machine("devices 1; fail nvmlInit_v2 1+ 4");
+    expect_without_nvml(GPUHAL_MISSING_NO_PERMISSION);
+}
+
+TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
+{
+    use_machine("devices 1; fail nvmlDeviceGetHandleByUUID 1+ 4; fail nvmlDeviceGetHandleByPciBusId_v2 1+ 4");
+    expect_without_nvml(GPUHAL_MISSING_NO_PERMISSION);
+}
+
+TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
+{
+    use_machine("devices 1; hang nvmlInit_v2 1");
+    const double begun = seconds_now();
+    expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
+    assert_true(seconds_now() - begun < 20);
+}
+
+TEST(nvml_that_hangs_once_it_is_asked_for_values_is_given_up)
+{
+    use_machine("devices 1; hang nvmlDeviceGetTemperature 1; hang nvmlDeviceGetTemperatureV 1");
+    expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
+}
+
+/* ---- devices that are taken or lost */
+
+static gpuhal_status open_refused(gpuhal *gpu, const char *id)
+{
+    gpuhal_status status = gpuhal_device_open(select_or_fail(gpu, id));
+    assert_int_not_equal(status, GPUHAL_OK);
+    assert_string_equal(gpuhal_last_error()->device, id);
+    return status;
+}
+
+TEST(a_device_that_another_process_has_exclusively_is_busy_and_the_other_one_works)
+{
+    use_machine("devices 2; mode 0 exclusive taken");
+    gpuhal *gpu = open_cuda(0);
+    assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_BUSY);
+    expect_word(gpuhal_last_error()->sentence, "exclusive");
+    assert_int_equal(gpuhal_last_error()->vendor_code, CUDA_ERROR_DEVICE_UNAVAILABLE);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:1")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_device_in_exclusive_mode_that_nobody_has_works)
+{
+    use_machine("devices 1; mode 0 exclusive");
+    gpuhal *gpu = open_cuda(0);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:0")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_device_in_prohibited_mode_is_no_permission)
+{
+    use_machine("devices 1; mode 0 prohibited");
+    gpuhal *gpu = open_cuda(0);
+    assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_NO_PERMISSION);
+    expect_word(gpuhal_last_error()->sentence, "prohibited");
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(prohibited_mode_is_no_permission_with_the_code_of_the_documentation_too)
+{
+    use_machine("devices 1; mode 0 prohibited; fail cuDevicePrimaryCtxRetain 1+ 999");
+    gpuhal *gpu = open_cuda(0);
+    assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_NO_PERMISSION);
+    expect_word(gpuhal_last_error()->sentence, "prohibited");
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_gpu_that_is_not_on_pci_has_no_address)
+{
+    use_machine("devices 1; pci 0 0000:00:00.0; attribute 0 18 1");
+    gpuhal *gpu = open_cuda(0);
+    uint64_t type = 0;
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type));
+    assert_int_equal(type, GPUHAL_DEVICE_INTEGRATED_GPU);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_PCI_ADDRESS, NULL), GPUHAL_MISSING_FAILED);
+    assert_ok(gpuhal_device_verify(device));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* Each has 5 s for its own calls; together they take longer. */
+static void *sample_slowly(void *device)
+{
+    gpuhal_value value = {.key = GPUHAL_VALUE_POWER_MICROWATTS};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    assert_int_equal(value.missing, 0);
+    return NULL;
+}
+
+TEST(waiting_for_another_ones_slow_question_to_nvml_takes_nothing_from_ones_own_time)
+{
+    use_machine("devices 1; smi_sleep_ms 1300");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sample_slowly, device), 0);
+    (void)sample_slowly(device);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* Work that fails spoils the context: this call and all later ones say so, the other device goes on. */
+static void expect_lost_device(const char *machine, int code)
+{
+    use_machine(machine);
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");
+    gpuhal_buffer *lost = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 4096),
+                  *kept = buffer_or_fail(two, GPUHAL_MEMORY_DEVICE, 4096);
+    char bytes[64] = "here", got[64] = "";
+    assert_ok(gpuhal_write(NULL, kept, 0, bytes, sizeof bytes));
+    assert_int_equal(gpuhal_fill(NULL, lost, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_last_error()->vendor_code, code);
+    assert_string_equal(gpuhal_last_error()->device, "cuda:0");
+    assert_true(gpuhal_last_error()->sentence[0] != '\0');
+    assert_int_equal(gpuhal_write(NULL, lost, 0, bytes, sizeof bytes), GPUHAL_ERROR_DEVICE_LOST);
+    expect_word(gpuhal_last_error()->sentence, "cuda:0: the device was lost");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64};
+    gpuhal_buffer *none = NULL;
+    assert_int_equal(gpuhal_buffer_create(one, &desc, &none), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_copy(NULL, kept, 64, lost, 0, 64), GPUHAL_ERROR_DEVICE_LOST);
+    assert_ok(gpuhal_read(NULL, got, kept, 0, sizeof got));
+    assert_string_equal(got, "here");
+    assert_ok(gpuhal_device_verify(two));
+    gpuhal_buffer_release(lost);
+    gpuhal_buffer_release(kept);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_device_whose_work_fails_is_lost_and_the_other_one_goes_on)
+{
+    expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 719", CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST(a_device_with_a_memory_error_is_lost_and_the_other_one_goes_on)
+{
+    expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 214", CUDA_ERROR_ECC_UNCORRECTABLE);
+}
+
+TEST(a_device_that_vanishes_after_it_was_listed_cannot_be_opened_and_says_so)
+{
+    use_machine("devices 2; fail cuDevicePrimaryCtxRetain 1 101");
+    gpuhal *gpu = open_cuda(0);
+    (void)open_refused(gpu, "cuda:0");
+    assert_int_equal(gpuhal_last_error()->vendor_code, CUDA_ERROR_INVALID_DEVICE);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:1")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(devices_that_vanish_between_listing_and_opening_are_refused_and_the_rest_works)
+{
+    use_machine("devices 2");
+    gpuhal *gpu = open_cuda(0);
+    setenv("FAKE_CUDA", "devices 1", 1); /* the helper process saw two, this one will see one */
+    assert_true(open_refused(gpu, "cuda:1") < 0);
+    assert_true(gpuhal_last_error()->sentence[0] != '\0');
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:0")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_driver_that_finds_no_device_any_more_is_refused_and_the_cpu_works)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(0);
+    setenv("FAKE_CUDA", "init 100", 1);
+    assert_true(open_refused(gpu, "cuda:0") < 0);
+    assert_true(gpuhal_last_error()->sentence[0] != '\0');
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    (void)gpuhal_device_sample(select_or_fail(gpu, "cuda:0"), 0, &value, 1, NULL);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cpu:0")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+#include "test_main.h"

@@ -1,0 +1,200 @@
+/* The CUDA plugin over the fake driver: ranges that are filled piece by piece, memory given out and taken in, and memory that a
+ * peer or another interface sees too. */
+#include "cuda_bench.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+/* ---- ranges */
+
+typedef struct reserved {
+    gpuhal_memory memory;
+    gpuhal_plugin_range *range;
+    uint64_t piece; /* the granularity */
+} reserved;
+
+static reserved reserve(const bench *with, uint64_t pieces)
+{
+    reserved out = {.memory = {.size = sizeof out.memory}};
+    expect_fine(with->ops.range_granularity(with->devices[0], &out.piece), with, "range_granularity");
+    expect_fine(with->ops.range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with, "range_reserve");
+    return out;
+}
+
+TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces)
+{
+    use_machine("devices 1; memory 0 64M; slow_us 50");
+    bench with;
+    begin(&with, 1);
+    reserved area = reserve(&with, 100); /* more than the device has */
+    const uint64_t piece = area.piece, before = fake_report_get()->device_bytes[0];
+    expect_fine(with.ops.range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.range_commit(area.range, 4 * piece, 2 * piece, NULL, 0), &with, "range_commit");
+    assert_int_equal(fake_report_get()->device_bytes[0] - before, 3 * piece);
+    unsigned char *sent = pattern_of(9, 1000), got[1000] = {0};
+    expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 4 * piece - 500, sent, 1000), &with, "write");
+    expect_fine(with.ops.copy(with.devices[0], NULL, &area.memory, 5 * piece, &area.memory, 4 * piece - 500, 1000), &with,
+                "copy");
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &area.memory, 5 * piece, 1000), &with, "read");
+    assert_memory_equal(got, sent, 1000);
+    assert_int_equal(with.ops.range_commit(area.range, 4 * piece, piece, NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_fine(with.ops.range_decommit(area.range, 3 * piece, piece), &with, "range_decommit");
+    assert_int_equal(fake_report_get()->device_bytes[0] - before, 2 * piece);
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &area.memory, 5 * piece, 1000), &with, "read");
+    assert_memory_equal(got, sent, 1000);
+    expect_fine(with.ops.range_commit(area.range, 0, piece, NULL, 0), &with, "range_commit");
+    with.ops.range_release(area.range);
+    assert_int_equal(fake_report_get()->device_bytes[0], before);
+    free(sent);
+    end(&with);
+    expect_clean();
+}
+
+TEST(a_commit_that_the_device_has_no_memory_for_leaves_the_range_as_it_was)
+{
+    use_machine("devices 1; memory 0 32M");
+    bench with;
+    begin(&with, 1);
+    reserved area = reserve(&with, 100);
+    unsigned char byte = 7, got = 0;
+    expect_fine(with.ops.range_commit(area.range, 0, area.piece, NULL, 0), &with, "range_commit");
+    expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 5, &byte, 1), &with, "write");
+    assert_int_equal(with.ops.range_commit(area.range, area.piece, 50 * area.piece, NULL, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_fine(with.ops.read(with.devices[0], NULL, &got, &area.memory, 5, 1), &with, "read");
+    assert_int_equal(got, 7);
+    expect_fine(with.ops.range_commit(area.range, area.piece, 2 * area.piece, NULL, 0), &with, "range_commit");
+    with.ops.range_release(area.range);
+    end(&with);
+    expect_clean();
+}
+
+TEST(a_peer_reads_a_range_that_was_committed_for_it)
+{
+    use_machine("devices 2");
+    bench with;
+    begin(&with, 2);
+    reserved area = reserve(&with, 1);
+    gpuhal_memory there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
+    unsigned char got[64] = {0};
+    expect_fine(with.ops.range_commit(area.range, 0, area.piece, &with.devices[1], 1), &with, "range_commit");
+    expect_fine(with.ops.fill(with.devices[0], NULL, &area.memory, 0, 64, 0x31, 1), &with, "fill");
+    expect_fine(with.ops.copy(with.devices[1], NULL, &there, 0, &area.memory, 0, 64), &with, "copy on the peer");
+    expect_fine(with.ops.read(with.devices[1], NULL, got, &there, 0, 64), &with, "read");
+    assert_int_equal(got[0] + got[63], 2 * 0x31);
+    with.ops.release(with.devices[1], &there);
+    with.ops.range_release(area.range);
+    end(&with);
+    expect_clean();
+}
+
+/* ---- giving out and taking in */
+
+static gpuhal_handle export_fd(const bench *with, const gpuhal_memory *memory)
+{
+    gpuhal_handle handle = {.size = sizeof handle};
+    uint64_t offset = 1;
+    expect_fine(with->ops.export_memory(with->devices[0], memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), with,
+                "export_memory");
+    assert_int_equal(offset, 0);
+    assert_int_equal(handle.kind, GPUHAL_HANDLE_OPAQUE_FD);
+    assert_int_equal(fcntl((int)handle.as.os, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    return handle;
+}
+
+TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_let_go)
+{
+    enum { BYTES = 100000 };
+    use_machine("devices 2");
+    bench with;
+    begin(&with, 2);
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    const gpuhal_handle handle = export_fd(&with, &memory);
+    gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .import = handle});
+    unsigned char *sent = pattern_of(4, BYTES), *got = pattern_of(5, BYTES);
+    expect_fine(with.ops.write(with.devices[0], NULL, &memory, 0, sent, BYTES), &with, "write");
+    with.ops.release(with.devices[0], &memory);
+    expect_fine(with.ops.read(with.devices[1], NULL, got, &other, 0, BYTES), &with, "read");
+    assert_memory_equal(got, sent, BYTES);
+    assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1); /* it became the plugin's */
+    with.ops.release(with.devices[1], &other);
+    free(sent);
+    free(got);
+    end(&with);
+    expect_clean();
+}
+
+TEST(memory_of_another_interface_comes_in_with_an_offset)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const int fd = memfd_create("other", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fd, 20480), 0);
+    unsigned char *bytes = mmap(NULL, 20480, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), got[100] = {0};
+    assert_ptr_not_equal(bytes, MAP_FAILED);
+    memset(bytes, 0x11, 20480);
+    memset(bytes + 4096, 0x22, 100);
+    const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = fd};
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 12288, .import = handle, .import_offset = 4096});
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
+    assert_int_equal(got[0] + got[99], 2 * 0x22);
+    expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 100, 100, 0x33, 1), &with, "fill");
+    assert_int_equal(bytes[4096 + 100] + bytes[4096 + 199], 2 * 0x33);
+    assert_int_equal(bytes[4096 + 200], 0x11);
+    with.ops.release(with.devices[0], &memory);
+    munmap(bytes, 20480);
+    end(&with);
+    expect_clean();
+}
+
+TEST(descriptors_that_are_no_memory_are_refused_and_stay_the_callers)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_alloc alloc = {.size = sizeof alloc,
+                          .bytes = 4096,
+                          .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = ends[0]}};
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_true(fcntl(ends[0], F_GETFD) >= 0);
+    alloc.import.as.os = 4711;
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
+    close(ends[0]);
+    close(ends[1]);
+    end(&with);
+    expect_clean();
+}
+
+TEST(registered_memory_is_page_locked_until_it_is_given_back)
+{
+    use_machine("devices 1; slow_us 200000");
+    bench with;
+    begin(&with, 1);
+    unsigned char *own = aligned_alloc(4096, 8192), got[100] = {0};
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    memset(own, 1, 8192);
+    expect_fine(with.ops.register_host(with.devices[0], own, 8192), &with, "register_host");
+    assert_int_equal(fake_report_get()->registrations, 1);
+    expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
+    memset(own, 2, 8192); /* read when the queue gets there, since it is page-locked */
+    finish(&with, queue);
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
+    assert_int_equal(got[99], 2);
+    expect_fine(with.ops.unregister_host(with.devices[0], own), &with, "unregister_host");
+    expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
+    memset(own, 3, 8192); /* staged: what it was when the call was made */
+    finish(&with, queue);
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
+    assert_int_equal(got[99], 2);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
+#include "test_main.h"

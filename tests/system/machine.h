@@ -1,0 +1,131 @@
+/* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of the fakes.
+ *
+ * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and says first
+ * which machine it wants.
+ */
+#ifndef GPUHAL_TEST_MACHINE_H
+#define GPUHAL_TEST_MACHINE_H
+
+#include "system.h"
+
+#include "../fakes/common/report.h"
+#include "../fakes/common/script.h"
+
+#include <glob.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static inline void remove_reports(void)
+{
+    glob_t found;
+    char pattern[512];
+    snprintf(pattern, sizeof pattern, "%s.*", getenv(fake_vendor.report_variable));
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            unlink(found.gl_pathv[i]);
+        }
+        globfree(&found);
+    }
+}
+
+static inline uint64_t calls_of(const char *function)
+{
+    const fake_report *report = fake_report_get();
+    for (unsigned i = 0; i < FAKE_REPORT_FUNCTIONS; i++) {
+        if (strcmp(report->functions[i].name, function) == 0) {
+            return report->functions[i].calls;
+        }
+    }
+    return 0;
+}
+
+static inline void expect_no_violation(void)
+{
+    const fake_report *report = fake_report_get();
+    for (unsigned i = 0; i < report->violations && i < FAKE_REPORT_SENTENCES; i++) {
+        print_message("violation: %s\n", report->sentences[i]);
+    }
+    assert_int_equal(report->violations, 0);
+}
+
+/* What is alive besides contexts. */
+static inline unsigned alive(void)
+{
+    const fake_report *r = fake_report_get();
+    return r->streams + r->events + r->modules + r->allocations + r->host_allocations + r->registrations + r->physical +
+           r->reservations + r->mappings + r->imports;
+}
+
+/* The sum over all processes of the test. */
+static inline unsigned contexts_ever(void)
+{
+    glob_t found;
+    char pattern[512];
+    unsigned sum = 0;
+    snprintf(pattern, sizeof pattern, "%s.*", getenv(fake_vendor.report_variable));
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        fake_report report = {0};
+        FILE *file = fopen(found.gl_pathv[i], "r");
+        assert_non_null(file);
+        assert_int_equal(fread(&report, sizeof report, 1, file), 1);
+        assert_int_equal(report.magic, FAKE_REPORT_MAGIC);
+        sum += report.contexts_created;
+        fclose(file);
+    }
+    globfree(&found);
+    return sum;
+}
+
+static inline unsigned char *pattern_of(uint32_t seed, size_t bytes)
+{
+    unsigned char *all = malloc(bytes);
+    assert_non_null(all);
+    for (size_t i = 0; i < bytes; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        all[i] = (unsigned char)(seed >> 24);
+    }
+    return all;
+}
+
+static inline gpuhal_plugin_report report_of_plugin(const gpuhal *gpu, const char *name)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        assert_ok(gpuhal_plugin_report_get(gpu, i, &report));
+        if (strcmp(report.name, name) == 0) {
+            return report;
+        }
+    }
+    fail_msg("there is no report of the %s plugin", name);
+    return (gpuhal_plugin_report){0};
+}
+
+/* The machine that this process and its helpers see from now on; reports go to @p directory. */
+static inline void set_machine(const char *directory, const char *script)
+{
+    char prefix[512];
+    snprintf(prefix, sizeof prefix, "%s/report-%ld", directory, (long)getpid());
+    setenv(fake_vendor.variable, script, 1);
+    setenv(fake_vendor.report_variable, prefix, 1);
+    remove_reports();
+}
+
+static inline double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The sentence speaks of it. */
+static inline void expect_word(const char *text, const char *word)
+{
+    if (!strstr(text, word)) {
+        fail_msg("\"%s\" says nothing of \"%s\"", text, word);
+    }
+}
+
+#endif

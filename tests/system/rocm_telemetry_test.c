@@ -1,0 +1,175 @@
+/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is missing. What
+ * the plugin reads from the kernel's files is not tested here: the machine has none of them. */
+#include "rocm_fake.h"
+
+static gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    return value;
+}
+
+static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted)
+{
+    const gpuhal_value value = sample_one(device, key);
+    if (value.missing || value.u64 != wanted) {
+        fail_msg("key %u: %llu, missing for reason %d (%s); wanted %llu", key, (unsigned long long)value.u64, (int)value.missing,
+                 value.why, (unsigned long long)wanted);
+    }
+}
+
+/* The two libraries and HIP count devices in different orders here. */
+static const char machine[] = "devices 2; pci 0 0000:c1:00.0; pci 1 0000:11:00.0; memory 0 1G; memory 1 2G; used 0 24M";
+
+/* What both libraries tell. */
+static void expect_values(gpuhal *gpu)
+{
+    gpuhal_device *one = select_or_fail(gpu, "rocm:0"), *two = select_or_fail(gpu, "rocm:1");
+    expect_sample(one, GPUHAL_VALUE_MEMORY_FREE_BYTES, 1000 * MIB);
+    expect_sample(two, GPUHAL_VALUE_MEMORY_FREE_BYTES, 2048 * MIB);
+    expect_sample(one, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 52000);
+    expect_sample(one, GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 55000);
+    assert_int_equal(sample_one(one, GPUHAL_VALUE_FAN_PERMILLE).missing != 0, 1);
+}
+
+TEST(rocm_smi_alone_gives_its_values_in_the_units_of_their_names)
+{
+    use_machine(machine);
+    use_amd_smi(false);
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *one = select_or_fail(gpu, "rocm:0");
+    expect_values(gpu);
+    expect_sample(one, GPUHAL_VALUE_POWER_MICROWATTS, 123456000);
+    expect_sample(one, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 750000000);
+    expect_sample(one, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 370);
+    assert_int_equal(contexts_ever(), 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
+{
+    use_machine(machine);
+    use_rocm_smi(false);
+    gpuhal *gpu = open_rocm(0);
+    expect_values(gpu);
+    assert_int_equal(contexts_ever(), 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:0");
+    const gpuhal_value first = sample_one(device, GPUHAL_VALUE_ENERGY_MICROJOULES);
+    usleep(200000);
+    const gpuhal_value second = sample_one(device, GPUHAL_VALUE_ENERGY_MICROJOULES);
+    assert_int_equal(first.missing, 0);
+    const double grown = (double)(second.u64 - first.u64); /* 10 000 counts of 15.3 microjoules a second */
+    assert_true(grown > 0.19 * 153000 && grown < 5 * 153000);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(memory_of_this_process_is_seen_without_opening_the_device_twice)
+{
+    use_machine("devices 2; memory * 1G");
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:1");
+    const uint64_t before = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES).u64;
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64 * MIB);
+    assert_true(sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES).u64 <= before - 64 * MIB);
+    assert_int_equal(contexts_ever(), 1);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(parts_of_a_divided_gpu_are_found_by_their_number)
+{
+    use_machine("devices 1; memory 0 384M; partitions 0 3; used 0 1M");
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:2");
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "rocm:0"), GPUHAL_MEMORY_DEVICE, 64 * MIB);
+    const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    assert_true(value.missing || value.u64 == 127 * MIB); /* not that of the part which holds the buffer */
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- libraries that do not answer */
+
+static void expect_without(gpuhal_missing reason)
+{
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:0");
+    const gpuhal_value value = sample_one(device, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS);
+    assert_int_equal(value.missing, reason);
+    assert_true(value.why[0] != '\0');
+    assert_ok(gpuhal_device_verify(device));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(without_either_library_devices_work_and_values_are_missing)
+{
+    use_machine("devices 1");
+    use_amd_smi(false);
+    use_rocm_smi(false);
+    expect_without(GPUHAL_MISSING_NOT_SUPPORTED);
+}
+
+TEST(rocm_smi_without_permission_costs_its_values_alone)
+{
+    use_machine("devices 1; fail rsmi_init 1+ 4");
+    use_amd_smi(false);
+    expect_without(GPUHAL_MISSING_NO_PERMISSION);
+}
+
+TEST(amd_smi_without_permission_costs_its_values_alone)
+{
+    use_machine("devices 1; fail amdsmi_init 1+ 10");
+    use_rocm_smi(false);
+    expect_without(GPUHAL_MISSING_NO_PERMISSION);
+}
+
+TEST(a_value_that_is_refused_is_missing_and_the_others_are_there)
+{
+    use_machine("devices 1; memory 0 64M; fail rsmi_dev_temp_metric_get 1+ 4");
+    use_amd_smi(false);
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:0");
+    assert_int_equal(sample_one(device, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS).missing, GPUHAL_MISSING_NO_PERMISSION);
+    expect_sample(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, 64 * MIB);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(rocm_smi_that_hangs_is_given_up_and_the_devices_are_there)
+{
+    use_machine("devices 1; hang rsmi_init 1");
+    use_amd_smi(false);
+    const double begun = seconds_now();
+    expect_without(GPUHAL_MISSING_TIMED_OUT);
+    assert_true(seconds_now() - begun < 20);
+}
+
+TEST(amd_smi_that_hangs_is_given_up_and_the_devices_are_there)
+{
+    use_machine("devices 1; hang amdsmi_init 1");
+    use_rocm_smi(false);
+    const double begun = seconds_now();
+    expect_without(GPUHAL_MISSING_TIMED_OUT);
+    assert_true(seconds_now() - begun < 20);
+}
+
+TEST(a_library_that_hangs_once_it_is_asked_for_values_is_given_up)
+{
+    use_machine("devices 1; hang rsmi_dev_temp_metric_get 1; hang amdsmi_get_temp_metric 1");
+    expect_without(GPUHAL_MISSING_TIMED_OUT);
+}
+
+#include "test_main.h"

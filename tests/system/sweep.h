@@ -1,0 +1,124 @@
+/* tests/system/sweep.h: every call of a whole life of two devices fails once. Whatever fails, the process lives, every error has
+ * a status and a sentence, bytes that were said to arrive are right, nothing is left, and no rule of the vendor is broken.
+ *
+ * Each try is a process of its own, since the fakes read their faults once. Whoever includes it defines SWEEP_BACKEND, the
+ * backend's name, use_machine(), gives_back(): what could not be given back because giving it back was what failed is nobody's
+ * fault, and leaves_trace(): whether the driver or the thread is not as it was.
+ */
+#ifndef GPUHAL_TEST_SWEEP_H
+#define GPUHAL_TEST_SWEEP_H
+
+#include "machine.h"
+
+#include <sys/wait.h>
+
+enum { BYTES = 70000, TRIES_AT_MOST = 600, UNREACHED = 42, BROKEN = 43 };
+
+static void complain(const char *what)
+{
+    print_message("%s: %s (fault in %s)\n", getenv(fake_vendor.variable), what, fake_report_get()->fault);
+    _exit(BROKEN);
+}
+
+/* True for OK. Everything else has to be an error with words. */
+static bool went_well(gpuhal_status status)
+{
+    if (status > 0 || status < GPUHAL_ERROR_DRIVER) {
+        complain("a status that is none");
+    }
+    if (status < 0 && (!gpuhal_last_error()->sentence[0] || gpuhal_last_error()->status != status)) {
+        complain("an error without a sentence");
+    }
+    return status == GPUHAL_OK;
+}
+
+static void move_bytes(gpuhal_device *one, gpuhal_device *two)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    const gpuhal_buffer_desc locked = {.size = sizeof desc, .bytes = BYTES, .kind = GPUHAL_MEMORY_UPLOAD};
+    const uint64_t extent[3] = {100, 20, 1};
+    gpuhal_buffer *a = NULL, *b = NULL, *c = NULL;
+    unsigned char *sent = pattern_of(1, BYTES), *got = pattern_of(2, BYTES);
+    if (went_well(gpuhal_buffer_create(one, &desc, &a)) && went_well(gpuhal_buffer_create(two, &desc, &b)) &&
+        went_well(gpuhal_buffer_create(one, &locked, &c)) && went_well(gpuhal_write(NULL, a, 0, sent, BYTES)) &&
+        went_well(gpuhal_fill(NULL, b, 0, BYTES, 0, 4)) && went_well(gpuhal_copy(NULL, c, 0, a, 0, BYTES)) &&
+        went_well(gpuhal_copy(NULL, b, 0, c, 0, BYTES)) &&
+        went_well(gpuhal_copy_rect(NULL, &(gpuhal_rect){.buffer = b, .row_pitch = 200},
+                                   &(gpuhal_rect){.buffer = b, .offset = 40000, .row_pitch = 200}, extent)) &&
+        went_well(gpuhal_read(NULL, got, b, 10000, BYTES - 10000)) && memcmp(got, sent + 10000, BYTES - 10000) != 0) {
+        complain("wrong bytes");
+    }
+    gpuhal_buffer_release(a);
+    gpuhal_buffer_release(b);
+    gpuhal_buffer_release(c);
+    free(sent);
+    free(got);
+}
+
+static void live_once(void)
+{
+    const gpuhal_config config = {.size = sizeof config, .backends = SWEEP_BACKEND, .isolation = GPUHAL_ISOLATION_NEVER};
+    gpuhal *gpu = NULL;
+    gpuhal_device *one = NULL, *two = NULL;
+    if (!went_well(gpuhal_open(&config, &gpu))) {
+        return;
+    }
+    if (gpuhal_select(gpu, SWEEP_BACKEND ":0", 0, &one, NULL) == GPUHAL_OK &&
+        gpuhal_select(gpu, SWEEP_BACKEND ":1", 0, &two, NULL) == GPUHAL_OK) {
+        gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+        (void)went_well(gpuhal_device_sample(one, 0, &value, 1, NULL));
+        if (went_well(gpuhal_device_open(one)) && went_well(gpuhal_device_open(two))) {
+            move_bytes(one, two);
+        }
+    } else if (!report_of_plugin(gpu, SWEEP_BACKEND).reason[0]) {
+        complain("no device and no reason");
+    }
+    gpuhal_close(gpu);
+}
+
+/* In the child. */
+static void try_once(const char *machine)
+{
+    use_machine(machine);
+    live_once();
+    const fake_report *report = fake_report_get();
+    if (report->violations) {
+        complain(report->sentences[0]);
+    }
+    if (!gives_back(report->fault) && (alive() || report->left_behind)) {
+        complain("something is left");
+    }
+    if (!gives_back(report->fault) && leaves_trace(report)) {
+        complain("a context is left, or another one is current");
+    }
+    remove_reports();
+    _exit(report->fault[0] ? 0 : UNREACHED);
+}
+
+/* Until a whole life passes without reaching the fault. */
+static void sweep(const char *format, int code)
+{
+    for (int n = 1; n <= TRIES_AT_MOST; n++) {
+        char machine[128];
+        snprintf(machine, sizeof machine, format, n, code);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(30);
+            try_once(machine);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == UNREACHED) {
+            assert_true(n > 30);
+            print_message("%d calls failed in turn\n", n - 1);
+            return;
+        }
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            fail_msg("\"%s\": the process ended with status %#x", machine, (unsigned)status);
+        }
+    }
+    fail_msg("there is no end of calls");
+}
+
+#endif
