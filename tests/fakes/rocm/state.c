@@ -139,7 +139,7 @@ hipError_t hipGetLastError(void)
 
 hipError_t hipDeviceSynchronize(void)
 {
-    fake_context *context;
+    fake_context *context = NULL;
     hipError_t code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
