@@ -547,13 +547,18 @@ def a_pipe_gets_one_plain_line_per_piece_of_hardware(probe):
     check(all(len(line) == len(line.rstrip()) for line in result.out.splitlines()), result)
 
 
+def is_a_path(line):
+    """Whether nothing but a path stands there, behind its label: paths are not broken, they are there to be copied."""
+    return re.fullmatch(r" +(?:[a-z]+ +)?/\S+", line)
+
+
 def no_line_is_wider_than_the_terminal(probe):
     for columns, options in ((40, ()), (60, ("--all",)), (80, ()), (80, ("--all", "--explain")), (200, ("--all",))):
         result = probe.on_terminal("--verify", *options, columns=columns, plugins=("longname", "face_a", "face_b"))
         lines = screen_lines(result.out)
         check(any("longname:0" in line for line in lines), result)
         for line in lines:
-            check(columns_of(line) <= columns, f"{columns_of(line)} columns: {line}", result.out)
+            check(columns_of(line) <= columns or is_a_path(line), f"{columns_of(line)} columns: {line}", result.out)
     narrow = next(line for line in screen_lines(probe.on_terminal(plugins=("longname",)).out) if "longname:0" in line)
     check("…" in narrow and "24.0 GiB" in narrow, narrow)
 
