@@ -13,16 +13,43 @@
 
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
 {
-    return atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
+    const hipError_t lost = atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
+    return lost != hipSuccess ? lost : atomic_load_explicit(&device->gone, memory_order_relaxed);
+}
+
+/* Codes for a stream that is none: it was the caller's, or ours and went with a reset. */
+static bool is_of_no_stream(hipError_t code)
+{
+    return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
+}
+
+/* False when HIP does not tell. */
+static bool is_destroyed(hipStream_t stream)
+{
+    hipDevice_t owner;
+    if (gpuhal_rocm_api.hipStreamGetDevice) {
+        const hipError_t code = gpuhal_rocm_api.hipStreamGetDevice(stream, &owner);
+        gpuhal_rocm_ignore(code);
+        return is_of_no_stream(code);
+    }
+    return gpuhal_rocm_api.hipGetStreamDeviceId && gpuhal_rocm_api.hipGetStreamDeviceId(stream) < 0;
+}
+
+bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
+{
+    if (atomic_load_explicit(&device->gone, memory_order_relaxed) == hipSuccess && device->lanes[0] &&
+        is_destroyed(device->lanes[0])) {
+        atomic_store_explicit(&device->gone, hipErrorContextIsDestroyed, memory_order_relaxed);
+    }
+    return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
 }
 
 /* Asking comes first: inside an engine the device is nearly always current already, and asking costs next to nothing.
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
  * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
-hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
 {
-    *out_visit = (gpuhal_rocm_visit){.device = -1};
     hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_visit->device);
     if (code == hipSuccess && out_visit->device != device->entry->device) {
         code = gpuhal_rocm_api.hipSetDevice(device->entry->device);
@@ -30,7 +57,9 @@ hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_vi
     }
     if (code == hipSuccess && gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode) {
         out_visit->mode = hipStreamCaptureModeRelaxed;
-        out_visit->relaxed = gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&out_visit->mode) == hipSuccess;
+        const hipError_t relaxed = gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&out_visit->mode);
+        out_visit->relaxed = relaxed == hipSuccess;
+        gpuhal_rocm_ignore(relaxed);
     }
     return code;
 }
@@ -39,17 +68,26 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *ou
 {
     *out_visit = (gpuhal_rocm_visit){.device = -1};
     const hipError_t lost = gpuhal_rocm_lost_code(device);
-    return lost != hipSuccess ? lost : gpuhal_rocm_enter_anyway(device, out_visit);
+    return lost != hipSuccess ? lost : enter_device(device, out_visit);
+}
+
+/* What it answers is nobody's to report. */
+hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+{
+    *out_visit = (gpuhal_rocm_visit){.device = -1};
+    const hipError_t code = gpuhal_rocm_is_gone(device) ? hipErrorContextIsDestroyed : enter_device(device, out_visit);
+    gpuhal_rocm_ignore(code);
+    return code;
 }
 
 void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit)
 {
     hipStreamCaptureMode mode = visit->mode;
     if (visit->relaxed) {
-        (void)gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&mode);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&mode));
     }
     if (visit->moved) {
-        (void)gpuhal_rocm_api.hipSetDevice(visit->device);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipSetDevice(visit->device));
     }
 }
 
@@ -68,6 +106,11 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
 {
     if (code == hipSuccess) {
         return GPUHAL_OK;
+    }
+    if (is_of_no_stream(code) && gpuhal_rocm_is_gone(device)) {
+        return gpuhal_rocm_report_as(
+            device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
+            "somebody has reset the device (hipDeviceReset), and all that was on it is gone; open it anew");
     }
     if (gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         hipError_t none = hipSuccess;
@@ -107,7 +150,7 @@ static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
     }
     code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync | hipEventDisableTiming);
     if (code != hipSuccess) {
-        (void)gpuhal_rocm_api.hipStreamDestroy(*out_stream);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
     }
     return code;
 }
@@ -125,9 +168,11 @@ static void grow(gpuhal_rocm_call *call)
     gpuhal_plugin_device *device = call->device;
     pthread_mutex_lock(&device->growing);
     const uint32_t count = device->lane_count;
-    if (count < GPUHAL_ROCM_LANES && create_lane(&device->lanes[count], &device->events[count]) == hipSuccess) {
-        device->lane_count = count + 1;
-        call->bit = 1u << count;
+    if (count < GPUHAL_ROCM_LANES) {
+        const hipError_t code = create_lane(&device->lanes[count], &device->events[count]);
+        gpuhal_rocm_ignore(code);
+        device->lane_count = code == hipSuccess ? count + 1 : count;
+        call->bit = code == hipSuccess ? 1u << count : 0;
     }
     use_lane(call, device->lane_count - 1);
     pthread_mutex_unlock(&device->growing);
@@ -156,23 +201,29 @@ static void give_lane(const gpuhal_rocm_call *call)
     }
 }
 
-hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call)
+hipError_t gpuhal_rocm_begin_lane(gpuhal_plugin_device *device, gpuhal_rocm_call *out_call)
 {
     *out_call = (gpuhal_rocm_call){.device = device};
-    hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
-    if (code != hipSuccess) {
+    const hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
+    if (code == hipSuccess) {
+        take_lane(out_call);
+    }
+    return code;
+}
+
+hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call)
+{
+    if (queue) {
+        *out_call = (gpuhal_rocm_call){.device = device, .stream = queue->stream};
+        return gpuhal_rocm_enter(device, &out_call->visit);
+    }
+    hipError_t code = gpuhal_rocm_begin_lane(device, out_call);
+    if (code != hipSuccess || !device->foreign) {
         return code;
     }
-    if (queue) {
-        out_call->stream = queue->stream;
-        return hipSuccess;
-    }
-    take_lane(out_call);
-    if (device->foreign) {
-        code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
-        code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
-        code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
-    }
+    code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
+    code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
+    code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
     if (code != hipSuccess) {
         give_lane(out_call);
         gpuhal_rocm_leave(&out_call->visit);
@@ -183,7 +234,12 @@ hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *
 /* The event of a shared lane may stand between another call's record and wait. */
 static hipError_t wait(const gpuhal_rocm_call *call, uint64_t bytes)
 {
-    if (bytes < LONG_BYTES || call->bit == 0 || gpuhal_rocm_api.hipEventRecord(call->event, call->stream) != hipSuccess) {
+    if (bytes < LONG_BYTES || call->bit == 0) {
+        return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
+    }
+    const hipError_t code = gpuhal_rocm_api.hipEventRecord(call->event, call->stream);
+    if (code != hipSuccess) {
+        gpuhal_rocm_ignore(code);
         return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
     }
     return gpuhal_rocm_api.hipEventSynchronize(call->event);
@@ -248,7 +304,6 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "values[0] is the number of another device");
     }
     device->foreign = (hipStream_t)(uintptr_t)adopt->values[2];
-    device->adopted = true;
     const int owner = device->foreign ? gpuhal_rocm_stream_device(device->foreign) : -1;
     if (owner == -1 || owner == device->entry->device) {
         return GPUHAL_OK;
@@ -310,8 +365,8 @@ void gpuhal_rocm_close(gpuhal_plugin_device *device)
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
         for (uint32_t i = 0; i < device->lane_count; i++) {
-            (void)gpuhal_rocm_api.hipEventDestroy(device->events[i]);
-            (void)gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]);
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(device->events[i]));
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]));
         }
         gpuhal_rocm_leave(&visit);
     }

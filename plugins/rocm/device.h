@@ -9,7 +9,9 @@
  * stream, a lane first waits for what that stream had been given.
  *
  * After some errors a device is of no more use to the process. The first such code is kept with the entry, which all openings
- * share, and answers every later call.
+ * share, and answers every later call. When somebody resets the device (hipDeviceReset), HIP destroys all its streams, ours too,
+ * and frees all its memory: that ends the openings there are, and the next one works. Nothing of such an opening is given back,
+ * since its addresses may be somebody else's by then.
  */
 #ifndef GPUHAL_ROCM_DEVICE_H
 #define GPUHAL_ROCM_DEVICE_H
@@ -47,7 +49,7 @@ typedef struct gpuhal_rocm_entry {
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
-    bool adopted;
+    _Atomic hipError_t gone;              /* what HIP answered once the device had been reset; 0: it has not been */
     hipStream_t foreign;                  /* the caller's stream that blocking calls come after, or NULL */
     hipStream_t lanes[GPUHAL_ROCM_LANES]; /* the first one is there from the beginning, the others once they are needed */
     hipEvent_t events[GPUHAL_ROCM_LANES]; /* one for each lane, for waiting without spinning */
@@ -56,10 +58,13 @@ struct gpuhal_plugin_device {
     _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
 };
 
+/* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until its queue
+ * is destroyed and no event refers to it any more. */
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
     hipStream_t stream;
-    bool adopted; /* the stream is the caller's */
+    bool adopted;           /* the stream is the caller's */
+    _Atomic uint32_t users; /* the core, and events */
 };
 
 /* What entering changed of the thread, which leaving puts back. */
@@ -102,6 +107,8 @@ typedef struct gpuhal_rocm_block {
     void *host;  /* what hipHostMalloc gave or hipHostRegister got */
     gpuhal_rocm_mapping mapping;
     hipExternalMemory_t external;
+    int descriptor; /* EXTERNAL: what HIP was given, and the file that it is */
+    uint64_t file;
 } gpuhal_rocm_block;
 
 /* gpuhal counts addresses, HIP points. */
@@ -126,7 +133,17 @@ void gpuhal_rocm_identify(gpuhal_rocm_entry *entry);
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 
-/* system.c: what the kernel tells without the device being touched, and in text. */
+/* system.c: what the kernel tells without the device being touched, and in text. All paths are those of a machine; with
+ * GPUHAL_SYSTEM_ROOT set they are looked for below that directory. */
+#define GPUHAL_ROCM_PATH    512
+#define GPUHAL_ROCM_DEVICES "/sys/bus/pci/devices"
+#define GPUHAL_ROCM_NODES   "/sys/class/kfd/kfd/topology/nodes" /* processors are nodes too */
+/* Reads the setting, once in the life of the process. */
+gpuhal_status gpuhal_rocm_use_system(const gpuhal_host *host);
+/* Where the path is. */
+void gpuhal_rocm_path(char out_path[GPUHAL_ROCM_PATH], const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The contents of a file, ended by a zero; their length, or 0 with errno, which is 0 for an empty file. */
+size_t gpuhal_rocm_read_file(const char *path, char *out_bytes, size_t size);
 /* A line of a file; false when it cannot be read, with errno, or is empty. */
 bool gpuhal_rocm_read_line(const char *path, char *out_text, size_t size);
 /* The first line of a file of the device's directory. */
@@ -142,14 +159,18 @@ gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gp
 void gpuhal_rocm_close(gpuhal_plugin_device *device);
 /* Makes the device current; refuses with the code with which it was lost. Leave only what was entered. */
 hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit);
-/* The same for letting go of things, which has to go on with a lost device too. */
+/* The same for letting go of things, which has to go on with a lost device too, but for one that was reset. */
 hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit);
 void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit);
 /* The code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
+/* Whether somebody has reset the device, as a stream of our own shows; then nothing of this opening is HIP's any more. */
+bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device);
 /* Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */
 hipError_t gpuhal_rocm_may_record(hipStream_t stream);
-/* Enters, and takes a stream: the queue's, or a lane. */
+/* Enters, and takes a lane. */
+hipError_t gpuhal_rocm_begin_lane(gpuhal_plugin_device *device, gpuhal_rocm_call *out_call);
+/* The same for a copy: on the queue's stream, or on a lane behind the caller's stream. */
 hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call);
 /* Waits when the call blocks, gives the lane back and leaves. @p code is what enqueueing answered. Returns the first error. */
 hipError_t gpuhal_rocm_end(gpuhal_rocm_call *call, hipError_t code, uint64_t bytes);

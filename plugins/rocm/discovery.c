@@ -3,7 +3,7 @@
  * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is fixed from then
  * on: an index is HIP's own ordinal, for the life of the process.
  */
-#include "device.h"
+#include "smi_jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,9 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
 /* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in order. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
-    const int node = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+    char path[GPUHAL_ROCM_PATH];
+    gpuhal_rocm_path(path, "/dev/kfd");
+    const int node = open(path, O_RDWR | O_CLOEXEC);
     const int error = errno;
     if (node >= 0) {
         close(node);
@@ -106,7 +108,9 @@ static bool has_range_functions(void)
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
-    if (!gpuhal_rocm_read_line("/sys/module/amdgpu/version", out_text, size) && runtime->whole != 0) {
+    char path[GPUHAL_ROCM_PATH];
+    gpuhal_rocm_path(path, "/sys/module/amdgpu/version");
+    if (!gpuhal_rocm_read_line(path, out_text, size) && runtime->whole != 0) {
         snprintf(out_text, size, "%d.%d.%d", runtime->major, runtime->minor, runtime->patch);
     }
 }
@@ -173,6 +177,7 @@ static gpuhal_status make_list(const gpuhal_host *host)
     }
     gpuhal_rocm_find_partitions(entries, listed);
     explain_hidden(host, listed);
+    gpuhal_rocm_smi_open(host); /* not before there are devices, of which alone it tells */
     atomic_store(&entry_count, listed);
     return GPUHAL_OK;
 }

@@ -1,9 +1,6 @@
 /* rocm/driver.c: opening HIP's library, and the one table of its errors. */
-#include "driver.h"
-#include "smi_jobs.h"
+#include "device.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 gpuhal_rocm_functions gpuhal_rocm_api;
@@ -29,13 +26,13 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
     version.memory_type_managed = 3;
     version.has_attribute_virtual_memory = late || version.minor >= 3;
     version.has_attribute_host_register = late;
+    version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
     return version;
 }
 
-/* The libraries for telemetry come second: what is opened first is what the report shows as the driver. */
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written, and the root */
     static bool started;
     gpuhal_rocm_functions found;
 #define REQUIRED_SYMBOL(type, name, arguments) {#name, &found.name, 1},
@@ -46,8 +43,9 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host)
         return status;
     }
     pthread_mutex_lock(&lock);
-    bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
-    if (!started) {
+    const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
+    status = started ? GPUHAL_OK : gpuhal_rocm_use_system(host);
+    if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;
     }
@@ -55,8 +53,7 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host)
     if (other) {
         host->log(host, GPUHAL_LOG_WARNING, "another HIP library is in use in this process already, and stays in use");
     }
-    gpuhal_rocm_smi_open(host);
-    return GPUHAL_OK;
+    return status;
 }
 
 /* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, the caller
@@ -174,6 +171,13 @@ hipError_t gpuhal_rocm_forget(hipError_t code)
 {
     (void)gpuhal_rocm_api.hipGetLastError();
     return code;
+}
+
+void gpuhal_rocm_ignore(hipError_t code)
+{
+    if (code != hipSuccess) {
+        (void)gpuhal_rocm_forget(code);
+    }
 }
 
 const char *gpuhal_rocm_words(hipError_t code)

@@ -1,12 +1,14 @@
 /* rocm/hip_versions.h: where HIP 5, 6 and 7 differ, in one place. hip_api.h declares only what is the same in all.
  *
  * Asked per version, below:
- *   kinds of memory      hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
- *   attributes           hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3,
- * hipDeviceAttributeHostRegisterSupported (90) with HIP 6.0; those of hip_api.h have had their numbers since HIP 5.0 descriptors
- * hipMemImportFromShareableHandle takes the descriptor itself where a pointer stands functions            hipDeviceGetUuid came
+ *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
+ *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3, and
+ *                    hipDeviceAttributeHostRegisterSupported (90) with HIP 6.0; those of hip_api.h have had their numbers
+ * since 5.0 descriptors      hipMemImportFromShareableHandle reads the descriptor where the pointer leads, and since HIP 7.1
+ * takes it in the place of the pointer; handing it over like that before ends the process functions        hipDeviceGetUuid came
  * with HIP 5.1 and hipStreamGetDevice with 5.6, where hipGetStreamDeviceId was before; the functions for virtual memory came
- * with 5.1 and say hipErrorNotSupported until the attribute says yes
+ * with 5.1 and say hipErrorNotSupported until the attribute says yes last errors      before HIP 7 a call that succeeds clears
+ * the last error of its thread (driver.h)
  *
  * Avoided:
  *   hipDeviceProp_t      has another layout since HIP 6, under the same name of the function: attributes are asked one by one
@@ -34,6 +36,7 @@ typedef struct gpuhal_rocm_version {
     unsigned int memory_type_managed;
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
+    int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;
 
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole);

@@ -20,8 +20,8 @@ static void write_pci(gpuhal_rocm_entry *entry, unsigned function)
 
 static bool is_on_the_bus(const gpuhal_rocm_entry *entry)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s", entry->pci);
+    char path[GPUHAL_ROCM_PATH];
+    gpuhal_rocm_path(path, GPUHAL_ROCM_DEVICES "/%s", entry->pci);
     return access(path, F_OK) == 0;
 }
 
@@ -108,9 +108,9 @@ static void tell_numa_node(const gpuhal_host *host, gpuhal_sink *sink, const gpu
 /* Parts have render nodes too, below another device than that on the bus. */
 static void tell_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
-    char directory[64], node[24], name[48], text[24];
+    char directory[GPUHAL_ROCM_PATH], node[24], name[48], text[24];
     unsigned major = 0, minor = 0;
-    snprintf(directory, sizeof directory, "/sys/bus/pci/devices/%s/drm", entry->pci);
+    gpuhal_rocm_path(directory, GPUHAL_ROCM_DEVICES "/%s/drm", entry->pci);
     if (entry->partition < 0 && entry->has_address && gpuhal_rocm_find_name(directory, "renderD", node, sizeof node)) {
         snprintf(name, sizeof name, "drm/%s/dev", node);
         if (gpuhal_rocm_read_system(entry, name, text, sizeof text) && sscanf(text, "%9u:%9u", &major, &minor) == 2) {

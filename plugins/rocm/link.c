@@ -1,14 +1,11 @@
 /* rocm/link.c: what is known about the way from one device to another.
  *
  * Whether the one reaches the other's memory is what HIP says; the core believes it only after bytes came through. Whether xGMI
- * joins them HIP says too; its speed is asked of AMD SMI or ROCm SMI. Else the two ways through PCI Express meet where the
- * kernel's tree of devices says.
+ * joins them HIP says too; its speed is asked of AMD SMI or ROCm SMI. Where two ways through PCI Express meet the core finds out.
  */
 #include "smi_jobs.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINK_XGMI 4u /* HSA_AMD_LINK_INFO_TYPE_XGMI */
@@ -106,38 +103,12 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Where the paths of two devices part: below the root they go through bridges, each a directory of the other. */
-static gpuhal_link_kind meeting_point(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to)
-{
-    char link[64], one[PATH_MAX], other[PATH_MAX];
-    snprintf(link, sizeof link, "/sys/bus/pci/devices/%s", from->pci);
-    const bool first = from->has_address && realpath(link, one) != NULL;
-    snprintf(link, sizeof link, "/sys/bus/pci/devices/%s", to->pci);
-    if (!first || !to->has_address || !realpath(link, other)) {
-        return 0;
-    }
-    size_t same = 0;
-    for (size_t i = 0; one[i] != '\0' && one[i] == other[i]; i++) {
-        same = one[i] == '/' ? i : same;
-    }
-    one[same] = '\0';
-    const char *shared = strstr(one, "/pci");
-    if (shared) {
-        return strchr(shared + 1, '/') ? GPUHAL_LINK_PCIE_SWITCH : GPUHAL_LINK_PCIE_HOST_BRIDGE;
-    }
-    char node[2][16];
-    const bool known = gpuhal_rocm_read_system(from, "numa_node", node[0], sizeof node[0]) &&
-                       gpuhal_rocm_read_system(to, "numa_node", node[1], sizeof node[1]);
-    return known && strcmp(node[0], node[1]) == 0 ? GPUHAL_LINK_NUMA_NODE : GPUHAL_LINK_SYSTEM;
-}
-
 static void look_at_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
 {
     if (from->has_address && strcmp(from->pci, to->pci) == 0) {
         out->kind = GPUHAL_LINK_SAME_BOARD; /* parts of one GPU */
         return;
     }
-    out->kind = meeting_point(from, to);
     out->generation = smaller(generation_of(from), generation_of(to));
     out->count = smaller(lanes_of(from), lanes_of(to));
     out->bandwidth = lane_speed(out->generation) * out->count;

@@ -63,12 +63,14 @@ static hipError_t show_host(gpuhal_memory *memory)
     return code;
 }
 
-/* It is memory of the host that is missing then, not of the device. */
+/* It is memory of the host that is missing then, not of the device. For pages that the system does not lock HIP 5 says that it is
+ * out of memory, and HIP 6 that they are no valid value. */
 static gpuhal_status lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
-    return code == hipErrorOutOfMemory ? gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
-                                                               "the system gives no more memory that stays in place")
-                                       : gpuhal_rocm_result(device, call, code);
+    return code == hipErrorOutOfMemory || code == hipErrorInvalidValue
+               ? gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
+                                       "the system gives no more memory that stays in place")
+               : gpuhal_rocm_result(device, call, code);
 }
 
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
@@ -85,7 +87,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
     code = show_host(out_memory);
     if (code != hipSuccess) {
-        (void)gpuhal_rocm_api.hipHostFree(block->host);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostFree(block->host));
         return gpuhal_rocm_result(device, "hipHostGetDevicePointer", code);
     }
     return GPUHAL_OK;
@@ -114,7 +116,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
     out_memory->host = start;
     code = show_host(out_memory);
     if (code != hipSuccess) {
-        (void)gpuhal_rocm_api.hipHostUnregister(start);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostUnregister(start));
         return gpuhal_rocm_result(device, "hipHostGetDevicePointer", code);
     }
     return GPUHAL_OK;
@@ -181,26 +183,42 @@ static gpuhal_status rocm_allocate(gpuhal_plugin_device *device, const gpuhal_al
     return status;
 }
 
+/* The caller's memory is the caller's again, also after a reset: HIP may have kept it. */
+static hipError_t unlock_pages(gpuhal_plugin_device *device, void *memory)
+{
+    gpuhal_rocm_visit visit;
+    const hipError_t entered = gpuhal_rocm_enter_anyway(device, &visit);
+    const hipError_t code = gpuhal_rocm_api.hipHostUnregister(memory);
+    if (entered == hipSuccess) {
+        gpuhal_rocm_leave(&visit);
+    }
+    if (code == hipErrorHostMemoryNotRegistered && gpuhal_rocm_is_gone(device)) {
+        gpuhal_rocm_ignore(code);
+        return hipSuccess;
+    }
+    return code;
+}
+
 /* Also with a lost device: what HIP refuses then goes with the process, but host memory has to be let go of. */
 static void rocm_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_rocm_block *block = memory->object;
     gpuhal_rocm_visit visit;
-    if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
+    if (block->kind == GPUHAL_ROCM_REGISTERED) {
+        gpuhal_rocm_ignore(unlock_pages(device, block->host));
+    } else if (block->kind != GPUHAL_ROCM_WRAPPED && gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
         switch (block->kind) {
         case GPUHAL_ROCM_PLAIN:
-            (void)gpuhal_rocm_api.hipFree(block->plain);
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(block->plain));
             break;
         case GPUHAL_ROCM_HOST:
-            (void)gpuhal_rocm_api.hipHostFree(block->host);
-            break;
-        case GPUHAL_ROCM_REGISTERED:
-            (void)gpuhal_rocm_api.hipHostUnregister(block->host);
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostFree(block->host));
             break;
         case GPUHAL_ROCM_MAPPED:
         case GPUHAL_ROCM_EXTERNAL:
             gpuhal_rocm_release_shared(block);
             break;
+        case GPUHAL_ROCM_REGISTERED:
         case GPUHAL_ROCM_WRAPPED:
             break;
         }
@@ -222,13 +240,7 @@ static gpuhal_status rocm_register_host(gpuhal_plugin_device *device, void *memo
 
 static gpuhal_status rocm_unregister_host(gpuhal_plugin_device *device, void *memory)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter_anyway(device, &visit);
-    if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipHostUnregister(memory);
-        gpuhal_rocm_leave(&visit);
-    }
-    return gpuhal_rocm_result(device, "hipHostUnregister", code);
+    return gpuhal_rocm_result(device, "hipHostUnregister", unlock_pages(device, memory));
 }
 
 /* ---- the vendor's objects */

@@ -1,62 +1,66 @@
 /* rocm/metrics.c: gpu_metrics, a table that the kernel copies from the GPU's firmware: size (2 bytes), format (1), content (1),
- * and then fields that each format has in other places. Known here is format 1.3, of GPUs with memory of their own; of the others
- * nothing is told. A field of ones alone is one that the GPU does not have.
+ * and then fields that each content has in other places, as the kernel's kgd_pp_interface.h says. A field of ones alone is one
+ * that the GPU does not have.
+ *
+ * Told are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of accelerators count
+ * how long each limit held instead, which one look does not tell; earlier ones have bits whose meaning differs from chip to chip.
  */
 #include "telemetry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define TABLE_BYTES   120u /* of format 1.3 */
-#define ENERGY_AT     24u  /* 8 bytes, in units of 15.259 microjoules */
-#define THROTTLING_AT 112u /* 8 bytes of bits that mean the same on every GPU */
+typedef enum { ENERGY, THROTTLING } field;
 
-size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, char *out_bytes, size_t size)
+/* Where the fields begin, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and unit, 1.9, where
+ * nothing has a fixed place, and those of processors with graphics that have neither field. */
+static const struct layout {
+    unsigned char format, content, at[2];
+} layouts[] = {
+    {1, 1, {24, 0}}, {1, 2, {24, 0}}, {1, 3, {24, 112}}, {1, 4, {24, 0}},  {1, 5, {88, 0}},  {1, 6, {16, 0}},
+    {1, 7, {24, 0}}, {1, 8, {24, 0}}, {2, 2, {0, 120}},  {2, 3, {0, 120}}, {2, 4, {0, 120}},
+};
+
+static size_t place_of(field which, unsigned char format, unsigned char content)
 {
-    char path[160];
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", entry->pci, name);
-    const int file = entry->pci[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    const ssize_t length = file >= 0 ? read(file, out_bytes, size - 1) : -1;
-    const int error = entry->pci[0] != '\0' ? errno : ENOENT;
-    if (file >= 0) {
-        close(file);
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        if (layouts[i].format == format && layouts[i].content == content) {
+            return layouts[i].at[which];
+        }
     }
-    out_bytes[length > 0 ? length : 0] = '\0';
-    errno = length < 0 ? error : 0;
-    return length > 0 ? (size_t)length : 0;
+    return 0;
 }
 
-static gpuhal_rocm_why field(const gpuhal_rocm_entry *entry, size_t at, uint64_t *out_value)
+static gpuhal_rocm_why read_field(const gpuhal_rocm_entry *entry, field which, uint64_t *out_value)
 {
-    char bytes[512];
-    const size_t length = gpuhal_rocm_read_all(entry, "gpu_metrics", bytes, sizeof bytes);
+    unsigned char table[256]; /* all that is looked at */
+    const size_t length = gpuhal_rocm_read_all(entry, "gpu_metrics", (char *)table, sizeof table);
     gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_NOT_SUPPORTED};
     if (length < 4) {
-        why.reason = errno == EPERM ? GPUHAL_MISSING_ASLEEP : errno == EACCES ? GPUHAL_MISSING_NO_PERMISSION : why.reason;
-        snprintf(why.text, sizeof why.text, "the system's file gpu_metrics cannot be read (error %d)", errno);
-    } else if (bytes[2] != 1 || bytes[3] != 3 || length < TABLE_BYTES) {
-        snprintf(why.text, sizeof why.text, "the system's file gpu_metrics is of format %d.%d, which is not known here", bytes[2],
-                 bytes[3]);
-    } else {
-        memcpy(out_value, bytes + at, sizeof *out_value);
-        why.reason = *out_value == UINT64_MAX ? why.reason : 0;
-        snprintf(why.text, sizeof why.text, "the GPU does not measure it");
+        return gpuhal_rocm_unreadable("gpu_metrics");
     }
+    const size_t at = place_of(which, table[2], table[3]);
+    if (at == 0 || length < at + sizeof *out_value) {
+        snprintf(why.text, sizeof why.text, "the system's file gpu_metrics is of format %u.%u, where it is not known", table[2],
+                 table[3]);
+        return why;
+    }
+    memcpy(out_value, table + at, sizeof *out_value);
+    why.reason = *out_value == UINT64_MAX ? why.reason : 0;
+    snprintf(why.text, sizeof why.text, "the GPU does not measure it");
     return why;
 }
 
+/* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave zeros. */
 gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t count = 0;
-    gpuhal_rocm_why why = field(entry, ENERGY_AT, &count);
+    gpuhal_rocm_why why = read_field(entry, ENERGY, &count);
     if (why.reason == 0 && count == 0) {
-        why.reason = GPUHAL_MISSING_NOT_SUPPORTED; /* most GPUs for displays do not count */
-        snprintf(why.text, sizeof why.text, "the GPU does not measure it");
+        why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
     }
-    *out_value = (uint64_t)((double)count * 15.259);
+    *out_value = count / 1024 * 15625 + count % 1024 * 15625 / 1024;
     return why;
 }
 
@@ -64,7 +68,7 @@ gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint6
 gpuhal_rocm_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t bits = 0;
-    const gpuhal_rocm_why why = field(entry, THROTTLING_AT, &bits);
+    const gpuhal_rocm_why why = read_field(entry, THROTTLING, &bits);
     *out_value = 0;
     *out_value |= bits & UINT64_C(0xffff) ? GPUHAL_THROTTLE_POWER_CAP : 0;
     *out_value |= bits & UINT64_C(0xffff0000) ? GPUHAL_THROTTLE_HARDWARE : 0;

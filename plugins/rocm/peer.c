@@ -107,7 +107,7 @@ static void rocm_peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device
     gpuhal_rocm_visit visit;
     if (own && --own->users == 0) {
         if (own->ours && gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
-            (void)gpuhal_rocm_forget(gpuhal_rocm_api.hipDeviceDisablePeerAccess(other->entry->device));
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipDeviceDisablePeerAccess(other->entry->device));
             gpuhal_rocm_leave(&visit);
         }
         drop_unused(device->entry->device, other->entry->device);

@@ -161,7 +161,7 @@ static void rocm_program_unload(gpuhal_plugin_program *program)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(program->device, &visit) == hipSuccess) {
-        (void)gpuhal_rocm_api.hipModuleUnload(program->module);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipModuleUnload(program->module));
         gpuhal_rocm_leave(&visit);
     }
     while (program->kernels) {

@@ -1,5 +1,9 @@
 /* rocm/queue.c: queues are streams, events are events.
  *
+ * While a thread sleeps in hipEventSynchronize, HIP keeps a lock of the event, and whoever asks for the event then waits for the
+ * lock. So nobody sleeps for an event that others may ask for: a lane is made to wait for it, and the lane's own event is slept
+ * for.
+ *
  * Streams do not wait for the default stream. Nothing is held back, so flush has nothing to do. hipLaunchHostFunc is not used to
  * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block is told of
  * both.
@@ -13,13 +17,16 @@
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     hipEvent_t event;
+    gpuhal_plugin_queue *recorded; /* in which it was recorded last, or NULL */
 };
 
 /* A higher number of ours is more urgent, a lower one of HIP's; what the device does not have is cut to what it has. */
 static int stream_priority(int32_t priority)
 {
     int least = 0, greatest = 0;
-    if (gpuhal_rocm_api.hipDeviceGetStreamPriorityRange(&least, &greatest) != hipSuccess) {
+    const hipError_t code = gpuhal_rocm_api.hipDeviceGetStreamPriorityRange(&least, &greatest);
+    if (code != hipSuccess) {
+        gpuhal_rocm_ignore(code);
         return 0;
     }
     const int64_t wanted = -(int64_t)priority;
@@ -76,6 +83,7 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     queue->device = device;
+    atomic_init(&queue->users, 1u);
     gpuhal_status status = make_stream(queue, priority, adopt);
     if (status != GPUHAL_OK) {
         free(queue);
@@ -85,14 +93,28 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
     return GPUHAL_OK;
 }
 
+/* NULL is nobody's. */
+static void drop(gpuhal_plugin_queue *queue)
+{
+    gpuhal_rocm_visit visit;
+    if (!queue || atomic_fetch_sub(&queue->users, 1u) > 1) {
+        return;
+    }
+    if (!queue->adopted && gpuhal_rocm_enter_anyway(queue->device, &visit) == hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(queue->stream));
+        gpuhal_rocm_leave(&visit);
+    }
+    free(queue);
+}
+
 static void rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_visit visit;
     if (!queue->adopted && gpuhal_rocm_enter_anyway(queue->device, &visit) == hipSuccess) {
-        (void)gpuhal_rocm_api.hipStreamDestroy(queue->stream);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamSynchronize(queue->stream));
         gpuhal_rocm_leave(&visit);
     }
-    free(queue);
+    drop(queue);
 }
 
 static gpuhal_status rocm_flush(gpuhal_plugin_queue *queue)
@@ -128,10 +150,22 @@ static void rocm_event_destroy(gpuhal_plugin_event *event)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(event->device, &visit) == hipSuccess) {
-        (void)gpuhal_rocm_api.hipEventDestroy(event->event);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
         gpuhal_rocm_leave(&visit);
     }
+    drop(event->recorded);
     free(event);
+}
+
+/* HIP remembers the stream even when it refuses. */
+static hipError_t record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_plugin_queue *before = event->recorded;
+    atomic_fetch_add(&queue->users, 1u);
+    event->recorded = queue;
+    const hipError_t code = gpuhal_rocm_api.hipEventRecord(event->event, queue->stream);
+    drop(before);
+    return code;
 }
 
 static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
@@ -140,7 +174,7 @@ static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
     hipError_t code = gpuhal_rocm_enter(queue->device, &visit);
     if (code == hipSuccess) {
         code = queue->adopted ? gpuhal_rocm_may_record(queue->stream) : hipSuccess;
-        code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(event->event, queue->stream) : code;
+        code = code == hipSuccess ? record(queue, event) : code;
         gpuhal_rocm_leave(&visit);
     }
     return gpuhal_rocm_result(queue->device, "hipEventRecord", code);
@@ -169,11 +203,11 @@ static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeo
     if (timeout_ns == 0) {
         return rocm_event_query(event);
     }
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(event->device, &visit);
+    gpuhal_rocm_call call;
+    hipError_t code = gpuhal_rocm_begin_lane(event->device, &call);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipEventSynchronize(event->event);
-        gpuhal_rocm_leave(&visit);
+        code = gpuhal_rocm_api.hipStreamWaitEvent(call.stream, event->event, 0);
+        code = gpuhal_rocm_end(&call, code, UINT64_MAX);
     }
     return gpuhal_rocm_result(event->device, "hipEventSynchronize", code);
 }

@@ -51,6 +51,10 @@
     VALUE(RSMI_TEMP_TYPE_JUNCTION, 1)                                                                                            \
     VALUE(RSMI_TEMP_TYPE_MEMORY, 2)
 
+/* Each process keeps a lock of its own for a GPU instead of waiting for one that all share. Known since ROCm 5.7, without effect
+ * before. As an enumerator it would be of a type that C has none for. */
+#define GPUHAL_ROCM_SMI_OWN_LOCK UINT64_C(0x400000000000000) /* RSMI_INIT_FLAG_THRAD_ONLY_MUTEX */
+
 #define GPUHAL_ROCM_SMI_TYPES(TYPE)                                                                                              \
     TYPE(rsmi_status_t)                                                                                                          \
     TYPE(rsmi_memory_type_t)                                                                                                     \

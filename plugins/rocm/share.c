@@ -7,15 +7,16 @@
 #include "device.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- mappings */
 
 static void unmap(const gpuhal_rocm_mapping *mapping)
 {
-    (void)gpuhal_rocm_api.hipMemUnmap(mapping->address, (size_t)mapping->bytes);
-    (void)gpuhal_rocm_api.hipMemAddressFree(mapping->address, (size_t)mapping->bytes);
-    (void)gpuhal_rocm_api.hipMemRelease(mapping->handle);
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(mapping->address, (size_t)mapping->bytes));
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemAddressFree(mapping->address, (size_t)mapping->bytes));
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(mapping->handle));
 }
 
 /* With the device current. Gives addresses to mapping->handle, which stays the caller's on failure; @p out_call is what failed.
@@ -44,9 +45,9 @@ static hipError_t map(const gpuhal_plugin_device *device, const gpuhal_alloc *al
     if (code == hipSuccess) {
         return hipSuccess;
     }
-    (void)api->hipMemUnmap(mapping->address, (size_t)mapping->bytes);
+    gpuhal_rocm_ignore(api->hipMemUnmap(mapping->address, (size_t)mapping->bytes));
 free_address:
-    (void)api->hipMemAddressFree(mapping->address, (size_t)mapping->bytes);
+    gpuhal_rocm_ignore(api->hipMemAddressFree(mapping->address, (size_t)mapping->bytes));
     return code;
 }
 
@@ -72,11 +73,11 @@ static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuha
 {
     for (uint32_t i = 0; i < alloc->peer_count; i++) {
         const hipDevice_t peer = alloc->peers[i]->entry->device;
-        int can = peer == device->entry->device;
-        if (!can && gpuhal_rocm_api.hipDeviceCanAccessPeer(&can, peer, device->entry->device) != hipSuccess) {
-            can = 0;
+        int can = 0;
+        if (peer != device->entry->device) {
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipDeviceCanAccessPeer(&can, peer, device->entry->device));
         }
-        if (!can) {
+        if (!can && peer != device->entry->device) {
             return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, "hipDeviceCanAccessPeer", 0,
                                         "a peer cannot reach memory of this device");
         }
@@ -102,11 +103,26 @@ gpuhal_status gpuhal_rocm_allocate_shared(gpuhal_plugin_device *device, const gp
     const char *call;
     code = map(device, alloc, mapping, &call);
     if (code != hipSuccess) {
-        (void)gpuhal_rocm_api.hipMemRelease(mapping->handle);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(mapping->handle));
         return gpuhal_rocm_allocation_failed(device, call, code, mapping->bytes);
     }
     use(out_memory, GPUHAL_ROCM_MAPPED, mapping->address);
     return GPUHAL_OK;
+}
+
+/* The file that a descriptor stands for; 0 for none. */
+static uint64_t file_of(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+/* Unless somebody has closed it since, and it stands for another file. */
+static void close_again(int descriptor, uint64_t file)
+{
+    if (file != 0 && file_of(descriptor) == file) {
+        close(descriptor);
+    }
 }
 
 void gpuhal_rocm_release_shared(gpuhal_rocm_block *block)
@@ -115,8 +131,9 @@ void gpuhal_rocm_release_shared(gpuhal_rocm_block *block)
         unmap(&block->mapping);
         return;
     }
-    (void)gpuhal_rocm_api.hipFree(block->plain); /* the mapping of external memory is freed like an allocation */
-    (void)gpuhal_rocm_api.hipDestroyExternalMemory(block->external);
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(block->plain)); /* the mapping of external memory is freed like an allocation */
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipDestroyExternalMemory(block->external));
+    close_again(block->descriptor, block->file);
 }
 
 /* ---- taking in */
@@ -129,22 +146,24 @@ static hipError_t import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc
     if (code != hipSuccess) {
         return code;
     }
-    code = gpuhal_rocm_api.hipMemImportFromShareableHandle(&mapping->handle, (void *)alloc->import.as.os,
-                                                           hipMemHandleTypePosixFileDescriptor);
+    int fd = (int)alloc->import.as.os;
+    void *handle = gpuhal_rocm_runtime.takes_descriptors ? (void *)alloc->import.as.os : &fd;
+    code = gpuhal_rocm_api.hipMemImportFromShareableHandle(&mapping->handle, handle, hipMemHandleTypePosixFileDescriptor);
     if (code != hipSuccess) {
         return code;
     }
     const char *call;
     code = map(device, alloc, mapping, &call);
     if (code != hipSuccess) {
-        (void)gpuhal_rocm_api.hipMemRelease(mapping->handle);
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(mapping->handle));
         return code;
     }
     use(out_memory, GPUHAL_ROCM_MAPPED, mapping->address);
     return hipSuccess;
 }
 
-/* A successful import makes the descriptor the driver's, so it gets a duplicate. */
+/* HIP does not say whose the descriptor is after an import. Up to HIP 6.2 at least it leaves it open, so it gets a duplicate,
+ * which is closed with the memory if it is open still. */
 static hipError_t import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
@@ -156,6 +175,7 @@ static hipError_t import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_
     if (duplicate < 0) {
         return hipErrorOperatingSystem;
     }
+    const uint64_t file = file_of(duplicate);
     const hipExternalMemoryHandleDesc handle = {
         .type = hipExternalMemoryHandleTypeOpaqueFd, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
     hipError_t code = api->hipImportExternalMemory(&block->external, &handle);
@@ -166,9 +186,12 @@ static hipError_t import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_
     const hipExternalMemoryBufferDesc buffer = {.offset = alloc->import_offset, .size = alloc->bytes};
     code = api->hipExternalMemoryGetMappedBuffer(&block->plain, block->external, &buffer);
     if (code != hipSuccess) {
-        (void)api->hipDestroyExternalMemory(block->external);
+        gpuhal_rocm_ignore(api->hipDestroyExternalMemory(block->external));
+        close_again(duplicate, file);
         return code;
     }
+    block->descriptor = duplicate;
+    block->file = file;
     use(out_memory, GPUHAL_ROCM_EXTERNAL, block->plain);
     return hipSuccess;
 }
@@ -198,6 +221,7 @@ gpuhal_status gpuhal_rocm_import(gpuhal_plugin_device *device, const gpuhal_allo
     hipError_t code = alloc->import_offset == 0 ? import_mapped(device, alloc, out_memory) : hipErrorInvalidValue;
     const gpuhal_status status = gpuhal_rocm_status(code);
     if (code != hipSuccess && status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_DEVICE_LOST) {
+        gpuhal_rocm_ignore(code);
         const hipError_t external = import_external(alloc, out_memory);
         code = external == hipSuccess ? external : code;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Initialising asks every GPU of the machine. The core gives a plugin 15 s for all that it does while it is met. */
 #define DEADLINE_S  5
@@ -16,9 +17,9 @@
 gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
-static _Atomic int opened; /* which of the two; raised once its table is filled in */
-static bool initialised;   /* by jobs alone, of which one runs at a time */
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int opened;           /* which of the two; raised once its table is filled in */
+static bool initialised;             /* well or not; by jobs alone, of which one runs at a time */
+static uint32_t initialisation_code; /* what it answered; the same holds */
 
 /* The names without a version are those of development packages, and the last resort. */
 static const char *const amd_names[] = {"libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24", "libamd_smi.so", NULL};
@@ -35,12 +36,8 @@ static bool open_amd_smi(const gpuhal_host *host)
     if (host->library(host, "AMD_SMI", amd_names, symbols, sizeof symbols / sizeof symbols[0]) != GPUHAL_OK) {
         return false;
     }
-    pthread_mutex_lock(&open_lock);
-    if (atomic_load(&opened) == GPUHAL_ROCM_SMI_NONE) {
-        gpuhal_rocm_amd_smi = found;
-        atomic_store(&opened, GPUHAL_ROCM_SMI_AMD);
-    }
-    pthread_mutex_unlock(&open_lock);
+    gpuhal_rocm_amd_smi = found;
+    atomic_store(&opened, GPUHAL_ROCM_SMI_AMD);
     return true;
 }
 
@@ -51,15 +48,12 @@ static bool open_rocm_smi(const gpuhal_host *host)
     if (host->library(host, "ROCM_SMI", rocm_names, symbols, sizeof symbols / sizeof symbols[0]) != GPUHAL_OK) {
         return false;
     }
-    pthread_mutex_lock(&open_lock);
-    if (atomic_load(&opened) == GPUHAL_ROCM_SMI_NONE) {
-        gpuhal_rocm_rocm_smi = found;
-        atomic_store(&opened, GPUHAL_ROCM_SMI_ROCM);
-    }
-    pthread_mutex_unlock(&open_lock);
+    gpuhal_rocm_rocm_smi = found;
+    atomic_store(&opened, GPUHAL_ROCM_SMI_ROCM);
     return true;
 }
 
+/* Called once, while the list of devices is made. */
 void gpuhal_rocm_smi_open(const gpuhal_host *host)
 {
     if (!open_amd_smi(host) && !open_rocm_smi(host)) {
@@ -126,16 +120,20 @@ static void make_condition(void)
 static uint32_t initialise(void)
 {
     return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? gpuhal_rocm_amd_smi.amdsmi_init(AMDSMI_INIT_AMD_GPUS)
-                                                          : gpuhal_rocm_rocm_smi.rsmi_init(0);
+                                                          : gpuhal_rocm_rocm_smi.rsmi_init(GPUHAL_ROCM_SMI_OWN_LOCK);
 }
 
-/* Both libraries count who initialises them: once is enough, and nobody shuts down. */
+/* Both libraries count who initialises them: once is enough, and nobody shuts down. Nor is one asked again that failed: each time
+ * it would write to standard error. */
 static void *job_main(void *argument)
 {
     job *own = argument;
-    own->init_code = initialised ? 0 : initialise();
-    initialised = own->init_code == 0;
-    if (initialised) {
+    if (!initialised) {
+        initialisation_code = initialise();
+        initialised = true;
+    }
+    own->init_code = initialisation_code;
+    if (own->init_code == 0) {
         own->work(own->request);
     }
     pthread_mutex_lock(&job_lock);
@@ -238,11 +236,23 @@ static gpuhal_rocm_why run(job *own, bool *out_left)
     return gpuhal_rocm_smi_why(own->init_code);
 }
 
+/* Where the libraries look for GPUs. Without one of the two they write to standard error, and fail. */
+static bool has_directories(void)
+{
+    static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES};
+    bool all = true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[GPUHAL_ROCM_PATH];
+        gpuhal_rocm_path(path, "%s", names[i]);
+        all = all && access(path, R_OK) == 0;
+    }
+    return all;
+}
+
 gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes)
 {
-    if (gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_NONE) {
-        return failed(GPUHAL_MISSING_NOT_SUPPORTED,
-                      "the system's files do not tell it, and neither AMD SMI nor ROCm SMI can be opened");
+    if (gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_NONE || !has_directories()) {
+        return failed(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
     pthread_once(&job_once, make_condition);
     job *own = calloc(1, sizeof *own);

@@ -44,7 +44,8 @@ typedef struct gpuhal_rocm_smi_device {
     amdsmi_processor_handle processor; /* AMD SMI */
 } gpuhal_rocm_smi_device;
 
-/* Opens one of the libraries, if there is one. */
+/* Opens one of the libraries, if there is one. Neither is called before a value is asked for that the system's files do not have.
+ */
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 

@@ -196,8 +196,13 @@ void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *w
 {
     const gpuhal_rocm_why whole = gpuhal_rocm_smi_run(ask, request, sizeof *request);
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        if (request->wanted[i]) {
-            whys[i] = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
+        if (!request->wanted[i]) {
+            continue;
+        }
+        const gpuhal_rocm_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
+        const bool tells_more = whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
+        if (answer.reason == 0 || tells_more) {
+            whys[i] = answer;
         }
     }
 }

@@ -20,12 +20,19 @@ static gpuhal_rocm_why because(gpuhal_missing reason, const char *text)
     return why;
 }
 
-/* What errno says after a file could not be read. EPERM is what late kernels answer for a GPU that sleeps. */
-static gpuhal_rocm_why unreadable(const char *name)
+size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, char *out_bytes, size_t size)
+{
+    char path[GPUHAL_ROCM_PATH];
+    gpuhal_rocm_path(path, GPUHAL_ROCM_DEVICES "/%s/%s", entry->pci, name);
+    return gpuhal_rocm_read_file(entry->pci[0] != '\0' ? path : "", out_bytes, size);
+}
+
+/* EPERM is what late kernels answer for a GPU that sleeps; an empty file is one that the GPU has nothing for. */
+gpuhal_rocm_why gpuhal_rocm_unreadable(const char *name)
 {
     gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_FAILED};
     const int error = errno;
-    if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV || error == EINVAL) {
+    if (error == 0 || error == ENOENT || error == EOPNOTSUPP || error == ENODEV || error == EINVAL) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
     } else if (error == EACCES) {
         why.reason = GPUHAL_MISSING_NO_PERMISSION;
@@ -42,7 +49,7 @@ static gpuhal_rocm_why read_number(const gpuhal_rocm_entry *entry, const char *n
 {
     char text[32], *end = NULL;
     if (!gpuhal_rocm_read_system(entry, name, text, sizeof text)) {
-        return unreadable(name);
+        return gpuhal_rocm_unreadable(name);
     }
     errno = 0;
     const unsigned long long value = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
@@ -56,8 +63,8 @@ static gpuhal_rocm_why read_number(const gpuhal_rocm_entry *entry, const char *n
 /* Numbers of hwmon are given out in the order of discovery: the one of this device lies below it. */
 static gpuhal_rocm_why read_sensor(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
 {
-    char directory[64], number[16], path[64];
-    snprintf(directory, sizeof directory, "/sys/bus/pci/devices/%s/hwmon", entry->pci);
+    char directory[GPUHAL_ROCM_PATH], number[16], path[64];
+    gpuhal_rocm_path(directory, GPUHAL_ROCM_DEVICES "/%s/hwmon", entry->pci);
     if (entry->pci[0] == '\0' || !gpuhal_rocm_find_name(directory, "hwmon", number, sizeof number)) {
         return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors of this device");
     }
@@ -118,27 +125,33 @@ static gpuhal_rocm_why clock_memory(const gpuhal_rocm_entry *entry, uint64_t *ou
     return read_sensor(entry, "freq2_input", out_value);
 }
 
-static gpuhal_rocm_why scaled(gpuhal_rocm_why why, uint64_t factor, uint64_t *in_out_value)
+/* Firmware has been seen to give all ones. */
+static gpuhal_rocm_why read_percent(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
 {
-    *in_out_value *= factor;
+    uint64_t percent = 0;
+    const gpuhal_rocm_why why = read_number(entry, name, &percent);
+    if (why.reason == 0 && percent > 100) {
+        return because(GPUHAL_MISSING_FAILED, "the system's file holds more than 100 percent");
+    }
+    *out_value = percent * 10;
     return why;
 }
 
 static gpuhal_rocm_why utilization_core(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
-    return scaled(read_number(entry, "gpu_busy_percent", out_value), 10, out_value);
+    return read_percent(entry, "gpu_busy_percent", out_value);
 }
 
 static gpuhal_rocm_why utilization_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
-    return scaled(read_number(entry, "mem_busy_percent", out_value), 10, out_value);
+    return read_percent(entry, "mem_busy_percent", out_value);
 }
 
 static gpuhal_rocm_why fan(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t duty = 0;
     const gpuhal_rocm_why why = read_sensor(entry, "pwm1", &duty); /* 0 to 255 */
-    *out_value = duty * 1000 / 255;
+    *out_value = (duty < 255 ? duty : 255) * 1000 / 255;
     return why;
 }
 
@@ -148,7 +161,7 @@ static gpuhal_rocm_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_t 
     char text[96];
     uint64_t numbers[3] = {0};
     if (!gpuhal_rocm_read_system(entry, "pcie_bw", text, sizeof text)) {
-        return unreadable("pcie_bw");
+        return gpuhal_rocm_unreadable("pcie_bw");
     }
     if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 || numbers[2] > 65536 ||
         numbers[sent ? 1 : 0] > UINT32_MAX) {
@@ -174,7 +187,7 @@ static gpuhal_rocm_why ecc(const gpuhal_rocm_entry *entry, const char *which, ui
     char text[64];
     gpuhal_rocm_why why = gpuhal_rocm_read_all(entry, "ras/umc_err_count", text, sizeof text) > 0
                               ? because(GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers")
-                              : unreadable("ras/umc_err_count");
+                              : gpuhal_rocm_unreadable("ras/umc_err_count");
     const char *at = strstr(text, which);
     if (at && sscanf(at + strlen(which), " %" SCNu64, out_value) == 1) {
         why.reason = 0;

@@ -126,9 +126,9 @@ static hipError_t fill_piece(const gpuhal_plugin_range *range, piece *own, gpuha
     if (code == hipSuccess) {
         return hipSuccess;
     }
-    (void)gpuhal_rocm_api.hipMemUnmap(address, (size_t)own->bytes);
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(address, (size_t)own->bytes));
 release_handle:
-    (void)gpuhal_rocm_api.hipMemRelease(own->handle);
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(own->handle));
     return code;
 }
 
@@ -213,8 +213,8 @@ static void rocm_range_release(gpuhal_plugin_range *range)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(range->device, &visit) == hipSuccess) {
-        (void)empty_pieces(range, 0, range->bytes);
-        (void)gpuhal_rocm_api.hipMemAddressFree(range->address, (size_t)range->bytes);
+        gpuhal_rocm_ignore(empty_pieces(range, 0, range->bytes));
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemAddressFree(range->address, (size_t)range->bytes));
         gpuhal_rocm_leave(&visit);
     }
     while (range->pieces) {

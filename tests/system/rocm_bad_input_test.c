@@ -110,7 +110,6 @@ TEST(both_variables_together_leave_what_both_let_through)
     expect_clean();
 }
 
-/* That the list did it is said where the kernel's driver knows of devices, which no test can make up. */
 TEST(a_list_that_hides_every_device_is_no_device)
 {
     use_machine("devices 2");

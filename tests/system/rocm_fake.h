@@ -27,14 +27,16 @@ static inline void use_amd_smi(bool there)
     setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so", 1);
 }
 
-/* The machine that this process and its helpers see from now on, with HIP 6 and both libraries for telemetry. */
+/* The machine that this process and its helpers see from now on, with HIP 7 and both libraries for telemetry. Of the kernel's
+ * files there are none. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_ROCM_DIRECTORY, script);
+    setenv("GPUHAL_SYSTEM_ROOT", GPUHAL_FAKE_ROCM_DIRECTORY "/system", 1);
     unsetenv("HIP_VISIBLE_DEVICES");
     unsetenv("ROCR_VISIBLE_DEVICES");
     unsetenv("CUDA_VISIBLE_DEVICES");
-    use_runtime("", 6);
+    use_runtime("", 7);
     use_rocm_smi(true);
     use_amd_smi(true);
 }
@@ -53,6 +55,8 @@ static inline void expect_clean(void)
     remove_reports();
 }
 
+typedef struct ihipGraph *hipGraph_t;
+
 /* The runtime as the program itself uses it, beside the plugin. */
 typedef struct runtime {
 #define MEMBER(type, name, parameters) type(*name) parameters;
@@ -60,6 +64,9 @@ typedef struct runtime {
 #undef MEMBER
     hipError_t (*hipPeekAtLastError)(void);
     hipError_t (*hipDeviceSynchronize)(void);
+    hipError_t (*hipDeviceReset)(void);
+    hipError_t (*hipStreamBeginCapture)(hipStream_t stream, hipStreamCaptureMode mode);
+    hipError_t (*hipStreamEndCapture)(hipStream_t stream, hipGraph_t *graph);
     hipError_t (*hipStreamCreateWithFlags)(hipStream_t *stream, unsigned int flags);
     hipError_t (*hipStreamQuery)(hipStream_t stream);
 } runtime;
@@ -75,6 +82,9 @@ static inline runtime load_runtime(void)
     GPUHAL_HIP_FUNCTIONS(LOAD, LOAD)
     LOAD(, hipPeekAtLastError, )
     LOAD(, hipDeviceSynchronize, )
+    LOAD(, hipDeviceReset, )
+    LOAD(, hipStreamBeginCapture, )
+    LOAD(, hipStreamEndCapture, )
     LOAD(, hipStreamCreateWithFlags, )
     LOAD(, hipStreamQuery, )
 #undef LOAD

@@ -46,7 +46,7 @@ TEST(every_thread_has_its_own_current_device_which_is_the_first_one_at_the_begin
     remove_reports();
 }
 
-TEST(an_error_is_kept_for_its_thread_until_it_is_taken)
+TEST(since_version_7_an_error_is_kept_for_its_thread_until_it_is_taken)
 {
     const runtime api = begin("devices 1; memory 0 16M");
     void *memory = NULL;
@@ -56,6 +56,149 @@ TEST(an_error_is_kept_for_its_thread_until_it_is_taken)
     assert_code(api.hipGetLastError(), hipErrorOutOfMemory);
     assert_code(api.hipGetLastError(), hipSuccess);
     remove_reports();
+}
+
+TEST(before_version_7_the_next_call_takes_the_place_of_an_error)
+{
+    use_machine("devices 1; memory 0 16M");
+    use_runtime("", 6);
+    const runtime api = load_runtime();
+    void *memory = NULL;
+    assert_code(api.hipMalloc(&memory, 64 * MIB), hipErrorOutOfMemory);
+    assert_code(api.hipPeekAtLastError(), hipErrorOutOfMemory);
+    assert_code(api.hipMalloc(&memory, 64), hipSuccess);
+    assert_code(api.hipGetLastError(), hipSuccess);
+    remove_reports();
+}
+
+TEST(an_event_whose_stream_is_destroyed_may_not_be_asked_for)
+{
+    const runtime api = begin("devices 1");
+    hipStream_t stream = NULL;
+    hipEvent_t event = NULL;
+    assert_code(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_code(api.hipEventCreateWithFlags(&event, 0), hipSuccess);
+    assert_code(api.hipEventRecord(event, stream), hipSuccess);
+    assert_code(api.hipEventSynchronize(event), hipSuccess);
+    expect_violations(0);
+    assert_code(api.hipStreamDestroy(stream), hipSuccess);
+    (void)api.hipEventQuery(event);
+    expect_violations(1);
+    remove_reports();
+}
+
+/* The runtime, and an event behind slow work. */
+typedef struct waiting {
+    runtime api;
+    hipEvent_t event;
+} waiting;
+
+static void *wait_for_it(void *user)
+{
+    waiting *own = user;
+    assert_code(own->api.hipEventSynchronize(own->event), hipSuccess);
+    return NULL;
+}
+
+TEST(whoever_asks_for_an_event_that_a_thread_waits_for_waits_too)
+{
+    waiting own = {.api = begin("devices 1; slow_us 400000")};
+    hipStream_t stream = NULL;
+    void *memory = NULL;
+    pthread_t thread;
+    assert_code(own.api.hipMalloc(&memory, 64), hipSuccess);
+    assert_code(own.api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_code(own.api.hipEventCreateWithFlags(&own.event, 0), hipSuccess);
+    assert_code(own.api.hipMemsetD8Async(memory, 0, 64, stream), hipSuccess);
+    assert_code(own.api.hipEventRecord(own.event, stream), hipSuccess);
+    assert_code(own.api.hipEventQuery(own.event), hipErrorNotReady);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &own), 0);
+    while (calls_of("hipEventSynchronize") == 0) {
+        usleep(1000);
+    }
+    usleep(20000);
+    assert_code(own.api.hipEventQuery(own.event), hipSuccess);
+    pthread_join(thread, NULL);
+    remove_reports();
+}
+
+TEST(a_reset_takes_streams_and_memory_and_leaves_what_is_registered)
+{
+    const runtime api = begin("devices 1");
+    hipStream_t stream = NULL;
+    void *memory = NULL, *own = aligned_alloc(4096, 4096);
+    assert_code(api.hipMalloc(&memory, 64), hipSuccess);
+    assert_code(api.hipHostRegister(own, 4096, 0), hipSuccess);
+    assert_code(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_code(api.hipDeviceReset(), hipSuccess);
+    assert_code(api.hipMemcpyAsync(memory, own, 64, hipMemcpyHostToDevice, stream), hipErrorContextIsDestroyed);
+    assert_code(api.hipStreamDestroy(stream), hipErrorContextIsDestroyed);
+    expect_violations(0);
+    assert_code(api.hipHostUnregister(own), hipSuccess);
+    assert_code(api.hipFree(memory), hipErrorInvalidValue);
+    expect_violations(1);
+    free(own);
+    remove_reports();
+}
+
+static void *allocate_elsewhere(void *user)
+{
+    const runtime *api = user;
+    void *memory = NULL;
+    return api->hipMalloc(&memory, 64) == hipErrorStreamCaptureUnsupported ? user : NULL;
+}
+
+TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_thread_is_relaxed)
+{
+    runtime api = begin("devices 1");
+    hipStream_t stream = NULL;
+    hipGraph_t graph = NULL;
+    hipStreamCaptureStatus status = 0;
+    void *memory = NULL, *refused = NULL;
+    pthread_t thread;
+    assert_code(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_code(api.hipStreamBeginCapture(stream, 0), hipSuccess);
+    hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+    assert_code(api.hipThreadExchangeStreamCaptureMode(&mode), hipSuccess);
+    assert_code(api.hipMalloc(&memory, 64), hipSuccess);
+    assert_code(api.hipStreamIsCapturing(stream, &status), hipSuccess);
+    assert_int_equal(status, 1);
+    assert_int_equal(pthread_create(&thread, NULL, allocate_elsewhere, &api), 0);
+    pthread_join(thread, &refused);
+    assert_ptr_equal(refused, &api);
+    assert_code(api.hipStreamIsCapturing(stream, &status), hipSuccess);
+    assert_int_equal(status, 2);
+    assert_code(api.hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(a_descriptor_is_read_where_the_pointer_leads_before_version_7_1_and_is_the_pointer_since)
+{
+    static const char *const machines[] = {"driver 70051831", "driver 70125424"};
+    for (int latest = 0; latest < 2; latest++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const runtime api = begin(machines[latest]);
+            hipMemGenericAllocationHandle_t handle = NULL;
+            const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                                     .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                                     .location = {.type = hipMemLocationTypeDevice}};
+            int fd = -1;
+            bool good = api.hipMemCreate(&handle, 2 * MIB, &properties, 0) == hipSuccess &&
+                        api.hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0) == hipSuccess;
+            void *const places[] = {(void *)(intptr_t)fd, &fd};
+            for (int place = 0; place < 2 && good; place++) {
+                const hipError_t wanted = (place == 0) == (latest != 0) ? hipSuccess : hipErrorInvalidValue;
+                good = api.hipMemImportFromShareableHandle(&handle, places[place], hipMemHandleTypePosixFileDescriptor) == wanted;
+            }
+            remove_reports();
+            _exit(good ? 0 : 1);
+        }
+        int status = 1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
 }
 
 TEST(memory_that_was_freed_or_is_too_short_is_refused)

@@ -1,5 +1,5 @@
-/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is missing. What
- * the plugin reads from the kernel's files is not tested here: the machine has none of them. */
+/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is missing. The
+ * kernel's files are those of rocm_files_test.c; here there are none. */
 #include "rocm_fake.h"
 
 static gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)

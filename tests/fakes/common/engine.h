@@ -88,7 +88,8 @@ struct fake_event {
     fake_event *next;
     fake_context *context;
     unsigned flags;
-    fake_point *point; /* NULL: never recorded */
+    fake_point *point;         /* NULL: never recorded */
+    const fake_stream *stream; /* in which it was recorded last; perhaps destroyed since */
 };
 
 /* What streams, events and memory belong to. With CUDA there may be several for a device, with HIP there is one. */

@@ -49,6 +49,7 @@ fake_code fake_event_record(fake_event *event, fake_stream *stream)
     fake_point_release(event->point);
     event->point = stream->last;
     event->point->references++;
+    event->stream = stream;
     return FAKE_OK;
 }
 

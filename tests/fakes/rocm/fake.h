@@ -12,10 +12,15 @@
 #define ihipMemGenericAllocationHandle fake_physical
 #include "hip_api.h"
 
+typedef struct ihipGraph *hipGraph_t;
+
 /* What tests call themselves, beside what the plugin calls. */
 #define FAKE_HIP_TEST_FUNCTIONS(FUNCTION)                                                                                        \
     FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                             \
     FUNCTION(hipError_t, hipDeviceSynchronize, (void))                                                                           \
+    FUNCTION(hipError_t, hipDeviceReset, (void))                                                                                 \
+    FUNCTION(hipError_t, hipStreamBeginCapture, (hipStream_t stream, hipStreamCaptureMode mode))                                 \
+    FUNCTION(hipError_t, hipStreamEndCapture, (hipStream_t stream, hipGraph_t * graph))                                          \
     FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                                   \
     FUNCTION(hipError_t, hipStreamQuery, (hipStream_t stream))
 
@@ -41,11 +46,19 @@ hipError_t fake_end(hipError_t code);
 /* Major version: what differs between them goes by the version that the machine says. */
 unsigned fake_hip_major(void);
 
+/* capture.c: whether this thread may make the call while a graph is captured; refusing it spoils the capture. Under the lock. */
+hipError_t fake_capture_check(const char *function);
+bool fake_capture_has(const fake_stream *stream);
+
 /* device.c: makes the devices that the variables with visible devices leave visible. Under the lock. */
 void fake_devices_find(void);
 
 /* stream.c: the stream that a call means: NULL is that of the current device. With @p own it has to be of that device. NULL when
  * it is none. Under the lock. */
 fake_stream *fake_stream_of(const char *function, fake_context *context, hipStream_t stream, bool own);
+/* The same without a rule for the device: a stream that a reset took is none, and no mistake of the program. */
+fake_stream *fake_stream_living(const char *function, hipStream_t stream);
+/* Notes what a reset is about to take. */
+void fake_streams_lost(const fake_context *context);
 
 #endif

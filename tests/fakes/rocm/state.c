@@ -1,7 +1,8 @@
 /* tests/fakes/rocm/state.c: the beginning and end of every call, initialisation, the current device, and the last error.
  *
- * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it. A device's context
- * comes to life with the first call that works on the device, and never ends.
+ * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it; before HIP 7 the
+ * next call of any kind takes its place. A device's context comes to life with the first call that works on the device, and ends
+ * with hipDeviceReset alone, for the next such call to make another.
  */
 #include "fake.h"
 
@@ -43,7 +44,8 @@ static hipError_t initialize(const char *function)
 
 hipError_t fake_end(hipError_t code)
 {
-    last = code ? code : last;
+    const bool kept = fake_hip_major() >= 7 && (code == hipSuccess || code == hipErrorNotReady);
+    last = kept ? last : code;
     return fake_leave(code);
 }
 
@@ -52,7 +54,7 @@ hipError_t fake_enter(const char *function)
     hipError_t fault;
     fake_begin(function, &fault);
     hipError_t code = initialize(function);
-    code = fault ? fault : code;
+    code = fault ? fault : code ? code : fake_capture_check(function);
     return code ? fake_end(code) : hipSuccess;
 }
 
@@ -146,4 +148,23 @@ hipError_t hipDeviceSynchronize(void)
     }
     fake_context_drain(context);
     return fake_end(context->error);
+}
+
+/* Streams and memory of the device go; who still has them has nothing. Registrations are of the process and stay. */
+hipError_t hipDeviceReset(void)
+{
+    fake_context *context = NULL;
+    hipError_t code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    fake_context_drain(context);
+    fake_streams_lost(context);
+    for (fake_region *region = fake.regions; region; region = region->next) {
+        region->context = region->kind == FAKE_REGISTERED_MEMORY && region->context == context ? NULL : region->context;
+    }
+    context->error = hipErrorContextIsDestroyed; /* what is left is nobody's fault */
+    fake_context_free(context);
+    fake.devices[current].primary = NULL;
+    return fake_end(hipSuccess);
 }

@@ -1,12 +1,51 @@
 /* tests/fakes/rocm/stream.c: streams and events of HIP. Each belongs to the device that was current when it was made. */
 #include "fake.h"
 
+enum { LOST_AT_MOST = 64, WAITED_AT_MOST = 64 };
+
+static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, like the next */
+static const fake_event *waited[WAITED_AT_MOST];
+
+void fake_streams_lost(const fake_context *context)
+{
+    for (const fake_stream *stream = fake.streams; stream; stream = stream->next) {
+        for (unsigned i = 0; stream->context == context && i < LOST_AT_MOST; i++) {
+            if (!lost[i]) {
+                lost[i] = stream;
+                break;
+            }
+        }
+    }
+}
+
+static bool is_lost(const fake_stream *stream)
+{
+    bool found = false;
+    for (unsigned i = 0; i < LOST_AT_MOST; i++) {
+        found = found || lost[i] == stream;
+    }
+    return found;
+}
+
+fake_stream *fake_stream_living(const char *function, hipStream_t stream)
+{
+    if (is_lost(stream)) {
+        return NULL;
+    }
+    fake_stream *known = fake_stream_known(function, stream);
+    if (fake_capture_has(known)) {
+        fake_report_violation("%s: a stream that is captured, and there are no graphs here", function);
+        return NULL;
+    }
+    return known;
+}
+
 fake_stream *fake_stream_of(const char *function, fake_context *context, hipStream_t stream, bool own)
 {
     if (!stream || stream == FAKE_PER_THREAD_STREAM) {
         return &context->legacy;
     }
-    fake_stream *known = fake_stream_known(function, stream);
+    fake_stream *known = fake_stream_living(function, stream);
     if (known && own && known->context != context) {
         fake_report_violation("%s: a stream of device %u while %u is current", function, known->context->device, context->device);
         return NULL;
@@ -22,6 +61,9 @@ static hipError_t stream_create(const char *function, hipStream_t *out_stream, u
         return code;
     }
     *out_stream = flags <= hipStreamNonBlocking ? fake_stream_new(context, flags, priority) : NULL;
+    for (unsigned i = 0; i < LOST_AT_MOST; i++) {
+        lost[i] = lost[i] == *out_stream ? NULL : lost[i]; /* the place is taken again */
+    }
     return fake_end(*out_stream ? hipSuccess : hipErrorInvalidValue);
 }
 
@@ -53,7 +95,7 @@ hipError_t hipStreamDestroy(hipStream_t stream)
     if (code) {
         return code;
     }
-    fake_stream *known = fake_stream_known(__func__, stream);
+    fake_stream *known = fake_stream_living(__func__, stream);
     if (!known) {
         return fake_end(hipErrorContextIsDestroyed);
     }
@@ -69,7 +111,7 @@ static hipError_t enter_stream(const char *function, hipStream_t stream, fake_st
     if (code) {
         return code;
     }
-    *out_stream = stream ? fake_stream_known(function, stream) : &context->legacy;
+    *out_stream = stream ? fake_stream_living(function, stream) : &context->legacy;
     return *out_stream ? hipSuccess : fake_end(hipErrorContextIsDestroyed);
 }
 
@@ -117,34 +159,6 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-/* There are no graphs here, so nothing is ever captured, and every mode of a thread is as good as another. */
-hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *out_status)
-{
-    fake_stream *known;
-    hipError_t code = enter_stream(__func__, stream, &known);
-    if (code) {
-        return code;
-    }
-    *out_status = hipStreamCaptureStatusNone;
-    return fake_end(hipSuccess);
-}
-
-hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *io_mode)
-{
-    static _Thread_local hipStreamCaptureMode mode;
-    hipError_t code = fake_enter(__func__);
-    if (code) {
-        return code;
-    }
-    const hipStreamCaptureMode before = mode;
-    if (*io_mode > hipStreamCaptureModeRelaxed) {
-        return fake_end(hipErrorInvalidValue);
-    }
-    mode = *io_mode;
-    *io_mode = before;
-    return fake_end(hipSuccess);
-}
-
 hipError_t hipEventCreateWithFlags(hipEvent_t *out_event, unsigned flags)
 {
     fake_context *context;
@@ -156,6 +170,29 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *out_event, unsigned flags)
     return fake_end(*out_event ? hipSuccess : hipErrorInvalidValue);
 }
 
+/* Whoever waits for an event keeps a lock of it, for which everybody else waits who is about to use it. */
+static void lock_event(const fake_event *event)
+{
+    for (unsigned i = 0; i < WAITED_AT_MOST; i++) {
+        while (waited[i] == event) {
+            pthread_cond_wait(&fake.finished, &fake.lock);
+        }
+    }
+}
+
+static hipError_t wait_for_event(fake_event *event)
+{
+    unsigned place = 0;
+    while (waited[place]) {
+        place++;
+    }
+    waited[place] = event;
+    const hipError_t code = fake_event_wait(event);
+    waited[place] = NULL;
+    pthread_cond_broadcast(&fake.finished);
+    return code;
+}
+
 /* Begins a call about an event of any device. */
 static hipError_t enter_event(const char *function, hipEvent_t event)
 {
@@ -163,7 +200,23 @@ static hipError_t enter_event(const char *function, hipEvent_t event)
     if (code) {
         return code;
     }
-    return fake_event_find(function, NULL, event) ? hipSuccess : fake_end(hipErrorInvalidHandle);
+    if (!fake_event_find(function, NULL, event)) {
+        return fake_end(hipErrorInvalidHandle);
+    }
+    lock_event(event);
+    return hipSuccess;
+}
+
+/* Asking for an event looks at the stream in which it was recorded. */
+static void look_at_stream(const char *function, const fake_event *event)
+{
+    bool found = !event->stream || event->stream == &event->context->legacy;
+    for (const fake_stream *stream = fake.streams; stream && !found; stream = stream->next) {
+        found = stream == event->stream;
+    }
+    if (!found) {
+        fake_report_violation("%s: the stream in which the event was recorded is destroyed", function);
+    }
 }
 
 hipError_t hipEventDestroy(hipEvent_t event)
@@ -186,21 +239,30 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
     }
     fake_stream *known = fake_stream_of(__func__, context, stream, true);
     if (!known || !fake_event_find(__func__, known->context, event)) {
-        return fake_end(hipErrorInvalidHandle);
+        return fake_end(known || !is_lost(stream) ? hipErrorInvalidHandle : hipErrorContextIsDestroyed);
     }
+    lock_event(event);
     return fake_end(fake_event_record(event, known));
 }
 
 hipError_t hipEventQuery(hipEvent_t event)
 {
     hipError_t code = enter_event(__func__, event);
-    return code ? code : fake_end(fake_event_query(event));
+    if (code) {
+        return code;
+    }
+    look_at_stream(__func__, event);
+    return fake_end(fake_event_query(event));
 }
 
 hipError_t hipEventSynchronize(hipEvent_t event)
 {
     hipError_t code = enter_event(__func__, event);
-    return code ? code : fake_end(fake_event_wait(event));
+    if (code) {
+        return code;
+    }
+    look_at_stream(__func__, event);
+    return fake_end(wait_for_event(event));
 }
 
 /* A stream may wait for an event of any device. One that was never recorded is done. */
@@ -214,6 +276,7 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
     if (flags || !fake_event_find(__func__, NULL, event)) {
         return fake_end(flags ? hipErrorInvalidValue : hipErrorInvalidHandle);
     }
+    lock_event(event);
     return fake_end(fake_submit(known, &(fake_work){.after = event->point}));
 }
 

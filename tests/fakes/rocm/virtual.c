@@ -2,6 +2,8 @@
  * say that they are not supported. */
 #include "fake.h"
 
+#include <unistd.h>
+
 enum { SUPPORTED_SINCE = 50300000 };
 
 static hipError_t enter(const char *function)
@@ -120,7 +122,13 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
         return code;
     }
     bool good = type == hipMemHandleTypePosixFileDescriptor;
-    return fake_end(good ? fake_physical_import((int)(intptr_t)os_handle, handle) : hipErrorInvalidValue);
+    const bool by_value = fake_script_get()->driver_version >= 70100000;
+    if (!by_value && (uintptr_t)os_handle < FAKE_PAGE) {
+        fake_report_violation("%s: a descriptor in the place of a pointer, which the runtime would follow", __func__);
+        return fake_end(hipErrorInvalidValue);
+    }
+    const int fd = by_value ? (int)(intptr_t)os_handle : *(const int *)os_handle;
+    return fake_end(good ? fake_physical_import(fd, handle) : hipErrorInvalidValue);
 }
 
 /* External memory is older than the rest. */
@@ -133,7 +141,11 @@ hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExterna
         return code;
     }
     bool good = handle->type == hipExternalMemoryHandleTypeOpaqueFd && !handle->flags;
-    code = good ? fake_import_new(handle->handle.fd, handle->size, &import) : hipErrorInvalidValue;
+    const int duplicate = dup(handle->handle.fd); /* the engine's; the runtime leaves the caller's alone */
+    code = good ? fake_import_new(duplicate, handle->size, &import) : hipErrorInvalidValue;
+    if (code && duplicate >= 0) {
+        close(duplicate);
+    }
     *memory = import;
     return fake_end(code);
 }

@@ -1,0 +1,362 @@
+/* The ROCm plugin over the fake runtime, slot by slot, beside an engine that does what engines do in the same process: it
+ * captures graphs, resets devices, loses one of two, asks for events while others wait for them, and hands over memory and
+ * streams. */
+#include "rocm_bench.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+
+static hipStream_t engine_stream(const runtime *api)
+{
+    hipStream_t stream = NULL;
+    assert_int_equal(api->hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    return stream;
+}
+
+/* ---- graphs */
+
+/* Allocates, copies, asks and waits. */
+static void *use_everything(void *argument)
+{
+    const bench *with = argument;
+    unsigned char byte = 0x5a, got = 0, *own = aligned_alloc(4096, 4096);
+    gpuhal_memory memory = allocate(with, 0, (gpuhal_alloc){.bytes = 4096});
+    gpuhal_memory host = allocate(with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096});
+    expect_fine(with->ops.register_host(with->devices[0], own, 4096), with, "register_host");
+    expect_fine(with->ops.write(with->devices[0], NULL, &memory, 7, &byte, 1), with, "write");
+    expect_fine(with->ops.read(with->devices[0], NULL, &got, &memory, 7, 1), with, "read");
+    assert_int_equal(got, byte);
+    gpuhal_plugin_queue *queue = queue_on(with, 0);
+    gpuhal_plugin_event *event = event_on(with, 0);
+    expect_fine(with->ops.event_record(queue, event), with, "event_record");
+    assert_true(with->ops.event_query(event) >= 0);
+    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
+    with->ops.event_destroy(event);
+    with->ops.queue_destroy(queue);
+    expect_fine(with->ops.unregister_host(with->devices[0], own), with, "unregister_host");
+    with->ops.release(with->devices[0], &host);
+    with->ops.release(with->devices[0], &memory);
+    free(own);
+    return NULL;
+}
+
+TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    hipStream_t stream = engine_stream(&api);
+    hipGraph_t graph = NULL;
+    pthread_t thread;
+    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
+    (void)use_everything(&with);
+    assert_int_equal(pthread_create(&thread, NULL, use_everything, &with), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
+    hipStreamCaptureMode mode = 0;
+    assert_int_equal(api.hipThreadExchangeStreamCaptureMode(&mode), hipSuccess);
+    assert_int_equal(mode, 0); /* as the engine had it */
+    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
+    end(&with);
+    expect_clean();
+}
+
+TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
+{
+    use_machine("devices 1");
+    bench with;
+    start(&with);
+    const runtime api = load_runtime();
+    hipStream_t stream = engine_stream(&api);
+    hipGraph_t graph = NULL;
+    const gpuhal_native whole = {.size = sizeof whole, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, (uintptr_t)stream}};
+    const gpuhal_native part = {.size = sizeof part, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
+    expect_fine(open_device(&with, 0, &whole), &with, "open");
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
+    gpuhal_plugin_event *event = event_on(&with, 0);
+    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
+    expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
+    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
+    expect_clean();
+}
+
+/* ---- events */
+
+typedef struct blocked {
+    const bench *with;
+    gpuhal_plugin_event *event;
+    gpuhal_status status;
+    _Atomic bool done;
+} blocked;
+
+static void *block_on_it(void *argument)
+{
+    blocked *own = argument;
+    own->status = own->with->ops.event_block(own->event, 60000 * MS_NS);
+    own->done = true;
+    return NULL;
+}
+
+TEST(an_event_can_be_asked_for_and_waited_for_by_queues_while_a_thread_is_blocked_on_it)
+{
+    use_machine("devices 1; slow_us 1000000");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0), *other = queue_on(&with, 0);
+    blocked own = {.with = &with, .event = event_on(&with, 0)};
+    expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
+    expect_fine(with.ops.event_record(queue, own.event), &with, "event_record");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, block_on_it, &own), 0);
+    while (calls_of("hipEventSynchronize") == 0) {
+        usleep(1000);
+    }
+    assert_int_equal(with.ops.event_query(own.event), GPUHAL_NOT_READY);
+    expect_fine(with.ops.queue_wait(other, own.event), &with, "queue_wait");
+    assert_false(own.done);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_fine(own.status, &with, "event_block");
+    assert_int_equal(with.ops.event_query(own.event), GPUHAL_OK);
+    with.ops.event_destroy(own.event);
+    with.ops.queue_destroy(other);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_clean();
+}
+
+TEST(an_event_outlives_the_queue_in_which_it_was_recorded)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_plugin_queue *queue = queue_on(&with, 0), *next = queue_on(&with, 0);
+    gpuhal_plugin_event *event = event_on(&with, 0), *twin = event_on(&with, 0);
+    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+    expect_fine(with.ops.event_record(queue, twin), &with, "event_record");
+    with.ops.queue_destroy(queue);
+    assert_int_equal(with.ops.event_query(event), GPUHAL_OK);
+    expect_fine(with.ops.event_block(event, 1000 * MS_NS), &with, "event_block");
+    const unsigned streams = fake_report_get()->streams;
+    expect_fine(with.ops.event_record(next, event), &with, "event_record");
+    with.ops.event_destroy(twin); /* the last that referred to the stream */
+    assert_int_equal(fake_report_get()->streams, streams - 1);
+    assert_true(with.ops.event_query(event) >= 0);
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(next);
+    end(&with);
+    expect_clean();
+}
+
+/* ---- devices */
+
+TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    unsigned char *own = aligned_alloc(4096, 4096);
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_memory shared = allocate(&with, 0, (gpuhal_alloc){.bytes = 64, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
+    assert_int_equal(api.hipDeviceReset(), hipSuccess);
+    assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    (void)gpuhal_direct_failed(with.plugin, GPUHAL_ERROR_DEVICE_LOST, "fill");
+    expect_word(gpuhal_last_error()->sentence, "somebody has reset the device");
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_plugin_device *old = with.devices[0];
+    expect_fine(open_device(&with, 0, NULL), &with, "open");
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+    (void)use_everything(&with);
+    expect_fine(with.ops.unregister_host(old, own), &with, "unregister_host");
+    with.ops.queue_destroy(queue);
+    with.ops.release(old, &shared);
+    with.ops.release(old, &memory);
+    with.plugin->close(old);
+    (void)use_everything(&with);
+    free(own);
+    end(&with);
+    expect_no_violation();
+    remove_reports();
+}
+
+/* What the engine has at the address by then is not freed under its hands. */
+TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    assert_int_equal(api.hipDeviceReset(), hipSuccess);
+    with.ops.release(with.devices[0], &memory);
+    assert_int_equal(calls_of("hipFree"), 0);
+    end(&with);
+    assert_int_equal(calls_of("hipStreamDestroy"), 0);
+    expect_clean();
+}
+
+TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    hipStream_t stream = engine_stream(&api);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
+    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
+    assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+    expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    assert_int_equal(alive(), 0);
+    remove_reports(); /* using the stream was a mistake of the engine's */
+}
+
+TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
+{
+    use_machine("devices 2; lose 1 hipMemsetD8Async 1 700");
+    bench with;
+    begin(&with, 2);
+    gpuhal_memory here = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}), there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = queue_on(&with, 1);
+    expect_fine(with.ops.fill(with.devices[1], queue, &there, 0, 64, 1, 1), &with, "fill");
+    gpuhal_native stream = {.size = sizeof stream};
+    expect_fine(with.ops.native_queue(queue, &stream), &with, "native_queue");
+    const runtime api = load_runtime();
+    assert_int_equal(api.hipStreamSynchronize((hipStream_t)(uintptr_t)stream.values[0]), hipErrorIllegalAddress);
+    for (int i = 0; i < 2; i++) { /* the runtime says so; from then on it is known */
+        assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
+                         GPUHAL_ERROR_DEVICE_LOST);
+        assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+        assert_int_equal(with.ops.query_health(with.devices[1]), GPUHAL_ERROR_DEVICE_LOST);
+    }
+    assert_int_equal(calls_of("hipMemcpyPeerAsync"), 1);
+    expect_fine(with.ops.fill(with.devices[0], NULL, &here, 0, 64, 1, 2), &with, "fill of the other device");
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &here);
+    with.ops.release(with.devices[1], &there);
+    end(&with);
+    remove_reports();
+}
+
+/* ---- what is handed over */
+
+static unsigned open_descriptors(void)
+{
+    DIR *listing = opendir("/proc/self/fd");
+    unsigned count = 0;
+    assert_non_null(listing);
+    while (readdir(listing)) {
+        count++;
+    }
+    closedir(listing);
+    return count;
+}
+
+/* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
+static void expect_import(const char *machine)
+{
+    use_machine(machine);
+    bench with;
+    begin(&with, 1);
+    unsigned char sent = 0x5a, got = 0;
+    gpuhal_memory from = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_handle handle = {0};
+    uint64_t offset = 0;
+    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), &with, "export");
+    gpuhal_memory to = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = offset});
+    expect_fine(with.ops.write(with.devices[0], NULL, &from, 9, &sent, 1), &with, "write");
+    expect_fine(with.ops.read(with.devices[0], NULL, &got, &to, 9, 1), &with, "read");
+    assert_int_equal(got, sent);
+    with.ops.release(with.devices[0], &to);
+    with.ops.release(with.devices[0], &from);
+    end(&with);
+    expect_clean();
+}
+
+TEST(memory_is_taken_in_by_a_runtime_that_wants_a_pointer_to_the_descriptor)
+{
+    expect_import("devices 1; driver 70051831");
+}
+
+TEST(memory_is_taken_in_by_a_runtime_that_wants_the_descriptor_itself)
+{
+    expect_import("devices 1; driver 70125424");
+}
+
+TEST(memory_of_another_api_leaves_no_descriptor_open)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    char name[] = "/tmp/gpuhal-external-XXXXXX";
+    const int file = mkstemp(name);
+    assert_true(file >= 0 && unlink(name) == 0 && ftruncate(file, 65536) == 0);
+    unsigned before = 0;
+    for (int i = 0; i < 3; i++) {
+        const gpuhal_handle handle = {.kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = dup(file)};
+        gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = 4096});
+        with.ops.release(with.devices[0], &memory);
+        before = before ? before : open_descriptors();
+    }
+    assert_int_equal(open_descriptors(), before);
+    close(file);
+    end(&with);
+    expect_clean();
+}
+
+TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_device *device = NULL;
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {2}};
+    assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, 2}};
+    assert_int_equal(with.plugin->open(gpuhal_direct_host(), 0, &native, &device, &with.ops), GPUHAL_ERROR_INVALID_ARGUMENT);
+    end(&with);
+    expect_clean();
+}
+
+TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
+{
+    use_machine("devices 1; fail hipHostMalloc 1 2; fail hipHostRegister 1 2; fail hipHostRegister 2 1");
+    bench with;
+    begin(&with, 1);
+    unsigned char *own = aligned_alloc(4096, 4096);
+    gpuhal_memory memory = {.size = sizeof memory};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY);
+    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
+    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
+    (void)use_everything(&with);
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
+#include "test_main.h"

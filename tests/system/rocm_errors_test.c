@@ -1,0 +1,369 @@
+/* The ROCm plugin over the fake runtime, beside docs/errors.md: every code that the page names becomes the status that the page
+ * promises, and the sentences of the page are those that a user sees. Each code is tried in a process of its own. */
+#include "rocm_bench.h"
+#include "rocm_tree.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+/* ---- the page */
+
+/* The page's part about ROCm; the caller's to free. */
+static char *read_part(void)
+{
+    static char whole[1 << 17];
+    FILE *page = fopen(GPUHAL_SOURCE_DIRECTORY "/docs/errors.md", "r");
+    assert_non_null(page);
+    const size_t length = fread(whole, 1, sizeof whole - 1, page);
+    assert_true(feof(page));
+    fclose(page);
+    whole[length] = '\0';
+    char *part = strstr(whole, "\n## ROCm\n");
+    assert_non_null(part);
+    char *after = strstr(part + 5, "\n## ");
+    return after ? strndup(part, (size_t)(after - part)) : strdup(part);
+}
+
+/* A sentence that a test expects stands on the page, word for word. */
+static void expect_on_page(const char *sentence)
+{
+    char *part = read_part();
+    expect_word(part, sentence);
+    free(part);
+}
+
+/* The status with this name in capitals, as in "`OUT_OF_MEMORY`"; 1 for a cell that is none. */
+static gpuhal_status status_named(const char *cell)
+{
+    static const struct {
+        const char *name;
+        gpuhal_status status;
+    } all[] = {{"`OUT_OF_MEMORY`", GPUHAL_ERROR_OUT_OF_MEMORY},
+               {"`TOO_LARGE`", GPUHAL_ERROR_TOO_LARGE},
+               {"`BUSY`", GPUHAL_ERROR_BUSY},
+               {"`DEVICE_LOST`", GPUHAL_ERROR_DEVICE_LOST},
+               {"`NO_DEVICE`", GPUHAL_ERROR_NO_DEVICE},
+               {"`INCOMPATIBLE`", GPUHAL_ERROR_INCOMPATIBLE},
+               {"`NOT_SUPPORTED`", GPUHAL_ERROR_NOT_SUPPORTED},
+               {"`INVALID_ARGUMENT`", GPUHAL_ERROR_INVALID_ARGUMENT},
+               {"`NOT_FOUND`", GPUHAL_ERROR_NOT_FOUND},
+               {"`DRIVER`", GPUHAL_ERROR_DRIVER}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strncmp(cell, all[i].name, strlen(all[i].name)) == 0) {
+            return all[i].status;
+        }
+    }
+    return 1;
+}
+
+/* ---- codes */
+
+/* In a child: a fill that the runtime refuses with the code. 0 when all is as the page says. */
+static int try_code(int code, const char *name, gpuhal_status wanted)
+{
+    char machine[64];
+    snprintf(machine, sizeof machine, "fail hipMemsetD8Async 1 %d", code);
+    use_machine(machine);
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    const gpuhal_status status = with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1);
+    (void)gpuhal_direct_failed(with.plugin, status, "fill");
+    const gpuhal_error *error = gpuhal_last_error();
+    const gpuhal_status health = wanted == GPUHAL_ERROR_DEVICE_LOST ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
+    const bool good = status == wanted && error->vendor_code == code && strstr(error->sentence, name) &&
+                      with.ops.query_health(with.devices[0]) == health;
+    if (!good) {
+        fprintf(stderr, "%d: %s: %s\n", code, gpuhal_status_name(status), error->sentence);
+    }
+    remove_reports();
+    return good ? 0 : 1;
+}
+
+static unsigned differs(int code, const char *name, gpuhal_status wanted)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        _exit(try_code(code, name, wanted));
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    return ended != 0;
+}
+
+/* The codes of one row: "4 `hipErrorDeinitialized`, 53 …". */
+static unsigned try_row(char *cell, gpuhal_status wanted, unsigned *in_out_codes)
+{
+    unsigned wrong = 0;
+    for (char *at = cell; (at = strstr(at, " `hipError"));) {
+        char *number = at, *name = at + 2;
+        while (isdigit((unsigned char)number[-1])) {
+            number--;
+        }
+        at = strchr(name, '`');
+        *at++ = '\0';
+        (*in_out_codes)++;
+        wrong += differs((int)strtol(number, NULL, 10), name, wanted);
+    }
+    return wrong;
+}
+
+TEST(every_code_of_hip_becomes_the_status_that_the_page_promises)
+{
+    char *part = read_part(), *rest = part;
+    unsigned codes = 0, wrong = 0;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *cells = strchr(line + 1, '|');
+        const gpuhal_status wanted = line[0] == '|' && cells ? status_named(line + 2) : 1;
+        if (wanted != 1) {
+            cells[1 + strcspn(cells + 1, "|")] = '\0';
+            wrong += try_row(cells, wanted, &codes);
+        }
+    }
+    free(part);
+#define COUNTED(name, value) +1
+    assert_int_equal(codes, GPUHAL_HIP_RESULTS(COUNTED) - 2); /* all but success, and not ready, which is no error */
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- while the plugin is met */
+
+/* The plugin's state, and a sentence of the page in its report. */
+static void expect_met(gpuhal_plugin_state state, const char *sentence)
+{
+    expect_on_page(sentence);
+    gpuhal *gpu = open_rocm(0);
+    const gpuhal_plugin_report report = report_of_plugin(gpu, "rocm");
+    if (report.state != state) {
+        fail_msg("state %s: %s", gpuhal_plugin_state_name(report.state), report.reason);
+    }
+    expect_word(report.reason, sentence);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(a_kernel_driver_that_is_too_old_gets_the_sentence_of_the_page)
+{
+    use_machine("init 35");
+    expect_met(GPUHAL_PLUGIN_INCOMPATIBLE, "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
+}
+
+TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
+{
+    use_machine("devices 0");
+    expect_met(GPUHAL_PLUGIN_NO_DEVICE,
+               "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not "
+               "given the node; or");
+}
+
+/* A file of the kernel's that nobody may write, whatever the rights of the process, stands for the node. */
+TEST(a_node_that_may_not_be_opened_is_no_permission_with_the_sentence_of_the_page)
+{
+    static const char forbidden[] = "/proc/sys/kernel/osrelease";
+    if (open(forbidden, O_RDWR | O_CLOEXEC) >= 0 || errno != EACCES) {
+        print_message("%s may be opened, or is not there\n", forbidden);
+        exit(77);
+    }
+    use_machine("devices 0");
+    make_tree();
+    put_gpus(1);
+    char path[128];
+    snprintf(path, sizeof path, "%s/dev/kfd", tree_root);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink(forbidden, path), 0);
+    expect_met(GPUHAL_PLUGIN_NO_PERMISSION,
+               "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node");
+    remove_tree();
+}
+
+TEST(a_list_that_hides_every_device_is_named_with_what_the_kernel_has)
+{
+    use_machine("devices 2");
+    make_tree();
+    put_gpus(2);
+    setenv("HIP_VISIBLE_DEVICES", "-1", 1);
+    expect_met(GPUHAL_PLUGIN_NO_DEVICE,
+               "the kernel's driver has 2: ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES "
+               "or GPU_DEVICE_ORDINAL hides them, or what the container may open");
+    remove_tree();
+}
+
+static void keep_line(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    if (strstr(text, "the kernel's driver has")) {
+        snprintf(user, 512, "%s", text);
+    }
+}
+
+TEST(devices_that_are_hidden_are_told_in_the_log)
+{
+    char line[512] = "";
+    use_machine("devices 4");
+    make_tree();
+    put_gpus(4);
+    setenv("ROCR_VISIBLE_DEVICES", "0,1", 1);
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                                .backends = "rocm",
+                                                .isolation = GPUHAL_ISOLATION_NEVER,
+                                                .log = keep_line,
+                                                .log_user = line,
+                                                .log_level = GPUHAL_LOG_INFO});
+    expect_word(line, "the kernel's driver has 4 AMD GPUs and HIP lists 2 devices: ROCR_VISIBLE_DEVICES");
+    expect_on_page("AMD GPUs and HIP lists 2 devices: ");
+    gpuhal_close(gpu);
+    remove_tree();
+    remove_reports();
+}
+
+/* The helper process finds files that are no libraries under the names, wherever the machine's own are. */
+TEST(without_any_runtime_each_name_that_was_tried_stands_in_the_sentence)
+{
+    static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+    use_machine("devices 1");
+    make_tree();
+    for (int i = 0; i < 3; i++) {
+        put(names[i], "no library\n");
+        expect_on_page(names[i] + (i == 0 ? 0 : strlen("libamdhip64.so")));
+    }
+    unsetenv("GPUHAL_HIP_LIBRARY");
+    setenv("LD_LIBRARY_PATH", tree_root, 1);
+    gpuhal *gpu = open_rocm(0);
+    const gpuhal_plugin_report report = report_of_plugin(gpu, "rocm");
+    assert_int_equal(report.state, GPUHAL_PLUGIN_NO_DRIVER);
+    for (int i = 0; i < 3; i++) {
+        char tried[96];
+        snprintf(tried, sizeof tried, "%s: ", names[i]);
+        expect_word(report.reason, tried);
+    }
+    gpuhal_close(gpu);
+    remove_tree();
+    remove_reports();
+}
+
+/* ---- values */
+
+/* In a child each: one function of the library refuses, and the value is missing for the reason on the page. */
+static void expect_missing(const char *machine, bool amd, gpuhal_missing reason, const char *sentence)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        use_machine(machine);
+        use_amd_smi(amd);
+        use_rocm_smi(!amd);
+        gpuhal *gpu = open_rocm(0);
+        gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS}, {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
+        const gpuhal_status status = gpuhal_device_sample(select_or_fail(gpu, "rocm:0"), 0, values, 2, NULL);
+        const bool good =
+            status == GPUHAL_OK && values[0].missing == reason && strstr(values[0].why, sentence) && !values[1].missing;
+        if (!good) {
+            fprintf(stderr, "%s: %s, \"%s\"\n", machine, gpuhal_missing_name(values[0].missing), values[0].why);
+        }
+        gpuhal_close(gpu);
+        remove_reports();
+        _exit(good ? 0 : 1);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+}
+
+TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_the_others_are_there)
+{
+    expect_on_page("`AMD SMI answers 10`");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 2", true, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 8", true, GPUHAL_MISSING_TIMED_OUT, "AMD SMI answers 8");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 10", true, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI answers 10");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 30", true, GPUHAL_MISSING_FAILED, "AMD SMI answers 30");
+    expect_missing("fail rsmi_dev_temp_metric_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors");
+    expect_missing("fail rsmi_dev_temp_metric_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI answers 4");
+    expect_missing("fail rsmi_dev_temp_metric_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI answers 16");
+}
+
+/* ---- while a device is used */
+
+/* The last error has the status and a sentence of the page. */
+static void expect_error(const bench *with, gpuhal_status status, gpuhal_status wanted, const char *sentence)
+{
+    expect_on_page(sentence);
+    assert_int_equal(status, wanted);
+    (void)gpuhal_direct_failed(with->plugin, status, "call");
+    expect_word(gpuhal_last_error()->sentence, sentence);
+}
+
+TEST(a_device_whose_compute_mode_is_prohibited_gets_the_sentence_of_the_page)
+{
+    use_machine("devices 1; mode 0 prohibited");
+    bench with;
+    start(&with);
+    expect_error(&with, open_device(&with, 0, NULL), GPUHAL_ERROR_NO_PERMISSION,
+                 "the device's compute mode is prohibited: no process may use it");
+    expect_clean();
+}
+
+TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
+{
+    use_machine("devices 1; fail hipMemsetD8Async 1 719");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_error(&with, open_device(&with, 0, NULL), GPUHAL_ERROR_DEVICE_LOST,
+                 "the device failed earlier in this process, and only a new process can use it again");
+    expect_clean();
+}
+
+TEST(every_way_to_run_out_of_memory_tells_what_is_free)
+{
+    static const int codes[] = {2, 205, 1052};
+    use_machine("devices 1; fail hipMalloc 1 2; fail hipMalloc 2 205; fail hipMalloc 3 1052");
+    bench with;
+    begin(&with, 1);
+    for (int i = 0; i < 3; i++) {
+        gpuhal_memory memory = {.size = sizeof memory};
+        const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
+        expect_error(&with, with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "bytes free, perhaps not in one piece");
+        assert_int_equal(gpuhal_last_error()->vendor_code, codes[i]);
+    }
+    end(&with);
+    expect_clean();
+}
+
+TEST(page_locked_memory_that_is_refused_gets_the_sentence_of_the_page)
+{
+    use_machine("devices 1; fail hipHostMalloc 1 2");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory memory = {.size = sizeof memory};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
+    expect_error(&with, with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY,
+                 "the system gives no more memory that stays in place");
+    end(&with);
+    expect_clean();
+}
+
+TEST(a_device_that_was_reset_gets_the_sentence_of_the_page)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    assert_int_equal(api.hipDeviceReset(), hipSuccess);
+    expect_error(&with, with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST,
+                 "somebody has reset the device (hipDeviceReset), and all that was on it is gone; open it anew");
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_clean();
+}
+
+#include "test_main.h"

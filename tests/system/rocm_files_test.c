@@ -1,0 +1,428 @@
+/* The ROCm plugin over the fake runtime and the kernel's files of made-up machines: what sysfs, hwmon and gpu_metrics say, in the
+ * units of their keys. The trees are those of an MI210, of a Navi card for displays and of an MI300X, cut down to what is read.
+ */
+#include "rocm_bench.h"
+#include "rocm_tree.h"
+
+/* ---- the table of measurements, as the kernel's kgd_pp_interface.h lays it out */
+
+typedef struct table_header {
+    uint16_t structure_size;
+    uint8_t format_revision, content_revision;
+} table_header;
+
+typedef struct table_1_3 {
+    table_header header;
+    uint16_t temperatures[6], activities[3], average_socket_power;
+    uint64_t energy_accumulator, system_clock_counter;
+    uint16_t average_clocks[7], current_clocks[7];
+    uint32_t throttle_status;
+    uint16_t current_fan_speed, pcie_link_width, pcie_link_speed, padding;
+    uint32_t gfx_activity_acc, mem_activity_acc;
+    uint16_t temperature_hbm[4];
+    uint64_t firmware_timestamp;
+    uint16_t voltage_soc, voltage_gfx, voltage_mem, padding1;
+    uint64_t indep_throttle_status;
+} table_1_3;
+
+/* 1.1 and 1.2 are its beginning. */
+enum { BYTES_1_1 = 96, BYTES_1_2 = 104 };
+
+typedef struct table_1_4 {
+    table_header header;
+    uint16_t temperatures[3], curr_socket_power, activities[2], vcn_activity[4];
+    uint64_t energy_accumulator, system_clock_counter;
+    uint32_t throttle_status, gfxclk_lock_status;
+    uint64_t more[40];
+} table_1_4;
+
+typedef struct table_1_5 {
+    table_header header;
+    uint16_t temperatures[3], curr_socket_power, activities[2], vcn_activity[4], jpeg_activity[32];
+    uint64_t energy_accumulator, system_clock_counter;
+    uint64_t more[40];
+} table_1_5;
+
+typedef struct table_1_6 {
+    table_header header;
+    uint16_t temperatures[3], curr_socket_power, activities[2];
+    uint64_t energy_accumulator, system_clock_counter;
+    uint64_t more[60];
+} table_1_6;
+
+typedef struct table_1_7 {
+    table_header header;
+    uint16_t temperatures[3], curr_socket_power, activities[2];
+    uint64_t mem_max_bandwidth, energy_accumulator, system_clock_counter;
+    uint64_t more[60];
+} table_1_7;
+
+typedef struct table_2_2 {
+    table_header header;
+    uint16_t temperature_gfx, temperature_soc, temperature_core[8], temperature_l3[2], activities[2];
+    uint64_t system_clock_counter;
+    uint16_t powers[4], average_core_power[8], average_clocks[6], current_clocks[6], current_coreclk[8], current_l3clk[2];
+    uint32_t throttle_status;
+    uint16_t fan_pwm, padding[3];
+    uint64_t indep_throttle_status;
+} table_2_2;
+
+static void put_table(const void *table, size_t size)
+{
+    put_bytes("sys/bus/pci/devices/0000:11:00.0/gpu_metrics", table, size);
+}
+
+#define HEADER(type, format, content)                                                                                            \
+    {                                                                                                                            \
+        .structure_size = sizeof(type), .format_revision = format, .content_revision = content                                   \
+    }
+
+/* ---- samples */
+
+static gpuhal_value sample(gpuhal_device *device, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    return value;
+}
+
+typedef struct expected {
+    gpuhal_key key;
+    uint64_t value;
+    gpuhal_missing missing;
+    const char *why;
+} expected;
+
+static void expect_values(gpuhal_device *device, const expected *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const gpuhal_value value = sample(device, wanted[i].key);
+        if (value.missing != wanted[i].missing || (!value.missing && value.u64 != wanted[i].value) ||
+            (wanted[i].why && !strstr(value.why, wanted[i].why))) {
+            fail_msg("key %u: %llu, %s (%s)", wanted[i].key, (unsigned long long)value.u64, gpuhal_missing_name(value.missing),
+                     value.why);
+        }
+    }
+}
+
+#define EXPECT(device, ...)                                                                                                      \
+    do {                                                                                                                         \
+        static const expected all[] = {__VA_ARGS__};                                                                             \
+        expect_values(device, all, sizeof all / sizeof *all);                                                                    \
+    } while (0)
+
+/* One device whose values come from its files alone. */
+static gpuhal_device *open_on_files(gpuhal **out_gpu)
+{
+    use_amd_smi(false);
+    use_rocm_smi(false);
+    *out_gpu = open_rocm(0);
+    return select_or_fail(*out_gpu, "rocm:0");
+}
+
+static void close_on_files(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    remove_tree();
+    expect_clean();
+}
+
+TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_place)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("power/runtime_status", "active\n");
+    put_of_device("mem_info_vram_total", "68702699520\n");
+    put_of_device("mem_info_vram_used", "10989568\n");
+    put_of_device("gpu_busy_percent", "37\n");
+    put_of_device("mem_busy_percent", "4\n");
+    put_of_device("pcie_bw", "1000 2000 256\n");
+    put_of_device("ras/umc_err_count", "ue: 2\nce: 31\n");
+    put_of_device("hwmon/hwmon7/name", "amdgpu\n");
+    put_of_device("hwmon/hwmon7/temp1_input", "41000\n");
+    put_of_device("hwmon/hwmon7/temp2_input", "52000\n");
+    put_of_device("hwmon/hwmon7/temp3_input", "55000\n");
+    put_of_device("hwmon/hwmon7/power1_average", "42000000\n");
+    put_of_device("hwmon/hwmon7/power1_cap", "300000000\n");
+    put_of_device("hwmon/hwmon7/freq1_input", "1700000000\n");
+    put_of_device("hwmon/hwmon7/freq2_input", "1600000000\n");
+    put_of_device("numa_node", "3\n");
+    put_of_device("drm/renderD129/dev", "226:129\n");
+    put("sys/module/amdgpu/version", "6.8.5\n");
+    table_1_3 table = {.header = HEADER(table_1_3, 1, 3), .energy_accumulator = 1024 * 7 + 512};
+    table.indep_throttle_status = UINT64_C(1) << 6 | UINT64_C(1) << 36; /* SPPT, and the hottest spot */
+    put_table(&table, sizeof table);
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    const char *text = NULL;
+    uint64_t node = 0;
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_DRM_RENDER_NODE, &text));
+    assert_string_equal(text, "226:129");
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_DRIVER_VERSION, &text));
+    assert_string_equal(text, "6.8.5");
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_NUMA_NODE, &node));
+    assert_int_equal(node, 3);
+    EXPECT(
+        device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 10989568, 0, NULL},
+        {GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_C(68691709952), 0, NULL}, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 41000, 0, NULL},
+        {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 55000, 0, NULL}, {GPUHAL_VALUE_POWER_MICROWATTS, 42000000, 0, NULL},
+        {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 300000000, 0, NULL}, {GPUHAL_VALUE_ENERGY_MICROJOULES, 7 * 15625 + 7812, 0, NULL},
+        {GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1700000000, 0, NULL}, {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1600000000, 0, NULL},
+        {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 370, 0, NULL}, {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, 40, 0, NULL},
+        {GPUHAL_VALUE_FAN_PERMILLE, 0, GPUHAL_MISSING_NOT_SUPPORTED, "pwm1 cannot be read (error 2)"},
+        {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, 256000, 0, NULL}, {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, 512000, 0, NULL},
+        {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_POWER_CAP | GPUHAL_THROTTLE_THERMAL, 0, NULL},
+        {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 31, 0, NULL}, {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 2, 0, NULL});
+    close_on_files(gpu);
+}
+
+/* A Navi card: no counter of energy, no ECC, a fan; and power under the name of late kernels. */
+TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("mem_info_vram_total", "17163091968\n");
+    put_of_device("mem_info_vram_used", "2147483648\n");
+    put_of_device("gpu_busy_percent", "100\n");
+    put_of_device("hwmon/hwmon2/temp1_input", "35000\n");
+    put_of_device("hwmon/hwmon2/pwm1", "51\n");
+    put_of_device("hwmon/hwmon2/power1_input", "9000000\n");
+    table_1_3 table = {.header = HEADER(table_1_3, 1, 3)};
+    table.indep_throttle_status = UINT64_C(1) << 17 | UINT64_C(1) << 56; /* TDC, and PPM */
+    put_table(&table, sizeof table);
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_FAN_PERMILLE, 200, 0, NULL}, {GPUHAL_VALUE_POWER_MICROWATTS, 9000000, 0, NULL},
+           {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 1000, 0, NULL},
+           {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_HARDWARE | GPUHAL_THROTTLE_OTHER, 0, NULL},
+           {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"},
+           {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 0, GPUHAL_MISSING_NOT_SUPPORTED, "umc_err_count cannot be read"});
+    close_on_files(gpu);
+}
+
+TEST(an_accelerator_without_a_sensor_at_its_edge_tells_the_hottest_spot)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("hwmon/hwmon4/temp2_input", "48000\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 48000, 0, NULL});
+    close_on_files(gpu);
+}
+
+TEST(energy_is_found_in_every_table_of_measurements_that_has_it)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("power/runtime_status", "active\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    table_1_3 early = {.header = HEADER(table_1_3, 1, 1), .energy_accumulator = 1024};
+    put_table(&early, BYTES_1_1);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 15625, 0, NULL},
+           {GPUHAL_VALUE_THROTTLE_REASONS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "format 1.1"});
+    early.header.content_revision = 2;
+    put_table(&early, BYTES_1_2);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 15625, 0, NULL});
+    table_1_4 four = {.header = HEADER(table_1_4, 1, 4), .energy_accumulator = 2048};
+    put_table(&four, sizeof four);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 31250, 0, NULL},
+           {GPUHAL_VALUE_THROTTLE_REASONS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "format 1.4"});
+    table_1_5 five = {.header = HEADER(table_1_5, 1, 5), .energy_accumulator = 3072};
+    put_table(&five, sizeof five);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 46875, 0, NULL});
+    table_1_6 six = {.header = HEADER(table_1_6, 1, 6), .energy_accumulator = 4096};
+    put_table(&six, sizeof six);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 62500, 0, NULL});
+    table_1_7 seven = {.header = HEADER(table_1_7, 1, 7), .mem_max_bandwidth = 5300, .energy_accumulator = 5120};
+    put_table(&seven, sizeof seven);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 78125, 0, NULL});
+    close_on_files(gpu);
+}
+
+TEST(tables_of_processors_with_graphics_tell_why_they_are_slow_and_no_energy)
+{
+    use_machine("devices 1");
+    make_tree();
+    table_2_2 table = {.header = HEADER(table_2_2, 2, 2), .indep_throttle_status = UINT64_C(1) << 32};
+    put_table(&table, sizeof table);
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_THERMAL, 0, NULL},
+           {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "format 2.2"});
+    close_on_files(gpu);
+}
+
+TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("power/runtime_status", "active\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    table_1_3 table = {.header = HEADER(table_1_3, 1, 3), .energy_accumulator = UINT64_MAX, .indep_throttle_status = UINT64_MAX};
+    put_table(&table, sizeof table);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"},
+           {GPUHAL_VALUE_THROTTLE_REASONS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"});
+    for (size_t length = 0; length < 32; length += 31) {
+        put_table(&table, length);
+        assert_int_equal(sample(device, GPUHAL_VALUE_ENERGY_MICROJOULES).missing, GPUHAL_MISSING_NOT_SUPPORTED);
+        assert_int_equal(sample(device, GPUHAL_VALUE_THROTTLE_REASONS).missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    }
+    table.header.content_revision = 200;
+    put_table(&table, sizeof table);
+    EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "format 1.200"});
+    close_on_files(gpu);
+}
+
+TEST(files_with_rubbish_are_failures_and_not_numbers)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("mem_info_vram_total", "1000\n");
+    put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than fits */
+    put_of_device("gpu_busy_percent", "65535\n");
+    put_of_device("mem_busy_percent", "a lot\n");
+    put_of_device("hwmon/hwmon2/temp1_input", "-5000\n");
+    put_of_device("hwmon/hwmon2/power1_average", "\n");
+    put_of_device("ras/umc_err_count", "none\n");
+    put_of_device("pcie_bw", "1 2\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 0, GPUHAL_MISSING_FAILED, "holds no number"},
+           {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 0, GPUHAL_MISSING_FAILED, "more than 100 percent"},
+           {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, 0, GPUHAL_MISSING_FAILED, "holds no number"},
+           {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_FAILED, "holds no number"},
+           {GPUHAL_VALUE_POWER_MICROWATTS, 0, GPUHAL_MISSING_NOT_SUPPORTED, NULL},
+           {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 0, GPUHAL_MISSING_FAILED, "no usable numbers"},
+           {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, 0, GPUHAL_MISSING_FAILED, "no usable numbers"});
+    close_on_files(gpu);
+}
+
+TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("power/runtime_status", "suspended\n");
+    put_of_device("gpu_busy_percent", "0\n");
+    gpuhal *gpu = open_rocm(0); /* both libraries are there, and neither is asked */
+    gpuhal_device *device = select_or_fail(gpu, "rocm:0");
+    EXPECT(device,
+           {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 0, GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it"},
+           {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_ASLEEP, NULL});
+    assert_int_equal(calls_of("amdsmi_init"), 0);
+    close_on_files(gpu);
+}
+
+/* What the plugin told of one key. */
+typedef struct told_value {
+    gpuhal_key key;
+    bool there;
+    gpuhal_missing missing;
+} told_value;
+
+static void take_value(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    (void)host;
+    (void)value;
+    told_value *own = (told_value *)(void *)sink;
+    own->there = own->there || key == own->key;
+}
+
+static void take_reason(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    (void)host;
+    (void)why;
+    told_value *own = (told_value *)(void *)sink;
+    own->missing = key == own->key ? reason : own->missing;
+}
+
+static told_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t flags)
+{
+    told_value own = {.key = key};
+    gpuhal_host host = *gpuhal_direct_host();
+    host.u64 = take_value;
+    host.missing = take_reason;
+    expect_fine(with->plugin->sample(&host, 0, &key, by_name ? 1 : 0, flags, (gpuhal_sink *)(void *)&own), with, "sample");
+    return own;
+}
+
+TEST(a_gpu_that_sleeps_is_woken_where_that_is_allowed)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("power/runtime_status", "suspended\n");
+    put_of_device("gpu_busy_percent", "0\n");
+    bench with;
+    start(&with);
+    assert_int_equal(ask(&with, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, true, 0).missing, GPUHAL_MISSING_ASLEEP);
+    assert_true(ask(&with, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, true, GPUHAL_SAMPLE_MAY_WAKE).there);
+    remove_tree();
+    expect_clean();
+}
+
+TEST(pci_express_is_read_only_for_those_who_name_it)
+{
+    use_machine("devices 1");
+    make_tree();
+    put_of_device("pcie_bw", "1000 2000 256\n");
+    bench with;
+    start(&with);
+    assert_int_equal(ask(&with, GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, false, 0).missing, GPUHAL_MISSING_NOT_READ);
+    assert_true(ask(&with, GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, true, 0).there);
+    remove_tree();
+    expect_clean();
+}
+
+/* ---- the libraries */
+
+TEST(a_library_is_not_called_where_the_system_has_nothing_for_it_to_read_since_it_would_print)
+{
+    use_machine("devices 1");
+    make_tree();
+    remove_tree();
+    assert_int_equal(mkdir(tree_root, 0755), 0);
+    gpuhal *gpu = open_rocm(0);
+    EXPECT(select_or_fail(gpu, "rocm:0"),
+           {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors"});
+    assert_int_equal(calls_of("amdsmi_init"), 0);
+    close_on_files(gpu);
+}
+
+TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
+{
+    use_machine("devices 1; fail amdsmi_init 1+ 10");
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *device = select_or_fail(gpu, "rocm:0");
+    for (int i = 0; i < 3; i++) {
+        EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI answers 10"});
+    }
+    assert_int_equal(calls_of("amdsmi_init"), 1);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(without_a_device_neither_library_is_opened)
+{
+    use_machine("devices 0");
+    gpuhal *gpu = open_rocm(GPUHAL_ISOLATION_NEVER);
+    assert_int_equal(report_of_plugin(gpu, "rocm").state, GPUHAL_PLUGIN_NO_DEVICE);
+    assert_null(dlopen(GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so", RTLD_NOLOAD | RTLD_LAZY));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- the setting */
+
+TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_SYSTEM_ROOT", "somewhere", 1);
+    gpuhal *gpu = open_rocm(0);
+    expect_word(report_of_plugin(gpu, "rocm").reason, "GPUHAL_SYSTEM_ROOT");
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+#include "test_main.h"

@@ -1,0 +1,126 @@
+/* The ROCm plugin over the fake runtime, slot by slot (direct.h): what is ROCm's own of links and programs, and the caller's own
+ * streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
+#include "rocm_bench.h"
+
+TEST(links_of_amds_own_are_told_with_their_bandwidth)
+{
+    use_machine("devices 3; link 0 1 xgmi 1; link 0 2 system; link 1 2 pcie");
+    bench with;
+    start(&with);
+    told link = link_of(&with, 0, 1);
+    assert_int_equal(link.kind, GPUHAL_LINK_XGMI);
+    assert_int_equal(link.advertised, 1);
+    assert_int_equal(link.bandwidth, UINT64_C(64000000000));
+    link = link_of(&with, 0, 2);
+    assert_int_not_equal(link.kind, GPUHAL_LINK_XGMI);
+    assert_int_equal(link.advertised, 0);
+    assert_int_equal(link_of(&with, 2, 1).advertised, 1);
+    assert_int_equal(fake_report_get()->contexts_created, 0);
+    expect_clean();
+}
+
+TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
+{
+    unsigned char code[CODE_BYTES], wrong[CODE_BYTES];
+    use_machine("devices 1; fail hipModuleLoadData 1 209");
+    bench with;
+    begin(&with, 1);
+    make_code(code);
+    memcpy(wrong, code, sizeof wrong);
+    wrong[18] = 62; /* the processor's machine */
+    gpuhal_plugin_program *program = NULL;
+    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", wrong, sizeof wrong, NULL, &program),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, 63, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program),
+                     GPUHAL_ERROR_INCOMPATIBLE);
+    assert_int_equal(with.ops.program_load(with.devices[0], "spirv", code, sizeof code, NULL, &program),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    program = load_kernels(&with);
+    gpuhal_plugin_kernel *kernel = NULL;
+    assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
+    with.ops.program_unload(program);
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+    end(&with);
+    expect_clean();
+}
+
+TEST(access_that_the_program_switched_on_stays_on)
+{
+    use_machine("devices 2");
+    const runtime api = load_runtime();
+    assert_int_equal(api.hipSetDevice(1), hipSuccess);
+    assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipSuccess);
+    bench with;
+    begin(&with, 2);
+    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipErrorPeerAccessAlreadyEnabled);
+    end(&with);
+    expect_clean();
+}
+
+TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
+{
+    use_machine("devices 2; slow_us 20000");
+    const runtime api = load_runtime();
+    hipStream_t stream = NULL;
+    void *own = NULL;
+    int current = -1;
+    assert_int_equal(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    assert_int_equal(api.hipMalloc(&own, 256), hipSuccess);
+    assert_int_equal(api.hipSetDevice(1), hipSuccess);
+    bench with;
+    start(&with);
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {1, 0, (uintptr_t)stream}};
+    assert_int_equal(open_device(&with, 1, &native), GPUHAL_ERROR_INVALID_ARGUMENT); /* the stream is of device 0 */
+    with.devices[1] = NULL;
+    native.values[0] = 0;
+    expect_fine(open_device(&with, 0, &native), &with, "open");
+    assert_int_equal(api.hipSetDevice(0), hipSuccess);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(api.hipMemsetD8Async(own, (unsigned char)i, 256, stream), hipSuccess);
+    }
+    assert_int_equal(api.hipSetDevice(1), hipSuccess);
+    gpuhal_memory wrapped = {.size = sizeof wrapped}, taken = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
+    const gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
+    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    unsigned char got[256] = {0};
+    expect_fine(with.ops.copy(with.devices[0], NULL, &taken, 0, &wrapped, 0, 256), &with, "copy");
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &taken, 0, 256), &with, "read");
+    assert_int_equal(got[0] + got[255], 2 * 4);
+    with.ops.release(with.devices[0], &wrapped);
+    with.ops.release(with.devices[0], &taken);
+    end(&with);
+    assert_int_equal(api.hipGetDevice(&current), hipSuccess);
+    assert_int_equal(current, 1);
+    assert_int_equal(api.hipFree(own), hipSuccess);
+    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
+    expect_clean();
+}
+
+/* Kinds of memory have other numbers there. */
+TEST(memory_of_hip_5_is_told_apart_from_the_hosts)
+{
+    use_machine("devices 1");
+    use_runtime("", 5);
+    const runtime api = load_runtime();
+    void *own = NULL, *locked = NULL;
+    assert_int_equal(api.hipMalloc(&own, 256), hipSuccess);
+    assert_int_equal(api.hipHostMalloc(&locked, 256, 0), hipSuccess);
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory wrapped = {.size = sizeof wrapped};
+    gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
+    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
+    with.ops.release(with.devices[0], &wrapped);
+    memory.values[0] = (uintptr_t)locked;
+    wrapped = (gpuhal_memory){.size = sizeof wrapped};
+    assert_true(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped) < 0);
+    end(&with);
+    assert_int_equal(api.hipFree(own), hipSuccess);
+    assert_int_equal(api.hipHostFree(locked), hipSuccess);
+    expect_clean();
+}
+
+#include "test_main.h"
