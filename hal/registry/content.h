@@ -1,0 +1,168 @@
+/* registry/content.h: what the registry knows, in memory.
+ *
+ * One list for each kind of record. Members that are texts are malloc'ed, or NULL for nothing known. Every record begins with the
+ * generation in which it was last written: generations order records by age, whatever the clock does; times are for people and
+ * decide nothing. Numbers of physical devices and faces begin with 1, belong to one thing for ever, and are not given again.
+ */
+#ifndef GPUHAL_REGISTRY_CONTENT_H
+#define GPUHAL_REGISTRY_CONTENT_H
+
+#include "core/facts.h"
+#include "registry/texts.h"
+
+#include <gpuhal/report.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A device as a plugin listed it. */
+typedef struct gpuhal_known_device {
+    uint32_t index, capabilities;
+    gpuhal_facts facts;
+} gpuhal_known_device;
+
+typedef struct gpuhal_known_devices {
+    gpuhal_known_device *list;
+    size_t count, capacity;
+} gpuhal_known_devices;
+
+/* What came of meeting a plugin. The same file met under other circumstances, its key, is another record. */
+typedef struct gpuhal_known_plugin {
+    uint64_t generation;
+    char *identity;   /* of the file: gpuhal_key_identity() */
+    gpuhal_texts key; /* the circumstances: key.h */
+    char *name, *file, *version, *driver;
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage;
+    int32_t status;
+    uint32_t signal; /* that ended the helper; 0: none */
+    char *reason;
+    gpuhal_texts output; /* the last lines that it said */
+    uint64_t met;        /* time of the verdict; seconds since 1970, as all times here */
+    gpuhal_known_devices devices;
+} gpuhal_known_plugin;
+
+/* A piece of hardware. It is there while one of its faces is. */
+typedef struct gpuhal_known_physical {
+    uint64_t generation;
+    uint32_t number;
+    uint32_t host;      /* 1: the host's processor */
+    uint32_t vendor_id; /* 0: unknown */
+    char *pci, *name;
+    uint64_t first_seen, last_seen;
+} gpuhal_known_physical;
+
+typedef struct gpuhal_known_version {
+    uint64_t since;
+    char *version;
+} gpuhal_known_version;
+
+typedef struct gpuhal_known_versions {
+    gpuhal_known_version *list;
+    size_t count, capacity;
+} gpuhal_known_versions;
+
+/* A piece of hardware, or a part of it, as one backend sees it. */
+typedef struct gpuhal_known_face {
+    uint64_t generation;
+    uint32_t number, physical;
+    uint32_t present; /* 1: it was there when its backend was last listed */
+    char *backend, *part, *name, *uuid;
+    uint64_t first_seen, last_seen;
+    gpuhal_known_versions drivers; /* the newest is the last */
+} gpuhal_known_face;
+
+/* What was found out about the way from one face to another, with these drivers. */
+typedef struct gpuhal_known_link {
+    uint64_t generation;
+    uint32_t from, to; /* numbers of faces */
+    char *from_driver, *to_driver;
+    uint32_t verified; /* 1: bytes came through right; 0: they did not */
+    uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
+    char *reason;
+    uint64_t tried;
+} gpuhal_known_link;
+
+typedef enum {
+    GPUHAL_FAULT_CRASH = 1,
+    GPUHAL_FAULT_HANG = 2,
+    GPUHAL_FAULT_LOST = 3,
+    GPUHAL_FAULT_OUT_OF_MEMORY = 4
+} gpuhal_fault_kind;
+
+/* What went wrong, how often. It happened to a face, or to a plugin where that is all that is known. */
+typedef struct gpuhal_known_fault {
+    uint64_t generation;
+    uint32_t kind; /* gpuhal_fault_kind */
+    uint32_t face; /* 0: none */
+    char *plugin;  /* identity; NULL: none */
+    char *driver_version, *detail; /* of the last time */
+    uint64_t count, first, last;
+} gpuhal_known_fault;
+
+typedef enum {
+    GPUHAL_RECORD_PLUGIN,
+    GPUHAL_RECORD_PHYSICAL,
+    GPUHAL_RECORD_FACE,
+    GPUHAL_RECORD_LINK,
+    GPUHAL_RECORD_FAULT,
+    GPUHAL_RECORD_KINDS
+} gpuhal_record_kind;
+
+/* An array of the structures above. */
+typedef struct gpuhal_record_list {
+    void *list;
+    size_t count, capacity;
+} gpuhal_record_list;
+
+typedef struct gpuhal_content {
+    uint64_t generation; /* rises by one with every change */
+    uint32_t next_physical, next_face;
+    gpuhal_record_list records[GPUHAL_RECORD_KINDS];
+} gpuhal_content;
+
+#define GPUHAL_CONTENT_EMPTY ((gpuhal_content){.next_physical = 1, .next_face = 1})
+
+static inline gpuhal_known_plugin *gpuhal_content_plugins(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_PLUGIN].count;
+    return content->records[GPUHAL_RECORD_PLUGIN].list;
+}
+static inline gpuhal_known_physical *gpuhal_content_physicals(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_PHYSICAL].count;
+    return content->records[GPUHAL_RECORD_PHYSICAL].list;
+}
+static inline gpuhal_known_face *gpuhal_content_faces(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_FACE].count;
+    return content->records[GPUHAL_RECORD_FACE].list;
+}
+static inline gpuhal_known_link *gpuhal_content_links(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_LINK].count;
+    return content->records[GPUHAL_RECORD_LINK].list;
+}
+static inline gpuhal_known_fault *gpuhal_content_faults(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_FAULT].count;
+    return content->records[GPUHAL_RECORD_FAULT].list;
+}
+
+/* A new record at the end of its list, all zero; NULL without memory. */
+void *gpuhal_content_add(gpuhal_content *content, gpuhal_record_kind kind);
+void *gpuhal_content_at(const gpuhal_content *content, gpuhal_record_kind kind, size_t index);
+void gpuhal_content_remove(gpuhal_content *content, gpuhal_record_kind kind, size_t index);
+/* The record, another one than `record` itself, that stands for the same thing; NULL when there is none. */
+void *gpuhal_content_same(const gpuhal_content *content, gpuhal_record_kind kind, const void *record);
+/* Drops what is too much, the oldest first, and what belonged to it. */
+void gpuhal_content_trim(gpuhal_content *content);
+/* Drops the oldest record of the kind that can best be done without; false when there is none left. */
+bool gpuhal_content_drop_oldest(gpuhal_content *content);
+void gpuhal_content_finish(gpuhal_content *content);
+
+/* Most records of a kind that are kept. */
+size_t gpuhal_content_limit(gpuhal_record_kind kind);
+
+#endif

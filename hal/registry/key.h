@@ -1,0 +1,42 @@
+/* registry/key.h: the circumstances under which a plugin was met, as lines of text. While all are the same, so is the answer.
+ *
+ *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times; `absent`
+ *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of what lies in it
+ *     variable POCL_DEVICES=basic                                                          without `=` when it is not set
+ *     boot …, kernel …, mounts …                                                           of the machine, below
+ *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and what it drives
+ *     node 65024-7-…-rw /dev/nvidia0                                                       told apart without opening
+ *
+ * The lines are kept as they are, no digest of them: so two keys are equal only when everything in them is, and what changed can be
+ * named. Nothing here opens a device.
+ */
+#ifndef GPUHAL_REGISTRY_KEY_H
+#define GPUHAL_REGISTRY_KEY_H
+
+#include "registry/content.h"
+
+/* What a plugin's answer depends on, besides the machine. Lists end with NULL, or are NULL. */
+typedef struct gpuhal_key_request {
+    const char *const *files;     /* the plugin, its manifest, the vendors' files that the helper saw mapped, what `watch` names */
+    const char *const *variables; /* what `environment` in the manifest names */
+    bool no_vendor_files;         /* none was mapped: then the answer depends on where one would be found */
+} gpuhal_key_request;
+
+/* The lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and /etc are
+ * read, "" for the machine itself. out_lines->failed without memory. */
+void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
+/* The lines of one plugin, those of the machine last. */
+void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine, gpuhal_texts *out_lines);
+/* Whether all is as the lines say. *out_why gets the first line that is not true any more, malloc'ed; it may be NULL. false also
+ * without memory. */
+bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why);
+/* What stands for the contents of a file, for gpuhal_known_plugin.identity: malloc'ed; NULL when there is no such file, or no memory. */
+char *gpuhal_key_identity(const char *path);
+
+/* The record of this plugin file whose key is current; NULL when there is none. */
+const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *identity, const gpuhal_texts *machine);
+
+/* Absolute paths of the files with code that are mapped into this process, each once, in the order of their addresses. */
+void gpuhal_key_mapped_files(gpuhal_texts *out_paths);
+
+#endif

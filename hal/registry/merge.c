@@ -1,0 +1,164 @@
+/* registry/merge.c: see merge.h. A record is copied by writing and reading it, so that what is kept is what the file can hold. */
+#include "registry/merge.h"
+
+#include "registry/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of anything but a plugin with its devices. */
+#define SMALL_RECORD_BYTES_MAX 8192u
+
+static size_t most_bytes(gpuhal_record_kind kind)
+{
+    return kind == GPUHAL_RECORD_PLUGIN ? GPUHAL_RECORD_BYTES_MAX : SMALL_RECORD_BYTES_MAX;
+}
+
+/* Adds a copy; *out_copy is NULL for a record that is too long or makes no sense. false without memory. */
+static bool add_copy(gpuhal_content *content, gpuhal_record_kind kind, const void *record, void **out_copy)
+{
+    gpuhal_text text = {0};
+    gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
+    *out_copy = NULL;
+    gpuhal_record_write(kind, record, &text);
+    void *copy = text.failed ? NULL : gpuhal_content_add(content, kind);
+    if (copy) {
+        result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED : gpuhal_record_read(kind, text.data, text.length, copy);
+        if (result != GPUHAL_READ_OK) {
+            gpuhal_content_remove(content, kind, content->records[kind].count - 1);
+        }
+    }
+    gpuhal_text_finish(&text);
+    *out_copy = result == GPUHAL_READ_OK ? copy : NULL;
+    return result != GPUHAL_READ_NO_MEMORY;
+}
+
+static size_t index_of(const gpuhal_content *content, gpuhal_record_kind kind, const void *record)
+{
+    return (size_t)((const char *)record - (const char *)content->records[kind].list) / gpuhal_record_size(kind);
+}
+
+/* What is known of the same thing goes. */
+static void remove_older(gpuhal_content *content, gpuhal_record_kind kind, const void *record)
+{
+    const void *older = gpuhal_content_same(content, kind, record);
+    if (older) {
+        gpuhal_content_remove(content, kind, index_of(content, kind, older));
+    }
+}
+
+static bool put_plugins(gpuhal_content *content, gpuhal_changes *changes)
+{
+    for (size_t i = 0; i < changes->plugin_count; i++) {
+        void *copy;
+        if (!add_copy(content, GPUHAL_RECORD_PLUGIN, &changes->plugins[i], &copy)) {
+            return false;
+        }
+        changes->left_out += !copy;
+        if (copy) {
+            ((gpuhal_known_plugin *)copy)->generation = content->generation;
+            remove_older(content, GPUHAL_RECORD_PLUGIN, copy);
+        }
+    }
+    return true;
+}
+
+static bool put_links(gpuhal_content *content, gpuhal_changes *changes)
+{
+    for (size_t i = 0; i < changes->link_count; i++) {
+        void *copy;
+        if (!add_copy(content, GPUHAL_RECORD_LINK, &changes->links[i], &copy)) {
+            return false;
+        }
+        changes->left_out += !copy;
+        if (copy) {
+            ((gpuhal_known_link *)copy)->generation = content->generation;
+            remove_older(content, GPUHAL_RECORD_LINK, copy);
+        }
+    }
+    return true;
+}
+
+/* Counts are added up: processes that saw the same fault each bring their own. */
+static bool put_faults(gpuhal_content *content, gpuhal_changes *changes)
+{
+    for (size_t i = 0; i < changes->fault_count; i++) {
+        void *copy;
+        if (!add_copy(content, GPUHAL_RECORD_FAULT, &changes->faults[i], &copy)) {
+            return false;
+        }
+        changes->left_out += !copy;
+        if (!copy) {
+            continue;
+        }
+        gpuhal_known_fault *fault = copy;
+        const gpuhal_known_fault *older = gpuhal_content_same(content, GPUHAL_RECORD_FAULT, fault);
+        fault->generation = content->generation;
+        fault->first = older ? older->first : changes->now;
+        fault->last = changes->now;
+        if (older && __builtin_add_overflow(fault->count, older->count, &fault->count)) {
+            fault->count = UINT64_MAX;
+        }
+        remove_older(content, GPUHAL_RECORD_FAULT, fault);
+    }
+    return true;
+}
+
+static void forget_faults_of(gpuhal_content *content, const char *identity)
+{
+    size_t count;
+    const gpuhal_known_fault *faults = gpuhal_content_faults(content, &count);
+    for (size_t i = count; i > 0; i--) {
+        if (faults[i - 1].plugin && strcmp(faults[i - 1].plugin, identity) == 0) {
+            gpuhal_content_remove(content, GPUHAL_RECORD_FAULT, i - 1);
+        }
+    }
+}
+
+static void forget_plugin(gpuhal_content *content, const char *name)
+{
+    size_t count;
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    for (size_t i = count; i > 0; i--) {
+        if (strcmp(plugins[i - 1].name, name) == 0) {
+            forget_faults_of(content, plugins[i - 1].identity);
+            gpuhal_content_remove(content, GPUHAL_RECORD_PLUGIN, i - 1);
+        }
+    }
+}
+
+/* A copy by way of the text, with numbers that were given on either side kept from being given again. */
+static bool replace(gpuhal_content *content, const gpuhal_content *with)
+{
+    gpuhal_content old = *content;
+    gpuhal_text text = {0};
+    gpuhal_form_report report;
+    gpuhal_form_write(with, &text);
+    bool good = !text.failed && gpuhal_form_read(text.data, text.length, content, &report) == GPUHAL_READ_OK;
+    gpuhal_text_finish(&text);
+    if (!good) {
+        *content = old;
+        return false;
+    }
+    content->generation = old.generation > content->generation ? old.generation : content->generation;
+    content->next_physical = old.next_physical > content->next_physical ? old.next_physical : content->next_physical;
+    content->next_face = old.next_face > content->next_face ? old.next_face : content->next_face;
+    gpuhal_content_finish(&old);
+    return true;
+}
+
+bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
+{
+    changes->left_out = 0;
+    if (changes->replace && !replace(content, changes->replace)) {
+        return false;
+    }
+    content->generation++;
+    if (changes->forget_plugin) {
+        forget_plugin(content, changes->forget_plugin);
+    }
+    bool good = put_plugins(content, changes) && gpuhal_content_number(content, changes) && put_links(content, changes) &&
+                put_faults(content, changes);
+    gpuhal_content_trim(content);
+    return good;
+}

@@ -1,0 +1,359 @@
+/* registry/numbers.c: which numbers the hardware had that is seen now.
+ *
+ * Hardware is known again by a UUID of one of its faces; else by its PCI address, if it has the same vendor and no face denies it;
+ * else, where an address is unknown, by backend and name, in the order in which it is listed. A face denies it when its UUID changed
+ * although its driver did not: then other hardware lies in the same slot. (Some drivers make UUIDs that change with their version.)
+ * Each number is given to one piece of hardware at most, the strongest reason first.
+ */
+#include "registry/merge.h"
+
+#include "core/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_BYTES_MAX    256u
+#define VERSIONS_KEPT_MAX 16u
+
+/* What one call works on. */
+typedef struct numbering {
+    gpuhal_content *content;
+    gpuhal_sighting *sightings;
+    size_t count;
+    uint64_t now;
+} numbering;
+
+typedef bool match_fn(const numbering *at, uint32_t group, const gpuhal_known_physical *physical);
+
+static bool is_said(const char *text)
+{
+    return text && *text;
+}
+
+static bool same_said(const char *one, const char *other)
+{
+    return is_said(one) && is_said(other) && strcmp(one, other) == 0;
+}
+
+static bool same(const char *one, const char *other)
+{
+    return strcmp(one ? one : "", other ? other : "") == 0;
+}
+
+static bool same_vendor(uint32_t one, uint32_t other)
+{
+    return one == 0 || other == 0 || one == other;
+}
+
+/* Names are compared as they are kept. */
+static size_t kept_bytes(const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length > TEXT_BYTES_MAX) {
+        length = TEXT_BYTES_MAX;
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) {
+            length--;
+        }
+    }
+    return length;
+}
+
+static bool same_name(const char *kept, const char *seen)
+{
+    size_t length = kept_bytes(seen);
+    return strlen(kept ? kept : "") == length && (length == 0 || memcmp(kept, seen, length) == 0);
+}
+
+static const char *last_driver(const gpuhal_known_face *face)
+{
+    return face->drivers.count > 0 ? face->drivers.list[face->drivers.count - 1].version : NULL;
+}
+
+/* ---- hardware */
+
+static const char *group_pci(const numbering *at, uint32_t group)
+{
+    for (size_t i = 0; i < at->count; i++) {
+        if (at->sightings[i].group == group && is_said(at->sightings[i].pci)) {
+            return at->sightings[i].pci;
+        }
+    }
+    return NULL;
+}
+
+static uint32_t group_vendor(const numbering *at, uint32_t group)
+{
+    for (size_t i = 0; i < at->count; i++) {
+        if (at->sightings[i].group == group && at->sightings[i].vendor_id != 0) {
+            return at->sightings[i].vendor_id;
+        }
+    }
+    return 0;
+}
+
+static bool group_is_host(const numbering *at, uint32_t group)
+{
+    bool host = false;
+    for (size_t i = 0; i < at->count; i++) {
+        host = host || (at->sightings[i].group == group && at->sightings[i].host);
+    }
+    return host;
+}
+
+/* Whether a face that is seen and one that is known, of this group and this hardware, are related in some way. */
+static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
+                     bool (*related)(const gpuhal_sighting *seen, const gpuhal_known_face *known))
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    for (size_t f = 0; f < count; f++) {
+        for (size_t i = 0; faces[f].physical == physical && i < at->count; i++) {
+            if (at->sightings[i].group == group && related(&at->sightings[i], &faces[f])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+{
+    return same_said(seen->uuid, known->uuid) && same(seen->part, known->part);
+}
+
+static bool denies(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+{
+    return same(seen->backend, known->backend) && same(seen->part, known->part) && is_said(seen->uuid) && is_said(known->uuid) &&
+           !same(seen->uuid, known->uuid) && same_said(seen->driver_version, last_driver(known));
+}
+
+static bool has_same_name(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+{
+    return same(seen->backend, known->backend) && same(seen->part, known->part) && same_name(known->name, seen->name);
+}
+
+static bool match_host(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+{
+    return physical->host && group_is_host(at, group);
+}
+
+static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+{
+    return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
+}
+
+static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+{
+    return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
+}
+
+static bool match_pci(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+{
+    return !is_other_sort(at, group, physical) && same_said(group_pci(at, group), physical->pci) &&
+           !any_pair(at, group, physical->number, denies);
+}
+
+static bool match_name(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+{
+    return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&
+           any_pair(at, group, physical->number, has_same_name) && !any_pair(at, group, physical->number, denies);
+}
+
+static uint32_t number_of(const numbering *at, uint32_t group)
+{
+    for (size_t i = 0; i < at->count; i++) {
+        if (at->sightings[i].group == group) {
+            return at->sightings[i].physical;
+        }
+    }
+    return 0;
+}
+
+static void set_number(const numbering *at, uint32_t group, uint32_t number)
+{
+    for (size_t i = 0; i < at->count; i++) {
+        if (at->sightings[i].group == group) {
+            at->sightings[i].physical = number;
+        }
+    }
+}
+
+static bool is_taken(const numbering *at, uint32_t number)
+{
+    bool taken = false;
+    for (size_t i = 0; i < at->count; i++) {
+        taken = taken || at->sightings[i].physical == number;
+    }
+    return taken;
+}
+
+/* Groups in the order of their first sighting, hardware in the order of its numbers: the answer is the same every time. */
+static void match_all(const numbering *at, match_fn *matches)
+{
+    size_t count;
+    const gpuhal_known_physical *physicals = gpuhal_content_physicals(at->content, &count);
+    for (size_t i = 0; i < at->count; i++) {
+        uint32_t group = at->sightings[i].group;
+        for (size_t p = 0; p < count && number_of(at, group) == 0; p++) {
+            if (!is_taken(at, physicals[p].number) && matches(at, group, &physicals[p])) {
+                set_number(at, group, physicals[p].number);
+            }
+        }
+    }
+}
+
+/* A copy of at most so many bytes; what is not said leaves what was known. */
+static bool keep(char **to, const char *text)
+{
+    if (!is_said(text)) {
+        return true;
+    }
+    char *copy = gpuhal_text_copy_range(text, kept_bytes(text));
+    if (copy) {
+        free(*to);
+        *to = copy;
+    }
+    return copy != NULL;
+}
+
+/* The hardware of a group that has a number, made where it is new. NULL without memory. */
+static gpuhal_known_physical *physical_of(const numbering *at, uint32_t group)
+{
+    gpuhal_known_physical wanted = {.number = number_of(at, group)};
+    gpuhal_known_physical *physical = gpuhal_content_same(at->content, GPUHAL_RECORD_PHYSICAL, &wanted);
+    if (wanted.number == 0) {
+        physical = gpuhal_content_add(at->content, GPUHAL_RECORD_PHYSICAL);
+        if (physical) {
+            physical->number = at->content->next_physical++;
+            physical->first_seen = at->now;
+            set_number(at, group, physical->number);
+        }
+    }
+    return physical;
+}
+
+static bool note_physical(const numbering *at, const gpuhal_sighting *seen)
+{
+    gpuhal_known_physical *physical = physical_of(at, seen->group);
+    if (!physical) {
+        return false;
+    }
+    bool first = physical->generation != at->content->generation;
+    physical->generation = at->content->generation;
+    physical->last_seen = at->now;
+    physical->host = group_is_host(at, seen->group);
+    uint32_t vendor = group_vendor(at, seen->group);
+    physical->vendor_id = vendor ? vendor : physical->vendor_id;
+    return keep(&physical->pci, group_pci(at, seen->group)) && (!first || keep(&physical->name, seen->name));
+}
+
+/* ---- faces */
+
+static bool face_is_taken(const numbering *at, uint32_t number)
+{
+    bool taken = false;
+    for (size_t i = 0; i < at->count; i++) {
+        taken = taken || at->sightings[i].face == number;
+    }
+    return taken;
+}
+
+static void match_face(const numbering *at, gpuhal_sighting *seen, bool by_name)
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    for (size_t f = 0; f < count && seen->face == 0; f++) {
+        if (faces[f].physical == seen->physical && same(faces[f].backend, seen->backend) && same(faces[f].part, seen->part) &&
+            (!by_name || same_name(faces[f].name, seen->name)) && !face_is_taken(at, faces[f].number)) {
+            seen->face = faces[f].number;
+        }
+    }
+}
+
+static bool note_driver(gpuhal_known_versions *drivers, const char *version, uint64_t now)
+{
+    if (!is_said(version) || (drivers->count > 0 && same_name(drivers->list[drivers->count - 1].version, version))) {
+        return true;
+    }
+    char *copy = gpuhal_text_copy_range(version, kept_bytes(version));
+    gpuhal_known_version *list = copy ? realloc(drivers->list, (drivers->count + 1) * sizeof *list) : NULL;
+    if (!list) {
+        free(copy);
+        return false;
+    }
+    list[drivers->count] = (gpuhal_known_version){.since = now, .version = copy};
+    drivers->list = list;
+    drivers->capacity = ++drivers->count;
+    if (drivers->count > VERSIONS_KEPT_MAX) {
+        free(list[0].version);
+        memmove(list, list + 1, --drivers->count * sizeof *list);
+    }
+    return true;
+}
+
+static bool note_face(const numbering *at, gpuhal_sighting *seen)
+{
+    const gpuhal_known_face wanted = {.number = seen->face};
+    gpuhal_known_face *face = gpuhal_content_same(at->content, GPUHAL_RECORD_FACE, &wanted);
+    if (seen->face == 0) {
+        face = gpuhal_content_add(at->content, GPUHAL_RECORD_FACE);
+        char *backend = gpuhal_text_copy_range(seen->backend ? seen->backend : "", kept_bytes(seen->backend));
+        if (!face || !backend) {
+            free(backend);
+            return false;
+        }
+        face->backend = backend;
+        face->number = at->content->next_face++;
+        face->physical = seen->physical;
+        face->first_seen = at->now;
+        seen->face = face->number;
+    }
+    face->generation = at->content->generation;
+    face->last_seen = at->now;
+    face->present = 1;
+    return keep(&face->part, seen->part) && keep(&face->name, seen->name) &&
+           keep(&face->uuid, seen->uuid) && note_driver(&face->drivers, seen->driver_version, at->now);
+}
+
+/* Before anything is noted as present. */
+static void note_absence(const numbering *at, const char *const *listed)
+{
+    size_t count;
+    gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    for (size_t f = 0; f < count; f++) {
+        for (const char *const *backend = listed; backend && *backend; backend++) {
+            if (same(faces[f].backend, *backend)) {
+                faces[f].present = 0;
+            }
+        }
+    }
+}
+
+bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *changes)
+{
+    static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
+    /* More could not be kept anyway, and a plugin that lists thousands shall not hold everybody up. */
+    size_t most = gpuhal_content_limit(GPUHAL_RECORD_FACE), count = changes->sighting_count;
+    const numbering at = {content, changes->sightings, count < most ? count : most, changes->now};
+    note_absence(&at, changes->listed);
+    for (size_t i = 0; i < count; i++) {
+        changes->sightings[i].physical = changes->sightings[i].face = 0;
+    }
+    for (size_t r = 0; r < sizeof reasons / sizeof *reasons; r++) {
+        match_all(&at, reasons[r]);
+    }
+    for (size_t i = 0; i < at.count; i++) {
+        if (!note_physical(&at, &at.sightings[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < 2 * at.count; i++) {
+        match_face(&at, &at.sightings[i % at.count], i < at.count);
+    }
+    for (size_t i = 0; i < at.count; i++) {
+        if (!note_face(&at, &at.sightings[i])) {
+            return false;
+        }
+    }
+    return true;
+}

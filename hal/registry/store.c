@@ -1,0 +1,149 @@
+/* registry/store.c: see store.h. At every moment, whatever is killed, `registry` is a whole text or is not there. */
+#include "registry/store.h"
+
+#include "core/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_NAME "registry"
+#define NEW_PREFIX FILE_NAME ".new-"
+
+static char *path_of(const char *directory, const char *name)
+{
+    return gpuhal_text_format("%s/%s", directory, name);
+}
+
+bool gpuhal_store_is_foreign(const char *directory)
+{
+    gpuhal_file_info info;
+    return gpuhal_os_file_info(directory, &info) == 0 && info.owner != gpuhal_os_user();
+}
+
+static void read_text(const char *path, gpuhal_content *content, gpuhal_store_reading *reading)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    /* The state before the text: a change in between is then seen as one the next time. */
+    reading->error = gpuhal_os_file_state(path, &reading->state);
+    if (!reading->error) {
+        reading->error = gpuhal_os_file_read(path, GPUHAL_REGISTRY_BYTES_MAX, &text, &bytes);
+    }
+    if (reading->error == ENOENT) {
+        *reading = (gpuhal_store_reading){.absent = true};
+    } else if (reading->error == EFBIG) {
+        /* No writer of ours makes one so large. */
+        reading->error = 0;
+        reading->report.headless = true;
+    } else if (!reading->error && gpuhal_form_read(text, bytes, content, &reading->report) == GPUHAL_READ_NO_MEMORY) {
+        reading->error = ENOMEM;
+    }
+    reading->damaged = gpuhal_form_is_damaged(&reading->report);
+    free(text);
+}
+
+void gpuhal_store_read(const char *directory, gpuhal_content *out_content, gpuhal_store_reading *out_reading)
+{
+    char *path = path_of(directory, FILE_NAME);
+    *out_content = GPUHAL_CONTENT_EMPTY;
+    *out_reading = (gpuhal_store_reading){.error = ENOMEM};
+    if (path) {
+        *out_reading = (gpuhal_store_reading){0};
+        read_text(path, out_content, out_reading);
+    }
+    free(path);
+}
+
+int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock)
+{
+    char *path = path_of(directory, FILE_NAME ".lock");
+    int error = path ? gpuhal_os_directory_make(directory) : ENOMEM;
+    if (!error) {
+        error = gpuhal_os_lock_take(path, timeout_ns, out_lock);
+    }
+    free(path);
+    return error;
+}
+
+/* What writers left that were killed: the one that lives is the one that has the lock. */
+static void sweep(const char *directory)
+{
+    char **names;
+    size_t count;
+    if (gpuhal_os_directory_names(directory, &names, &count)) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], NEW_PREFIX, strlen(NEW_PREFIX)) == 0) {
+            char *path = path_of(directory, names[i]);
+            if (path) {
+                gpuhal_os_file_remove(path);
+            }
+            free(path);
+        }
+    }
+    gpuhal_os_names_free(names, count);
+}
+
+static char *damaged_path(const char *directory, uint32_t number)
+{
+    return gpuhal_text_format("%s/" FILE_NAME ".damaged-%" PRIu32, directory, number);
+}
+
+/* Makes room for number 1; the oldest is written over. */
+static int age_damaged(const char *directory)
+{
+    int error = 0;
+    for (uint32_t number = GPUHAL_STORE_DAMAGED_MAX; number > 1 && !error; number--) {
+        char *from = damaged_path(directory, number - 1), *to = damaged_path(directory, number);
+        error = from && to ? gpuhal_os_file_rename(from, to) : ENOMEM;
+        error = error == ENOENT ? 0 : error;
+        if (!error) {
+            /* Still there where both were names of one file: renaming then does nothing. */
+            gpuhal_os_file_remove(from);
+        }
+        free(from);
+        free(to);
+    }
+    return error;
+}
+
+/* By a second name, so that the file stays readable until the new one takes its place; where there are no second names, by moving. */
+static int set_aside(const char *directory, const char *path)
+{
+    char *aside = damaged_path(directory, 1);
+    int error = aside ? age_damaged(directory) : ENOMEM;
+    if (!error) {
+        error = gpuhal_os_file_link(path, aside);
+        if (error == EPERM || error == ENOTSUP || error == EXDEV || error == EMLINK) {
+            error = gpuhal_os_file_rename(path, aside);
+        }
+    }
+    free(aside);
+    return error;
+}
+
+int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged)
+{
+    char *path = path_of(directory, FILE_NAME);
+    char *made = gpuhal_text_format("%s/" NEW_PREFIX "%" PRId64 "-%" PRIu64, directory, gpuhal_os_process_own(),
+                                    gpuhal_os_monotonic_ns());
+    int error = path && made ? 0 : ENOMEM;
+    if (!error) {
+        sweep(directory);
+        error = gpuhal_os_file_write_new(made, text, bytes);
+    }
+    if (!error) {
+        error = damaged ? set_aside(directory, path) : 0;
+        error = error ? error : gpuhal_os_file_rename(made, path);
+        if (error) {
+            gpuhal_os_file_remove(made);
+        }
+    }
+    error = error ? error : gpuhal_os_directory_sync(directory);
+    free(made);
+    free(path);
+    return error;
+}

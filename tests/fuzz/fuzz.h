@@ -1,0 +1,21 @@
+/* tests/fuzz/fuzz.h: what a target checks, in a build for fuzzing and in the replay alike. */
+#ifndef GPUHAL_TEST_FUZZ_H
+#define GPUHAL_TEST_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                                                               \
+    do {                                                                                                                               \
+        if (!(condition)) {                                                                                                            \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                                                  \
+            abort();                                                                                                                   \
+        }                                                                                                                              \
+    } while (0)
+
+/* The target. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+#endif

@@ -1,0 +1,121 @@
+/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes changes, and is
+ * whole afterwards. Beside the bytes as they are, they are read with checksums put right, which reaches what stands behind those. */
+#include "fuzz.h"
+#include "registry/checksum.h"
+#include "registry/form.h"
+#include "registry/merge.h"
+
+#include <string.h>
+
+static gpuhal_text written(const gpuhal_content *content)
+{
+    gpuhal_text text = {0};
+    gpuhal_form_write(content, &text);
+    CHECK(!text.failed);
+    return text;
+}
+
+/* Reads what was written, which must be whole. */
+static gpuhal_content read_whole(const gpuhal_text *text)
+{
+    gpuhal_content content;
+    gpuhal_form_report report;
+    CHECK(gpuhal_form_read(text->data, text->length, &content, &report) == GPUHAL_READ_OK);
+    CHECK(!gpuhal_form_is_damaged(&report) && !report.newer);
+    return content;
+}
+
+/* Sees all faces again, and something new. */
+static void change(gpuhal_content *content)
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    gpuhal_sighting *seen = calloc(count + 1, sizeof *seen);
+    gpuhal_text before = written(content);
+    gpuhal_content kept = read_whole(&before);
+    faces = gpuhal_content_faces(&kept, &count);
+    for (size_t i = 0; i < count; i++) {
+        seen[i] = (gpuhal_sighting){.group = faces[i].physical % (uint32_t)(count + 1), .backend = faces[i].backend, .uuid = faces[i].uuid,
+                                    .part = faces[i].part, .name = faces[i].name, .driver_version = "next"};
+    }
+    seen[count] = (gpuhal_sighting){.group = (uint32_t)count, .backend = "cuda", .pci = "0000:01:00.0"};
+    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_LOST, .face = 1, .count = UINT64_MAX};
+    gpuhal_changes changes = {.now = 1, .sightings = seen, .sighting_count = count + 1, .faults = &fault, .fault_count = 1,
+                              .forget_plugin = "x"};
+    CHECK(gpuhal_content_merge(content, &changes));
+    for (size_t i = 0; i <= count && i < gpuhal_content_limit(GPUHAL_RECORD_FACE); i++) {
+        CHECK(seen[i].face > 0 && seen[i].physical > 0);
+        for (size_t j = 0; j < i; j++) {
+            CHECK(seen[i].face != seen[j].face);
+        }
+    }
+    gpuhal_content_finish(&kept);
+    gpuhal_text_finish(&before);
+    free(seen);
+}
+
+static void check(const char *text, size_t count)
+{
+    gpuhal_content content;
+    gpuhal_form_report report;
+    CHECK(gpuhal_form_read(text, count, &content, &report) == GPUHAL_READ_OK);
+    if (!report.newer && !report.headless && content.generation < UINT64_MAX / 2) {
+        gpuhal_text first = written(&content);
+        gpuhal_content again = read_whole(&first);
+        gpuhal_text second = written(&again);
+        CHECK(first.length == second.length && memcmp(first.data, second.data, first.length) == 0);
+        if (content.next_physical < UINT32_MAX / 2 && content.next_face < UINT32_MAX / 2) {
+            change(&again);
+            gpuhal_text third = written(&again);
+            gpuhal_content last = read_whole(&third);
+            gpuhal_content_finish(&last);
+            gpuhal_text_finish(&third);
+        }
+        gpuhal_text_finish(&second);
+        gpuhal_text_finish(&first);
+        gpuhal_content_finish(&again);
+    }
+    gpuhal_content_finish(&content);
+}
+
+/* The text with right checksums: before each `[`, and at the end, a record is closed; crc lines of its own are dropped. */
+static gpuhal_text closed(const char *text, size_t count)
+{
+    gpuhal_text out = {0};
+    size_t begin = SIZE_MAX, records = 0;
+    const char *end = text + count;
+    while (text < end) {
+        const char *line = text, *stop = memchr(text, '\n', (size_t)(end - text));
+        text = stop ? stop + 1 : end;
+        stop = stop ? stop : end;
+        if (stop - line >= 4 && memcmp(line, "crc ", 4) == 0) {
+            continue;
+        }
+        if (stop > line && *line == '[') {
+            if (begin != SIZE_MAX) {
+                gpuhal_text_printf(&out, "crc = %08x\n", gpuhal_checksum(0, out.data + begin, out.length - begin));
+            }
+            begin = out.length;
+            records++;
+        }
+        gpuhal_text_append(&out, line, (size_t)(stop - line));
+        gpuhal_text_append(&out, "\n", 1);
+    }
+    if (begin != SIZE_MAX) {
+        gpuhal_text_printf(&out, "crc = %08x\n", gpuhal_checksum(0, out.data + begin, out.length - begin));
+    }
+    CHECK(!out.failed && records <= count);
+    return out;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    gpuhal_text copy = {0};
+    gpuhal_text_append(&copy, (const char *)bytes, count);
+    check(gpuhal_text_get(&copy), count);
+    gpuhal_text fixed = closed(gpuhal_text_get(&copy), count);
+    check(gpuhal_text_get(&fixed), fixed.length);
+    gpuhal_text_finish(&fixed);
+    gpuhal_text_finish(&copy);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* tests/unit/registry_faults_test.c: every system call of a registry write, and every allocation, fails once; and the writer is killed
+ * before and after each. The linker puts the functions below in the place of the real ones (see CMakeLists.txt). */
+#include "registry_support.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+typedef enum { NOTHING, FAIL, SHORT, KILL_BEFORE, KILL_AFTER, FAIL_ALLOCATION } fault;
+
+/* What happens at call number `fault_at`, counted from 1 while `fault_kind` is set. */
+static fault fault_kind;
+static unsigned fault_at, calls;
+static int fault_errno;
+
+/* Whether this call is the one. */
+static bool is_hit(bool allocation)
+{
+    return fault_kind != NOTHING && allocation == (fault_kind == FAIL_ALLOCATION) && ++calls == fault_at;
+}
+
+/* Whether this call fails. A kill before it ends the process here. */
+static bool fails(bool *out_kill_after)
+{
+    bool hit = is_hit(false);
+    *out_kill_after = hit && fault_kind == KILL_AFTER;
+    if (hit && fault_kind == KILL_BEFORE) {
+        kill(getpid(), SIGKILL);
+    }
+    if (hit && fault_kind == FAIL) {
+        errno = fault_errno;
+    }
+    return hit && fault_kind == FAIL;
+}
+
+static void die_if(bool kill_after)
+{
+    if (kill_after) {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+#define REAL(type, name, ...) type __real_##name(__VA_ARGS__); type __wrap_##name(__VA_ARGS__)
+REAL(int, open, const char *path, int flags, ...);
+REAL(ssize_t, write, int file, const void *bytes, size_t count);
+REAL(int, fsync, int file);
+REAL(int, close, int file);
+REAL(int, rename, const char *from, const char *to);
+REAL(int, link, const char *from, const char *to);
+REAL(int, unlink, const char *path);
+REAL(int, mkdir, const char *path, mode_t mode);
+REAL(int, flock, int file, int operation);
+REAL(void *, malloc, size_t bytes);
+REAL(void *, calloc, size_t count, size_t bytes);
+REAL(void *, realloc, void *old, size_t bytes);
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    bool after;
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? (mode_t)va_arg(arguments, int) : 0;
+    va_end(arguments);
+    if (fails(&after)) {
+        return -1;
+    }
+    int answer = __real_open(path, flags, mode);
+    die_if(after);
+    return answer;
+}
+
+ssize_t __wrap_write(int file, const void *bytes, size_t count)
+{
+    bool hit = is_hit(false);
+    if (hit && fault_kind == KILL_BEFORE) {
+        kill(getpid(), SIGKILL);
+    }
+    if (hit && fault_kind == FAIL) {
+        errno = fault_errno;
+        return -1;
+    }
+    /* Killed in the middle of it, or the disk takes only so much. */
+    bool half = hit && (fault_kind == SHORT || fault_kind == KILL_AFTER);
+    ssize_t answer = __real_write(file, bytes, half ? count / 2 : count);
+    die_if(hit && fault_kind == KILL_AFTER);
+    return answer;
+}
+
+#define SIMPLE(name, parameters, arguments)                                                                                            \
+    int __wrap_##name parameters                                                                                                       \
+    {                                                                                                                                  \
+        bool after;                                                                                                                    \
+        if (fails(&after)) {                                                                                                           \
+            return -1;                                                                                                                 \
+        }                                                                                                                              \
+        int answer = __real_##name arguments;                                                                                          \
+        die_if(after);                                                                                                                 \
+        return answer;                                                                                                                 \
+    }
+SIMPLE(fsync, (int file), (file))
+SIMPLE(rename, (const char *from, const char *to), (from, to))
+SIMPLE(link, (const char *from, const char *to), (from, to))
+SIMPLE(unlink, (const char *path), (path))
+SIMPLE(mkdir, (const char *path, mode_t mode), (path, mode))
+SIMPLE(flock, (int file, int operation), (file, operation))
+
+/* Closes in any case, as the kernel does. */
+int __wrap_close(int file)
+{
+    bool after;
+    bool failed = fails(&after);
+    int error = errno;
+    int answer = __real_close(file);
+    die_if(after);
+    errno = failed ? error : errno;
+    return failed ? -1 : answer;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_hit(true) ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return is_hit(true) ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    return is_hit(true) ? NULL : __real_realloc(old, bytes);
+}
+
+static void begin_fault(fault kind, unsigned at, int error)
+{
+    calls = 0;
+    fault_at = at;
+    fault_errno = error;
+    fault_kind = kind;
+}
+
+/* Whether the fault came to pass. */
+static bool end_fault(void)
+{
+    fault_kind = NOTHING;
+    return calls >= fault_at;
+}
+
+/* Reads the file as it is: whole, and with these plugins. */
+static bool file_holds(const char *directory, unsigned first, unsigned second)
+{
+    size_t bytes;
+    gpuhal_content content;
+    gpuhal_form_report report;
+    char *text = contents_of(below(directory, "registry"), &bytes);
+    bool read = gpuhal_form_read(text, bytes, &content, &report) == GPUHAL_READ_OK && !gpuhal_form_is_damaged(&report);
+    bool holds = read && knows_plugin(&content, first) && (second == 0 || knows_plugin(&content, second));
+    gpuhal_content_finish(&content);
+    free(text);
+    return holds;
+}
+
+/* A registry that knows plugin 1; damaged where asked, so that a write sets it aside first. */
+static void prepare(const char *directory, bool damaged)
+{
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    if (damaged) {
+        FILE *file = fopen(below(directory, "registry"), "ab");
+        fputs("rubbish\n", file);
+        fclose(file);
+    }
+}
+
+static void clear(const char *directory)
+{
+    static const char *const names[] = {"registry", "registry.lock", "registry.damaged-1", "registry.damaged-2", "registry.damaged-3"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        remove(below(directory, names[i]));
+    }
+    assert_int_equal(files_that_begin_with(directory, "registry"), 0);
+}
+
+/* After whatever happened: the next writer finds plugin 1, leaves nothing lying about, and what it writes stays. */
+static void expect_sound(const char *directory, bool damaged, unsigned also)
+{
+    if (!damaged) {
+        assert_true(file_holds(directory, 1, also));
+    }
+    gpuhal_registry *registry = open_registry(directory);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_true(knows_plugin(&snapshot->content, 1));
+    gpuhal_snapshot_release(snapshot);
+    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    assert_true(file_holds(directory, 1, 3) && (also == 0 || file_holds(directory, also, 3)));
+    assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
+}
+
+/* One write by a process that is killed at call number `at`; false when it came to its end before. */
+static bool killed_at(const char *directory, fault kind, unsigned at)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        begin_fault(kind, at, 0);
+        gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, NULL);
+        _exit(remember_plugin(registry, 2) != GPUHAL_OK);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    return WIFSIGNALED(status);
+}
+
+static void kill_everywhere(bool damaged)
+{
+    const char *directory = fresh_directory();
+    for (fault kind = KILL_BEFORE; kind <= KILL_AFTER; kind++) {
+        bool killed = true;
+        unsigned at = 1;
+        for (; killed; at++) {
+            prepare(directory, damaged);
+            killed = killed_at(directory, kind, at);
+            expect_sound(directory, damaged && killed, killed ? 0 : 2);
+            clear(directory);
+        }
+        assert_true(at > 8);
+    }
+}
+
+TEST(killed_before_and_after_every_system_call_the_registry_stays_whole)
+{
+    kill_everywhere(false);
+}
+
+TEST(killed_while_a_damaged_registry_is_set_aside_what_was_whole_in_it_stays)
+{
+    kill_everywhere(true);
+}
+
+static void fail_everywhere(fault kind, int error, bool damaged)
+{
+    const char *directory = registry_root;
+    bool hit = true;
+    for (unsigned at = 1; hit; at++) {
+        prepare(directory, damaged);
+        begin_fault(kind, at, error);
+        gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
+        gpuhal_status status = registry ? remember_plugin(registry, 2) : GPUHAL_ERROR_HOST_MEMORY;
+        hit = end_fault();
+        assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_FILE);
+        gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+        assert_true(knows_plugin(&snapshot->content, 2));
+        gpuhal_snapshot_release(snapshot);
+        gpuhal_registry_destroy(registry);
+        expect_sound(directory, damaged, status == GPUHAL_OK ? 2 : 0);
+        assert_true(hit || status == GPUHAL_OK);
+        clear(directory);
+    }
+}
+
+TEST(every_system_call_may_fail_once)
+{
+    static const int errors[] = {EIO, ENOSPC, EROFS, EACCES, EPERM, EMFILE, EINTR};
+    fresh_directory();
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        fail_everywhere(FAIL, errors[i], false);
+        fail_everywhere(FAIL, errors[i], true);
+    }
+}
+
+TEST(a_disk_that_takes_only_a_part_at_once_gets_the_rest_after_it)
+{
+    fresh_directory();
+    fail_everywhere(SHORT, 0, false);
+}
+
+TEST(every_allocation_may_fail_once)
+{
+    const char *directory = fresh_directory();
+    bool hit = true;
+    unsigned at = 1;
+    for (; hit; at++) {
+        prepare(directory, at % 2);
+        gpuhal_known_plugin plugin = plugin_number(2);
+        gpuhal_sighting seen[2] = {{.backend = "cuda", .uuid = "a", .name = "One", .driver_version = "1"},
+                                   {.group = 1, .backend = "cuda", .uuid = "b", .name = "Two", .driver_version = "1"}};
+        gpuhal_known_fault crash = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"x"}};
+        gpuhal_changes changes = {.now = 1, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 2,
+                                  .faults = &crash, .fault_count = 1};
+        begin_fault(FAIL_ALLOCATION, at, 0);
+        gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
+        gpuhal_status status = registry ? gpuhal_registry_update(registry, &changes) : GPUHAL_ERROR_HOST_MEMORY;
+        hit = end_fault();
+        assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_FILE);
+        assert_true(hit || status == GPUHAL_OK);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_registry_destroy(registry);
+        expect_sound(directory, at % 2 && status != GPUHAL_OK, status == GPUHAL_OK ? 2 : 0);
+        clear(directory);
+    }
+    assert_true(at > 50);
+}
+
+#include "test_main.h"

@@ -1,0 +1,270 @@
+/* tests/unit/registry_form_test.c: the registry as text: what is written is read again, what is damaged is never taken for good. */
+#include "registry/checksum.h"
+#include "registry_support.h"
+
+/* The text of a registry with every kind of record, and a copy to damage. */
+static gpuhal_text sample_text(void)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    remember_all_kinds(registry);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    gpuhal_text text = {0};
+    gpuhal_form_write(&snapshot->content, &text);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+    assert_false(text.failed);
+    return text;
+}
+
+static gpuhal_text record_text(gpuhal_record_kind kind, const void *record)
+{
+    gpuhal_text text = {0};
+    gpuhal_record_write(kind, record, &text);
+    return text;
+}
+
+/* Whether every record of `some` is, word for word, one of `all`. */
+static bool is_part_of(const gpuhal_content *some, const gpuhal_content *all)
+{
+    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+        for (size_t i = 0; i < some->records[kind].count; i++) {
+            bool found = false;
+            gpuhal_text one = record_text(kind, gpuhal_content_at(some, kind, i));
+            for (size_t j = 0; j < all->records[kind].count && !found; j++) {
+                gpuhal_text other = record_text(kind, gpuhal_content_at(all, kind, j));
+                found = strcmp(one.data, other.data) == 0;
+                gpuhal_text_finish(&other);
+            }
+            gpuhal_text_finish(&one);
+            if (!found) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static size_t record_count(const gpuhal_content *content)
+{
+    size_t count = 0;
+    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+        count += content->records[kind].count;
+    }
+    return count;
+}
+
+TEST(the_checksum_is_crc_32c)
+{
+    assert_int_equal(gpuhal_checksum(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(gpuhal_checksum(gpuhal_checksum(0, "1234", 4), "56789", 5), 0xe3069283);
+    assert_int_equal(gpuhal_checksum(0, "", 0), 0);
+}
+
+TEST(what_is_written_is_read_again_word_for_word)
+{
+    gpuhal_text text = sample_text(), again = {0};
+    gpuhal_content content;
+    gpuhal_form_report report;
+    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
+    assert_false(gpuhal_form_is_damaged(&report));
+    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1);
+    size_t count;
+    const gpuhal_known_plugin *plugin = gpuhal_content_plugins(&content, &count);
+    assert_string_equal(plugin->file, "/lib/a \\ b.so");
+    assert_string_equal(plugin->key.list[1], "variable A= two words ");
+    assert_string_equal(plugin->output.list[0], "the last line\twith a tab");
+    assert_string_equal(plugin->reason, "");
+    assert_int_equal(plugin->devices.list[0].index, 3);
+    assert_string_equal(gpuhal_facts_text(&plugin->devices.list[0].facts, GPUHAL_FACT_NAME), "G\xc3\xb6\xc3\x9f");
+    assert_true(gpuhal_facts_u64(&plugin->devices.list[0].facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0) == UINT64_MAX - 7);
+    gpuhal_form_write(&content, &again);
+    assert_string_equal(again.data, text.data);
+    gpuhal_text_finish(&again);
+    gpuhal_text_finish(&text);
+    gpuhal_content_finish(&content);
+}
+
+/* Reads the damaged text: true when all that came of it was in the good one, and something missing was noticed. */
+static bool is_harmless(const char *text, size_t bytes, const gpuhal_content *good)
+{
+    gpuhal_content content;
+    gpuhal_form_report report;
+    bool read = gpuhal_form_read(text, bytes, &content, &report) == GPUHAL_READ_OK;
+    bool whole = record_count(&content) == record_count(good) && content.next_face == good->next_face &&
+                 content.next_physical == good->next_physical && content.generation == good->generation;
+    bool harmless = read && is_part_of(&content, good) && (whole || gpuhal_form_is_damaged(&report));
+    gpuhal_content_finish(&content);
+    return harmless;
+}
+
+TEST(a_flipped_bit_is_detected_or_changes_nothing)
+{
+    gpuhal_text text = sample_text();
+    gpuhal_content good;
+    gpuhal_form_report report;
+    gpuhal_form_read(text.data, text.length, &good, &report);
+    for (size_t bit = 0; bit < 8 * text.length; bit++) {
+        text.data[bit / 8] = (char)(text.data[bit / 8] ^ 1 << bit % 8);
+        if (!is_harmless(text.data, text.length, &good)) {
+            fail_msg("bit %zu of byte %zu", bit % 8, bit / 8);
+        }
+        text.data[bit / 8] = (char)(text.data[bit / 8] ^ 1 << bit % 8);
+    }
+    gpuhal_content_finish(&good);
+    gpuhal_text_finish(&text);
+}
+
+TEST(a_text_cut_off_anywhere_is_known_for_it)
+{
+    gpuhal_text text = sample_text();
+    gpuhal_content good, content;
+    gpuhal_form_report report;
+    gpuhal_form_read(text.data, text.length, &good, &report);
+    for (size_t length = 0; length < text.length; length++) {
+        assert_int_equal(gpuhal_form_read(text.data, length, &content, &report), GPUHAL_READ_OK);
+        if (!gpuhal_form_is_damaged(&report) || !is_part_of(&content, &good)) {
+            fail_msg("cut at %zu", length);
+        }
+        gpuhal_content_finish(&content);
+    }
+    gpuhal_content_finish(&good);
+    gpuhal_text_finish(&text);
+}
+
+TEST(a_damaged_record_costs_itself)
+{
+    gpuhal_text text = sample_text();
+    gpuhal_content content;
+    gpuhal_form_report report;
+    char *detail = strstr(text.data, "no answer");
+    assert_non_null(detail);
+    detail[0] = 'N';
+    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
+    assert_int_equal(report.damaged, 1);
+    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1);
+    assert_int_equal(content.records[GPUHAL_RECORD_FAULT].count, 0);
+    gpuhal_content_finish(&content);
+    gpuhal_text_finish(&text);
+}
+
+/* The text of one record, closed with a checksum that is right, in a registry with one record. */
+static gpuhal_form_report read_with(const char *record, gpuhal_content *out_content)
+{
+    static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_face = 5\n";
+    static const char *const tail = "[end]\nrecords = 1\n";
+    const char *const parts[] = {head, record, tail};
+    gpuhal_text text = {0};
+    gpuhal_form_report report;
+    for (size_t i = 0; i < 3; i++) {
+        gpuhal_text_printf(&text, "%scrc = %08x\n", parts[i], gpuhal_checksum(0, parts[i], strlen(parts[i])));
+    }
+    assert_int_equal(gpuhal_form_read(text.data, text.length, out_content, &report), GPUHAL_READ_OK);
+    gpuhal_text_finish(&text);
+    return report;
+}
+
+TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
+{
+    static const char *const bad[] = {
+        "[physical]\ngeneration = 1\n",                                /* no number */
+        "[physical]\ngeneration = 1\nnumber = 5\n",                    /* never given */
+        "[physical]\ngeneration = 1\nnumber = 0\n",
+        "[physical]\ngeneration = 1\nnumber = 1\nnumber = 1\n",        /* said twice */
+        "[physical]\ngeneration = 1\nnumber = 1\nhost = 2\n",          /* out of range */
+        "[physical]\ngeneration = -1\nnumber = 1\n",
+        "[physical]\ngeneration = 1\nnumber = 1\ncolour = red\n",      /* unknown */
+        "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 12\nstage = 1\n",
+        "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = x\n",
+        "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = 0\nu64.name = 7x\n",
+        "[fault]\ngeneration = 1\nkind = 5\ncount = 1\n",
+        "[face]\ngeneration = 1\nnumber = 1\nphysical = 1\nbackend = a\ndriver = 1\n",
+        "[dragon]\ngeneration = 1\n",
+    };
+    gpuhal_content content;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        gpuhal_form_report report = read_with(bad[i], &content);
+        assert_int_equal(record_count(&content), 0);
+        assert_int_equal(report.damaged, 1);
+        gpuhal_content_finish(&content);
+    }
+    gpuhal_form_report report = read_with("[physical]\ngeneration = 1\nnumber = 4\n", &content);
+    assert_false(gpuhal_form_is_damaged(&report));
+    assert_int_equal(record_count(&content), 1);
+    gpuhal_content_finish(&content);
+}
+
+TEST(a_newer_version_is_known_by_its_first_line_alone)
+{
+    static const char *const head = "[registry]\nversion = 2\nshape = round\n";
+    gpuhal_text text = {0};
+    gpuhal_content content;
+    gpuhal_form_report report;
+    gpuhal_text_printf(&text, "%scrc = %08x\nanything\n", head, gpuhal_checksum(0, head, strlen(head)));
+    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
+    assert_true(report.newer);
+    assert_false(gpuhal_form_is_damaged(&report));
+    assert_int_equal(record_count(&content), 0);
+    gpuhal_content_finish(&content);
+    gpuhal_text_finish(&text);
+}
+
+TEST(the_record_stays_small_and_the_oldest_goes_first)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    for (unsigned number = 1; number <= 100; number++) {
+        remember_plugin(registry, number);
+    }
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_PLUGIN].count, gpuhal_content_limit(GPUHAL_RECORD_PLUGIN));
+    assert_true(knows_plugin(&snapshot->content, 100));
+    assert_true(knows_plugin(&snapshot->content, 37));
+    assert_false(knows_plugin(&snapshot->content, 36));
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    char *large = calloc(1, 300000);
+    for (unsigned number = 1; number <= 7; number++) {
+        gpuhal_known_plugin plugin = plugin_number(number);
+        memset(large, 'x', number == 7 ? 299999 : 200000);
+        free(plugin.reason);
+        plugin.reason = strdup(large);
+        gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+        gpuhal_registry_update(registry, &changes);
+        assert_int_equal(changes.left_out, number == 7);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    }
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_true(knows_plugin(&snapshot->content, 6));
+    assert_true(knows_plugin(&snapshot->content, 2));
+    assert_false(knows_plugin(&snapshot->content, 1));
+    assert_false(knows_plugin(&snapshot->content, 7));
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+    free(large);
+}
+
+TEST(one_plugin_met_under_many_circumstances_does_not_drive_out_others)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    remember_plugin(registry, 1);
+    for (unsigned i = 0; i < 100; i++) {
+        gpuhal_known_plugin plugin = plugin_number(2);
+        char line[32];
+        snprintf(line, sizeof line, "mounts %u", i);
+        gpuhal_texts_add(&plugin.key, line);
+        gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+        gpuhal_registry_update(registry, &changes);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    }
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_PLUGIN].count, 9);
+    assert_true(knows_plugin(&snapshot->content, 1));
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+#include "test_main.h"

@@ -1,0 +1,229 @@
+/* tests/unit/registry_key_test.c: the key that tells whether a verdict still holds: each thing in it, changed alone, is noticed. */
+#include "registry/key.h"
+#include "registry_support.h"
+
+#include "core/text.h"
+
+#include <dlfcn.h>
+
+static const char *root;
+
+static void make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+/* A file of the made-up machine. */
+static void put(const char *name, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    make_parents(path);
+    put_contents(path, text, strlen(text));
+}
+
+static void make_machine(void)
+{
+    root = fresh_directory();
+    put("/proc/sys/kernel/random/boot_id", "11111111-2222\n");
+    put("/proc/sys/kernel/osrelease", "6.1.0\n");
+    put("/proc/driver/nvidia/version", "NVRM version: 535.54.03\nGCC\n");
+    put("/proc/self/ns/x", "");
+    assert_int_equal(symlink("mnt:[1]", below(root, "proc/self/ns/mnt")), 0);
+    put("/sys/bus/pci/drivers/amdgpu/0000:03:00.0", "");
+    put("/sys/bus/pci/drivers/amdgpu/bind", "");
+    put("/sys/module/amdgpu/srcversion", "AB12\n");
+    put("/dev/nvidia0", "");
+    put("/dev/dri/renderD128", "");
+    put("/dev/null", "");
+    put("/etc/ld.so.cache", "cache");
+    put("/lib/plugin.so", "plugin");
+    put("/lib/libvendor.so", "vendor");
+    put("/icd/one.icd", "libone.so");
+}
+
+/* The key of a plugin on this machine. */
+static gpuhal_texts key_now(bool no_vendor_files)
+{
+    char files[4][1024];
+    static const char *const names[] = {"/lib/plugin.so", "/lib/libvendor.so", "/icd", "/lib/not-there"};
+    static const char *const variables[] = {"GPUHAL_TEST_WATCHED", NULL};
+    const char *list[5] = {0};
+    for (int i = 0; i < 4; i++) {
+        snprintf(files[i], sizeof files[i], "%s%s", root, names[i]);
+        list[i] = files[i];
+    }
+    gpuhal_texts machine, lines;
+    gpuhal_key_request request = {.files = list, .variables = variables, .no_vendor_files = no_vendor_files};
+    gpuhal_key_machine(root, &machine);
+    gpuhal_key_make(root, &request, &machine, &lines);
+    assert_false(lines.failed);
+    gpuhal_texts_finish(&machine);
+    return lines;
+}
+
+/* Whether the key holds; what is not true any more must begin with these words. */
+static bool holds(const gpuhal_texts *lines, const char *words)
+{
+    gpuhal_texts machine;
+    char *why = NULL;
+    gpuhal_key_machine(root, &machine);
+    bool current = gpuhal_key_is_current(lines, &machine, &why);
+    assert_int_equal(current, why == NULL);
+    if (why && words && strncmp(why, words, strlen(words)) != 0) {
+        fail_msg("\"%s\" is said to have changed, not %s", why, words);
+    }
+    free(why);
+    gpuhal_texts_finish(&machine);
+    return current;
+}
+
+TEST(while_nothing_changes_the_key_holds)
+{
+    make_machine();
+    gpuhal_texts key = key_now(true);
+    assert_true(holds(&key, NULL));
+    put("/dev/null", "what has nothing to do with GPUs");
+    put("/etc/passwd", "nor this");
+    assert_true(holds(&key, NULL));
+    gpuhal_texts_finish(&key);
+}
+
+TEST(each_thing_that_changes_is_noticed_and_named)
+{
+    static const struct {
+        const char *name, *text, *words;
+    } changes[] = {
+        {"/lib/plugin.so", "other", "file "},
+        {"/lib/libvendor.so", "another version", "file "},
+        {"/lib/not-there", "now it is", "file absent "},
+        {"/icd/two.icd", "libtwo.so", "folder "},
+        {"/icd/one.icd", "other.so", "folder "},
+        {"/etc/ld.so.cache", "other cache", "file "},
+        {"/proc/sys/kernel/random/boot_id", "33333333-4444\n", "boot "},
+        {"/proc/sys/kernel/osrelease", "6.2.0\n", "kernel "},
+        {"/proc/driver/nvidia/version", "NVRM version: 550.1\n", "nvidia "},
+        {"/sys/module/amdgpu/srcversion", "CD34\n", "driver amdgpu"},
+        {"/sys/bus/pci/drivers/amdgpu/0000:04:00.0", "", "driver amdgpu"},
+        {"/sys/bus/pci/drivers/nouveau/0000:05:00.0", "", NULL},
+        {"/dev/nvidia1", "", NULL},
+        {"/dev/kfd", "", NULL},
+        {"/dev/dri/renderD129", "", ""},
+    };
+    make_machine();
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        gpuhal_texts key = key_now(true);
+        assert_true(holds(&key, NULL));
+        put(changes[i].name, changes[i].text);
+        if (holds(&key, changes[i].words)) {
+            fail_msg("%s changed and nobody noticed", changes[i].name);
+        }
+        gpuhal_texts_finish(&key);
+    }
+}
+
+TEST(nodes_that_go_and_rights_that_change_are_noticed)
+{
+    make_machine();
+    gpuhal_texts key = key_now(false);
+    assert_int_equal(chmod(below(root, "dev/dri/renderD128"), 0400), 0);
+    assert_false(holds(&key, "node "));
+    gpuhal_texts_finish(&key);
+    key = key_now(false);
+    assert_int_equal(unlink(below(root, "dev/nvidia0")), 0);
+    assert_false(holds(&key, "node "));
+    gpuhal_texts_finish(&key);
+    key = key_now(false);
+    assert_int_equal(unlink(below(root, "dev/dri/renderD128")), 0);
+    assert_false(holds(&key, "node "));
+    gpuhal_texts_finish(&key);
+    key = key_now(false);
+    assert_int_equal(unlink(below(root, "proc/self/ns/mnt")), 0);
+    assert_int_equal(symlink("mnt:[2]", below(root, "proc/self/ns/mnt")), 0);
+    assert_false(holds(&key, "mounts "));
+    gpuhal_texts_finish(&key);
+}
+
+TEST(variables_are_compared_by_value)
+{
+    make_machine();
+    unsetenv("GPUHAL_TEST_WATCHED");
+    gpuhal_texts unset = key_now(false);
+    setenv("GPUHAL_TEST_WATCHED", "", 1);
+    assert_false(holds(&unset, "variable "));
+    gpuhal_texts_finish(&unset);
+    setenv("GPUHAL_TEST_WATCHED", "pthread basic", 1);
+    gpuhal_texts set = key_now(false);
+    assert_true(holds(&set, NULL));
+    setenv("GPUHAL_TEST_WATCHED", "basic", 1);
+    assert_false(holds(&set, "variable GPUHAL_TEST_WATCHED=pthread basic"));
+    gpuhal_texts_finish(&set);
+}
+
+TEST(where_no_vendor_library_was_found_the_search_path_counts)
+{
+    make_machine();
+    setenv("LD_LIBRARY_PATH", "/a", 1);
+    gpuhal_texts without = key_now(true), with = key_now(false);
+    setenv("LD_LIBRARY_PATH", "/b", 1);
+    assert_false(holds(&without, "variable LD_LIBRARY_PATH"));
+    assert_true(holds(&with, NULL));
+    unsetenv("LD_LIBRARY_PATH");
+    gpuhal_texts_finish(&without);
+    gpuhal_texts_finish(&with);
+}
+
+TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
+{
+    make_machine();
+    gpuhal_registry *registry = open_registry(below(root, "state"));
+    gpuhal_texts machine;
+    char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
+    for (unsigned i = 1; i <= 2; i++) {
+        setenv("GPUHAL_TEST_WATCHED", i == 1 ? "one \\ # \n" : " two ", 1);
+        gpuhal_known_plugin plugin = plugin_number(i);
+        free(plugin.identity);
+        plugin.identity = strdup(identity);
+        gpuhal_texts_finish(&plugin.key);
+        plugin.key = key_now(true);
+        gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+        assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    }
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    gpuhal_key_machine(root, &machine);
+    assert_string_equal(gpuhal_key_find(&snapshot->content, identity, &machine)->name, "vendor2");
+    setenv("GPUHAL_TEST_WATCHED", "one \\ # \n", 1);
+    assert_string_equal(gpuhal_key_find(&snapshot->content, identity, &machine)->name, "vendor1");
+    setenv("GPUHAL_TEST_WATCHED", "three", 1);
+    assert_null(gpuhal_key_find(&snapshot->content, identity, &machine));
+    setenv("GPUHAL_TEST_WATCHED", " two ", 1);
+    assert_null(gpuhal_key_find(&snapshot->content, "another file", &machine));
+    gpuhal_texts_finish(&machine);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+    free(identity);
+}
+
+TEST(the_files_with_code_in_this_process_are_found)
+{
+    gpuhal_texts files;
+    Dl_info info;
+    bool found = false;
+    gpuhal_key_mapped_files(&files);
+    assert_int_not_equal(dladdr((void *)strlen, &info), 0);
+    char *libc = realpath(info.dli_fname, NULL);
+    for (size_t i = 0; i < files.count; i++) {
+        found = found || strcmp(files.list[i], libc) == 0;
+        assert_int_equal(files.list[i][0], '/');
+    }
+    assert_true(found);
+    free(libc);
+    gpuhal_texts_finish(&files);
+}
+
+#include "test_main.h"

@@ -1,0 +1,215 @@
+/* tests/unit/registry_numbers_test.c: numbers of hardware that stay, whatever happens to the order, the drivers and the slots. */
+#include "registry_support.h"
+
+enum { CARDS = 8 };
+
+/* Card number `card` of a machine with eight alike, as two backends see it; `group` is its place in this listing. */
+static void see(gpuhal_sighting *to, uint32_t card, uint32_t group, const char *driver)
+{
+    static char pci[2 * CARDS][16], uuid[2 * CARDS][16];
+    snprintf(pci[card], sizeof pci[card], "0000:%02x:00.0", card + 1);
+    snprintf(uuid[card], sizeof uuid[card], "uuid-%u", card);
+    to[0] = (gpuhal_sighting){.group = group, .vendor_id = 0x10de, .pci = pci[card], .uuid = uuid[card], .backend = "cuda", .name = "H100", .driver_version = driver};
+    to[1] = (gpuhal_sighting){.group = group, .vendor_id = 0x10de, .pci = pci[card], .backend = "vulkan", .name = "NVIDIA H100", .driver_version = driver};
+}
+
+static void look(gpuhal_registry *registry, gpuhal_sighting *seen, size_t count)
+{
+    static const char *const all[] = {"cuda", "vulkan", "opencl", "cpu", NULL};
+    gpuhal_changes changes = {.now = 1700000000, .sightings = seen, .sighting_count = count, .listed = all};
+    gpuhal_registry_update(registry, &changes);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_not_equal(seen[i].physical, 0);
+        assert_int_not_equal(seen[i].face, 0);
+    }
+}
+
+static uint32_t look_at_one(gpuhal_registry *registry, gpuhal_sighting one)
+{
+    look(registry, &one, 1);
+    return one.physical;
+}
+
+static const gpuhal_known_face *face_of(const gpuhal_content *content, uint32_t number)
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (faces[i].number == number) {
+            return &faces[i];
+        }
+    }
+    return NULL;
+}
+
+TEST(eight_cards_in_another_order_with_one_missing_and_one_new_keep_their_numbers)
+{
+    static const uint32_t order[CARDS] = {5, 2, 8, 7, 0, 3, 1, 6};
+    const char *directory = fresh_directory();
+    gpuhal_sighting first[2 * CARDS], second[2 * CARDS];
+    gpuhal_registry *registry = open_registry(directory);
+    for (uint32_t card = 0; card < CARDS; card++) {
+        see(&first[2 * card], card, card, "535.1");
+    }
+    look(registry, first, 2 * CARDS);
+    gpuhal_registry_destroy(registry);
+    registry = open_registry(directory);
+    for (uint32_t place = 0; place < CARDS; place++) {
+        see(&second[2 * place], order[place], place, "550.9");
+    }
+    look(registry, second, 2 * CARDS);
+    for (uint32_t place = 0; place < CARDS; place++) {
+        for (uint32_t face = 0; face < 2 && order[place] < CARDS; face++) {
+            assert_int_equal(second[2 * place + face].physical, first[2 * order[place] + face].physical);
+            assert_int_equal(second[2 * place + face].face, first[2 * order[place] + face].face);
+        }
+    }
+    assert_int_equal(second[4].physical, CARDS + 1);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_known_face *gone = face_of(&snapshot->content, first[8].face), *there = face_of(&snapshot->content, first[0].face);
+    assert_int_equal(gone->present, 0);
+    assert_int_equal(there->present, 1);
+    assert_int_equal(there->drivers.count, 2);
+    assert_string_equal(there->drivers.list[0].version, "535.1");
+    assert_string_equal(there->drivers.list[1].version, "550.9");
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_card_that_moved_to_another_slot_keeps_its_number)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    uint32_t one = look_at_one(registry, (gpuhal_sighting){.pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"});
+    assert_int_equal(look_at_one(registry, (gpuhal_sighting){.pci = "0000:09:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"}), one);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(two_cards_that_changed_slots_change_numbers_with_them)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    gpuhal_sighting seen[2] = {{.group = 0, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"},
+                               {.group = 1, .pci = "0000:02:00.0", .uuid = "b", .backend = "cuda", .driver_version = "1"}};
+    look(registry, seen, 2);
+    uint32_t a = seen[0].physical, b = seen[1].physical;
+    seen[0].uuid = "b";
+    seen[1].uuid = "a";
+    look(registry, seen, 2);
+    assert_int_equal(seen[0].physical, b);
+    assert_int_equal(seen[1].physical, a);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(another_card_in_the_same_slot_is_another_one)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    const gpuhal_sighting old = {.vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"};
+    gpuhal_sighting other = old, driver = old, vendor = old;
+    other.uuid = "b";
+    driver.uuid = "c";
+    driver.driver_version = "2";
+    vendor.vendor_id = 0x1002;
+    vendor.uuid = NULL;
+    uint32_t number = look_at_one(registry, old);
+    assert_int_not_equal(look_at_one(registry, other), number);
+    assert_int_not_equal(look_at_one(registry, vendor), number);
+    assert_int_equal(look_at_one(registry, old), number);
+    gpuhal_registry_destroy(registry);
+    /* A driver that makes up its UUIDs makes others in its next version. */
+    registry = gpuhal_registry_create(NULL, 0, NULL);
+    number = look_at_one(registry, old);
+    assert_int_equal(look_at_one(registry, driver), number);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(what_states_neither_address_nor_uuid_is_known_by_name_and_place)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    gpuhal_sighting seen[3] = {{.group = 0, .backend = "opencl", .name = "Mali"}, {.group = 1, .backend = "opencl", .name = "Mali"},
+                               {.group = 2, .host = 1, .backend = "cpu", .name = "the processor"}};
+    look(registry, seen, 3);
+    uint32_t numbers[3] = {seen[0].physical, seen[1].physical, seen[2].physical};
+    assert_int_not_equal(numbers[0], numbers[1]);
+    seen[2].name = "the processor, renamed";
+    look(registry, seen, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(seen[i].physical, numbers[i]);
+    }
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_backend_that_was_not_listed_loses_no_face)
+{
+    static const char *const cuda[] = {"cuda", NULL};
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    gpuhal_sighting seen[2];
+    see(seen, 0, 0, "1");
+    look(registry, seen, 2);
+    gpuhal_changes none = {.now = 1, .listed = cuda};
+    gpuhal_registry_update(registry, &none);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_int_equal(face_of(&snapshot->content, seen[0].face)->present, 0);
+    assert_int_equal(face_of(&snapshot->content, seen[1].face)->present, 1);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(parts_of_one_card_are_faces_of_their_own)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .part = "mig-0", .backend = "cuda", .name = "H100"},
+                               {.pci = "0000:01:00.0", .uuid = "b", .part = "mig-1", .backend = "cuda", .name = "H100"}};
+    look(registry, seen, 2);
+    uint32_t first = seen[0].face, second = seen[1].face;
+    assert_int_equal(seen[0].physical, seen[1].physical);
+    assert_int_not_equal(first, second);
+    const gpuhal_sighting kept = seen[0];
+    seen[0] = seen[1];
+    seen[1] = kept;
+    look(registry, seen, 2);
+    assert_int_equal(seen[0].face, second);
+    assert_int_equal(seen[1].face, first);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_number_is_not_given_again)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory);
+    uint32_t last = 0;
+    for (unsigned i = 0; i < 80; i++) {
+        char uuid[16];
+        snprintf(uuid, sizeof uuid, "u-%u", i);
+        uint32_t number = look_at_one(registry, (gpuhal_sighting){.uuid = uuid, .backend = "cuda", .name = uuid});
+        assert_true(number > last);
+        last = number;
+    }
+    gpuhal_changes all = {.replace = &GPUHAL_CONTENT_EMPTY};
+    gpuhal_registry_update(registry, &all);
+    assert_true(look_at_one(registry, (gpuhal_sighting){.uuid = "v", .backend = "cuda"}) > last);
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_link_belongs_to_its_ends_and_their_drivers)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
+    remember_all_kinds(registry);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    size_t count;
+    gpuhal_known_link again = gpuhal_content_links(&snapshot->content, &count)[0], newer = again;
+    assert_int_equal(count, 1);
+    again.verified = 0;
+    newer.from_driver = (char[]){"550"};
+    gpuhal_known_link both[] = {again, newer};
+    gpuhal_changes changes = {.links = both, .link_count = 2};
+    gpuhal_registry_update(registry, &changes);
+    gpuhal_snapshot_release(snapshot);
+    snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_known_link *links = gpuhal_content_links(&snapshot->content, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(links[0].verified, 0);
+    assert_int_equal(links[1].verified, 1);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+#include "test_main.h"

@@ -1,0 +1,488 @@
+/* tests/unit/registry_store_test.c: the registry's files: what becomes of them whatever the disk, the clock, and others do. */
+#include "registry_support.h"
+
+#include "registry/checksum.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static bool file_knows(const char *directory, unsigned number)
+{
+    gpuhal_registry *registry = open_registry(directory);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    bool knows = knows_plugin(&snapshot->content, number);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+    return knows;
+}
+
+static bool snapshot_knows(gpuhal_registry *registry, unsigned number)
+{
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    bool knows = knows_plugin(&snapshot->content, number);
+    gpuhal_snapshot_release(snapshot);
+    return knows;
+}
+
+TEST(what_was_acknowledged_is_there_the_next_time)
+{
+    const char *directory = missing_directory("deep/down/gpuhal");
+    struct stat status;
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_true(snapshot_knows(registry, 1));
+    gpuhal_registry_destroy(registry);
+    assert_true(file_knows(directory, 1));
+    assert_int_equal(stat(below(directory, "registry"), &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_equal(stat(directory, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0700);
+    assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
+}
+
+TEST(looking_makes_no_file)
+{
+    const char *directory = missing_directory("gpuhal");
+    assert_false(file_knows(directory, 1));
+    assert_int_equal(access(directory, F_OK), -1);
+}
+
+TEST(a_snapshot_stays_as_it_is_while_the_registry_goes_on)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    remember_plugin(registry, 1);
+    gpuhal_snapshot *before = gpuhal_registry_snapshot(registry);
+    remember_plugin(registry, 2);
+    gpuhal_snapshot *after = gpuhal_registry_snapshot(registry);
+    gpuhal_registry_destroy(registry);
+    assert_false(knows_plugin(&before->content, 2));
+    assert_true(knows_plugin(&after->content, 1));
+    assert_true(knows_plugin(&after->content, 2));
+    assert_true(after->content.generation > before->content.generation);
+    gpuhal_snapshot_release(before);
+    gpuhal_snapshot_release(after);
+}
+
+TEST(what_another_process_adds_is_seen_after_a_refresh)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory), *other = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(remember_plugin(other, 2), GPUHAL_OK);
+    assert_false(snapshot_knows(registry, 2));
+    assert_true(gpuhal_registry_refresh(registry));
+    assert_true(snapshot_knows(registry, 1));
+    assert_true(snapshot_knows(registry, 2));
+    assert_false(gpuhal_registry_refresh(registry));
+    gpuhal_registry_destroy(registry);
+    gpuhal_registry_destroy(other);
+}
+
+TEST(a_damaged_file_is_set_aside_and_three_of_them_are_kept)
+{
+    const char *directory = fresh_directory();
+    for (unsigned round = 0; round < 5; round++) {
+        gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+        logged[0] = 0;
+        put_contents(below(directory, "registry"), "no registry at all\n", 19 - round);
+        gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
+        assert_int_equal(remember_plugin(registry, round), GPUHAL_OK);
+        gpuhal_registry_destroy(registry);
+        gpuhal_log_destroy(log);
+        assert_int_equal(lines_logged(), 1);
+        assert_non_null(strstr(logged, "damaged"));
+        assert_true(file_knows(directory, round));
+        size_t bytes;
+        free(contents_of(below(directory, "registry.damaged-1"), &bytes));
+        assert_int_equal(bytes, 19 - round);
+    }
+    assert_int_equal(files_that_begin_with(directory, "registry.damaged-"), 3);
+}
+
+TEST(a_file_that_was_set_aside_by_writers_that_were_killed_is_set_aside_again)
+{
+    const char *directory = fresh_directory();
+    char aside[512];
+    put_contents(below(directory, "registry"), "no registry\n", 12);
+    for (int i = 1; i <= 3; i++) {
+        snprintf(aside, sizeof aside, "%s/registry.damaged-%d", directory, i);
+        assert_int_equal(link(below(directory, "registry"), aside), 0);
+    }
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    assert_true(file_knows(directory, 1));
+    size_t bytes;
+    free(contents_of(below(directory, "registry.damaged-1"), &bytes));
+    assert_int_equal(bytes, 12);
+}
+
+static void use_registry(void *user, __attribute__((unused)) int32_t level, __attribute__((unused)) const char *line)
+{
+    gpuhal_registry **registry = user;
+    if (*registry) {
+        gpuhal_registry_refresh(*registry);
+        remember_plugin(*registry, 2);
+        strcpy(logged, "used");
+    }
+}
+
+TEST(a_listener_of_the_log_may_use_the_registry_that_logs)
+{
+    const char *root = fresh_directory();
+    gpuhal_registry *registry = NULL;
+    assert_int_equal(mkdir(below(root, "registry.lock"), 0700), 0);
+    gpuhal_log *log = gpuhal_log_create(use_registry, &registry, GPUHAL_LEVEL_WARNING, false);
+    registry = gpuhal_registry_create(root, QUICKLY, log);
+    remember_plugin(registry, 1);
+    assert_string_equal(logged, "used");
+    gpuhal_registry_destroy(registry);
+    gpuhal_log_destroy(log);
+}
+
+TEST(every_64th_byte_flipped_is_repaired_by_the_next_writer)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    size_t bytes;
+    char *text = contents_of(below(directory, "registry"), &bytes);
+    for (size_t at = 0; at < bytes; at += 64) {
+        text[at] ^= 0x10;
+        put_contents(below(directory, "registry"), text, bytes);
+        text[at] ^= 0x10;
+        registry = open_registry(directory);
+        assert_int_equal(remember_plugin(registry, 2), GPUHAL_OK);
+        gpuhal_registry_destroy(registry);
+        gpuhal_content content;
+        gpuhal_form_report report;
+        size_t new_bytes;
+        char *repaired = contents_of(below(directory, "registry"), &new_bytes);
+        gpuhal_form_read(repaired, new_bytes, &content, &report);
+        assert_false(gpuhal_form_is_damaged(&report));
+        assert_true(knows_plugin(&content, 2));
+        gpuhal_content_finish(&content);
+        free(repaired);
+    }
+    free(text);
+    assert_int_equal(files_that_begin_with(directory, "registry.damaged-"), 3);
+}
+
+TEST(a_registry_of_a_newer_version_is_left_alone)
+{
+    static const char *const head = "[registry]\nversion = 2\n";
+    const char *directory = fresh_directory();
+    gpuhal_text text = {0};
+    gpuhal_text_printf(&text, "%scrc = %08x\nwhat nobody understands yet\n", head, gpuhal_checksum(0, head, strlen(head)));
+    put_contents(below(directory, "registry"), text.data, text.length);
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+    gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_true(snapshot_knows(registry, 1));
+    assert_true(snapshot_knows(registry, 2));
+    assert_int_equal(lines_logged(), 1);
+    assert_non_null(strstr(logged, "newer version"));
+    gpuhal_registry_destroy(registry);
+    gpuhal_log_destroy(log);
+    size_t bytes;
+    char *now = contents_of(below(directory, "registry"), &bytes);
+    assert_string_equal(now, text.data);
+    assert_int_equal(files_that_begin_with(directory, "registry.damaged"), 0);
+    free(now);
+    gpuhal_text_finish(&text);
+}
+
+/* Root may write everywhere; nobody may not. */
+static void become_nobody(const char *directory)
+{
+    if (geteuid() == 0 && (chown(registry_root, 65534, 65534) || chown(directory, 65534, 65534) || seteuid(65534))) {
+        SKIP_TEST("root here cannot become nobody");
+    }
+}
+
+TEST(in_a_read_only_directory_what_is_known_is_read_and_nothing_more_is_kept)
+{
+    const char *directory = missing_directory("gpuhal");
+    assert_int_equal(mkdir(directory, 0700), 0);
+    become_nobody(directory);
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    assert_int_equal(chmod(directory, 0500), 0);
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+    registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
+    assert_int_equal(lines_logged(), 0);
+    assert_true(snapshot_knows(registry, 1));
+    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_int_equal(remember_plugin(registry, 3), GPUHAL_ERROR_FILE);
+    assert_true(snapshot_knows(registry, 1) && snapshot_knows(registry, 2) && snapshot_knows(registry, 3));
+    assert_int_equal(lines_logged(), 1);
+    gpuhal_registry_destroy(registry);
+    gpuhal_log_destroy(log);
+    assert_false(file_knows(directory, 2));
+    assert_int_equal(seteuid(getuid()), 0);
+}
+
+TEST(a_place_that_cannot_be_made_is_as_good_as_none)
+{
+    const char *root = fresh_directory();
+    put_contents(below(root, "file"), "", 0);
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+    gpuhal_registry *registry = gpuhal_registry_create(below(root, "file/gpuhal"), GPUHAL_REGISTRY_LOCK_NS, log);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_true(snapshot_knows(registry, 1));
+    assert_int_equal(lines_logged(), 1);
+    gpuhal_registry_destroy(registry);
+    registry = gpuhal_registry_create(NULL, 0, log);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_true(snapshot_knows(registry, 1));
+    assert_int_equal(lines_logged(), 1);
+    gpuhal_registry_destroy(registry);
+    gpuhal_log_destroy(log);
+}
+
+TEST(somebody_elses_directory_is_only_read)
+{
+    struct stat status;
+    if (geteuid() == 0 && chown(fresh_directory(), 12345, (gid_t)-1) == 0) {
+        gpuhal_registry *registry = open_registry(registry_root);
+        assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+        gpuhal_registry_destroy(registry);
+        assert_int_equal(files_that_begin_with(registry_root, "registry"), 0);
+        return;
+    }
+    if (stat("/", &status) || status.st_uid == geteuid()) {
+        SKIP_TEST("no directory of somebody else's is at hand");
+    }
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+    gpuhal_registry *registry = gpuhal_registry_create("/", GPUHAL_REGISTRY_LOCK_NS, log);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_non_null(strstr(logged, "another user"));
+    gpuhal_registry_destroy(registry);
+    gpuhal_log_destroy(log);
+}
+
+TEST(a_full_disk_kills_nobody_and_leaves_the_old_registry)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    const struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY}, small = {100, RLIM_INFINITY};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    gpuhal_status status = remember_plugin(registry, 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, GPUHAL_ERROR_FILE);
+    assert_true(snapshot_knows(registry, 1) && snapshot_knows(registry, 2));
+    assert_true(file_knows(directory, 1));
+    assert_false(file_knows(directory, 2));
+    assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
+    assert_true(gpuhal_registry_refresh(registry));
+    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    assert_true(file_knows(directory, 1) && file_knows(directory, 3));
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(a_lock_that_somebody_keeps_holds_nobody_up)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *first = open_registry(directory);
+    assert_int_equal(remember_plugin(first, 1), GPUHAL_OK);
+    int lock = open(below(directory, "registry.lock"), O_RDWR);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
+    gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, log);
+    assert_true(snapshot_knows(registry, 1));
+    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_non_null(strstr(logged, "locked"));
+    assert_true(snapshot_knows(registry, 2));
+    flock(lock, LOCK_UN);
+    close(lock);
+    gpuhal_registry_refresh(registry);
+    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    assert_true(file_knows(directory, 1) && file_knows(directory, 3));
+    gpuhal_registry_destroy(registry);
+    gpuhal_registry_destroy(first);
+    gpuhal_log_destroy(log);
+}
+
+TEST(processes_that_write_all_at_once_lose_nothing)
+{
+    enum { PROCESSES = 32, ROUNDS = 2 };
+    const char *directory = fresh_directory();
+    pid_t children[PROCESSES];
+    for (unsigned p = 0; p < PROCESSES; p++) {
+        children[p] = fork();
+        if (children[p] == 0) {
+            gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
+            bool good = registry != NULL;
+            for (unsigned r = 0; r < ROUNDS && good; r++) {
+                gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};
+                gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
+                good = remember_plugin(registry, p * ROUNDS + r) == GPUHAL_OK && gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
+            }
+            _exit(!good);
+        }
+    }
+    for (unsigned p = 0; p < PROCESSES; p++) {
+        int status = -1;
+        assert_int_equal(waitpid(children[p], &status, 0), children[p]);
+        assert_int_equal(status, 0);
+    }
+    gpuhal_registry *registry = open_registry(directory);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    for (unsigned number = 0; number < PROCESSES * ROUNDS; number++) {
+        assert_true(knows_plugin(&snapshot->content, number));
+    }
+    size_t count;
+    const gpuhal_known_fault *faults = gpuhal_content_faults(&snapshot->content, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(faults->count, PROCESSES * ROUNDS);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+/* Writes for ever, and tells each acknowledgement through the pipe. */
+static void write_for_ever(const char *directory, unsigned first, int pipe_end)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
+    for (unsigned number = first; registry; number++) {
+        if (remember_plugin(registry, number % 50) != GPUHAL_OK || write(pipe_end, &number, sizeof number) != sizeof number) {
+            break;
+        }
+    }
+    _exit(1);
+}
+
+TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
+{
+    const char *directory = fresh_directory();
+    unsigned seed = 20251, acknowledged = 0, last = 0, told;
+    for (unsigned round = 0; round < 60; round++) {
+        int ends[2];
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            close(ends[0]);
+            write_for_ever(directory, last + 1, ends[1]);
+        }
+        close(ends[1]);
+        seed = seed * 1103515245 + 12345;
+        const struct timespec moment = {.tv_nsec = (long)(seed >> 8 & 0x1ffffff)};
+        nanosleep(&moment, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        while (read(ends[0], &told, sizeof told) == sizeof told) {
+            acknowledged++;
+            last = told;
+        }
+        close(ends[0]);
+        gpuhal_content content;
+        gpuhal_form_report report;
+        if (acknowledged > 0) {
+            size_t bytes;
+            char *text = contents_of(below(directory, "registry"), &bytes);
+            gpuhal_form_read(text, bytes, &content, &report);
+            assert_false(gpuhal_form_is_damaged(&report));
+            assert_true(knows_plugin(&content, last % 50));
+            assert_true(content.generation >= acknowledged);
+            gpuhal_content_finish(&content);
+            free(text);
+        }
+    }
+    assert_true(acknowledged > 0);
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_plugin(registry, 60), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
+}
+
+TEST(a_clock_set_back_changes_nothing_but_what_is_shown)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    gpuhal_sighting seen = {.backend = "cuda", .uuid = "u", .name = "One"};
+    gpuhal_changes future = {.now = 4000000000, .sightings = &seen, .sighting_count = 1};
+    gpuhal_changes past = {.now = 1000, .sightings = &seen, .sighting_count = 1};
+    assert_int_equal(gpuhal_registry_update(registry, &future), GPUHAL_OK);
+    uint32_t number = seen.physical;
+    assert_int_equal(gpuhal_registry_update(registry, &past), GPUHAL_OK);
+    assert_int_equal(seen.physical, number);
+    for (unsigned n = 0; n < 70; n++) {
+        gpuhal_known_plugin plugin = plugin_number(n);
+        plugin.met = 4000000000 - n;
+        gpuhal_changes changes = {.now = plugin.met, .plugins = &plugin, .plugin_count = 1};
+        assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    }
+    assert_true(snapshot_knows(registry, 69));
+    assert_false(snapshot_knows(registry, 0));
+    gpuhal_registry_destroy(registry);
+}
+
+static _Atomic bool reading_on = true;
+
+static void *read_on(void *user)
+{
+    uint64_t last = 0;
+    bool rises = true;
+    while (reading_on) {
+        gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(user);
+        rises = rises && snapshot->content.generation >= last;
+        last = snapshot->content.generation;
+        gpuhal_snapshot_release(snapshot);
+    }
+    return rises ? user : NULL;
+}
+
+TEST(threads_read_snapshots_while_others_write)
+{
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    pthread_t readers[4];
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&readers[i], NULL, read_on, registry), 0);
+    }
+    for (unsigned number = 0; number < 20; number++) {
+        assert_int_equal(remember_plugin(registry, number), GPUHAL_OK);
+    }
+    reading_on = false;
+    for (int i = 0; i < 4; i++) {
+        void *answer = NULL;
+        pthread_join(readers[i], &answer);
+        assert_ptr_equal(answer, registry);
+    }
+    gpuhal_registry_destroy(registry);
+}
+
+TEST(verdicts_are_forgotten_by_name_and_everything_at_once)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"vendor1"}};
+    gpuhal_changes crash = {.faults = &fault, .fault_count = 1};
+    assert_int_equal(gpuhal_registry_update(registry, &crash), GPUHAL_OK);
+    gpuhal_changes forget = {.forget_plugin = "vendor1"};
+    assert_int_equal(gpuhal_registry_update(registry, &forget), GPUHAL_OK);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_false(knows_plugin(&snapshot->content, 1));
+    assert_true(knows_plugin(&snapshot->content, 7));
+    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_FAULT].count, 1);
+    uint32_t next = snapshot->content.next_face;
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_changes all = {.replace = &GPUHAL_CONTENT_EMPTY};
+    assert_int_equal(gpuhal_registry_update(registry, &all), GPUHAL_OK);
+    snapshot = gpuhal_registry_snapshot(registry);
+    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_FACE].count, 0);
+    assert_int_equal(snapshot->content.next_face, next);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
+#include "test_main.h"
