@@ -2,6 +2,9 @@
 #include "core/error.h"
 #include "device/device.h"
 #include "memory/address_index.h"
+#include "transfer/async.h"
+#include "transfer/peer.h"
+#include "transfer/queue.h"
 #include "transfer/staging.h"
 
 #include <gpuhal/instance.h>
@@ -20,6 +23,8 @@ uint32_t gpuhal_abi_version(void)
 
 static void destroy(gpuhal *gpu)
 {
+    gpuhal_async_destroy(gpu->async);
+    gpuhal_peers_destroy(gpu);
     gpuhal_staging_destroy_all(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_hardware_destroy(gpu->hardware);
@@ -56,7 +61,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     const gpuhal_settings *settings = &gpu->settings;
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     gpu->addresses = gpuhal_address_index_create();
-    if (!gpu->log || !gpu->addresses) {
+    gpu->async = gpuhal_async_create();
+    gpu->on_lost = gpuhal_queues_lost;
+    gpu->reclaim = gpuhal_queues_reclaim;
+    if (!gpu->log || !gpu->addresses || !gpu->async) {
         return gpuhal_error_host_memory();
     }
     tell_what_was_ignored(gpu);
@@ -87,6 +95,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu) {
+        gpuhal_async_settle(gpu, true);
         gpuhal_unreference(gpu);
     }
 }

@@ -23,13 +23,18 @@ static const struct {
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
+    {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
+    {"GPUHAL_STAGING_TOTAL", "most staging memory of the process in bytes, with K, M or G: \"64M\""},
+    {"GPUHAL_SYSTEM_ROOT", "for tests: the directory below which the rocm backend finds /sys and /dev/kfd"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
 };
 #define VARIABLE_COUNT (sizeof variables / sizeof *variables)
 
 #define DEADLINE_NS 15000000000u
+#define HANG_NS UINT64_C(30000000000)
 #define STAGING_BYTES (16u << 20)
+#define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
 
 /* NULL for what is not set, empty, or not to be read. */
@@ -78,6 +83,74 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
     return GPUHAL_OK;
 }
 
+/* "64M": digits, and at most one of K, M and G. false for anything else, and for what does not fit. */
+static bool parse_bytes(const char *text, uint64_t *out_bytes)
+{
+    uint64_t bytes = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (__builtin_mul_overflow(bytes, (uint64_t)10, &bytes) || __builtin_add_overflow(bytes, (uint64_t)(*at - '0'), &bytes)) {
+            return false;
+        }
+    }
+    uint32_t shift = *at == 'K' ? 10 : *at == 'M' ? 20 : *at == 'G' ? 30 : 0;
+    bool whole = at > text && (shift ? at[1] : at[0]) == 0;
+    *out_bytes = bytes << shift;
+    return whole && bytes <= UINT64_MAX >> shift;
+}
+
+static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    const uint64_t given[] = {config->staging_limit_bytes, config->staging_total_bytes};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (given[i] && given[i] < STAGING_LEAST) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.staging_%s_bytes is %llu; the least is %u",
+                                    i == 0 ? "limit" : "total", (unsigned long long)given[i], STAGING_LEAST);
+        }
+    }
+    settings->staging_limit_bytes = given[0] ? given[0] : STAGING_BYTES;
+    settings->staging_total_bytes = given[1] ? given[1] : STAGING_TOTAL_BYTES;
+    const char *value = read_variable(settings, "GPUHAL_STAGING_TOTAL");
+    if (value && (!parse_bytes(value, &settings->staging_total_bytes) || settings->staging_total_bytes < STAGING_LEAST)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_STAGING_TOTAL is \"%s\"; it is a number of bytes, with K, M or G, "
+                                "and the least is %u", value, STAGING_LEAST);
+    }
+    return GPUHAL_OK;
+}
+
+/* Where the state of a user's programs lies; NULL where that is told by nobody. A relative path does not count, as the XDG base
+ * directory specification has it. These two variables are the system's: they are read also where GPUHAL_ ones are not. */
+static char *standard_registry(void)
+{
+    const char *state = gpuhal_os_environment("XDG_STATE_HOME");
+    const char *home = gpuhal_os_environment("HOME");
+    if (state && *state == '/') {
+        return gpuhal_text_format("%s/gpuhal", state);
+    }
+    return home && *home == '/' ? gpuhal_text_format("%s/.local/state/gpuhal", home) : NULL;
+}
+
+/* A privileged process keeps none: who started it has a say in where that would be. */
+static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
+    const char *value = variable ? variable : config->registry;
+    if (value && *value && *value != '/' && strcmp(value, "none") != 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; it is an absolute directory, or none",
+                                variable ? "GPUHAL_REGISTRY" : "config.registry", value);
+    }
+    if (gpuhal_os_privileged()) {
+        return GPUHAL_OK;
+    }
+    if (!value || !*value) {
+        settings->registry = standard_registry();
+    } else if (*value == '/') {
+        settings->registry = gpuhal_text_copy(value);
+        return settings->registry ? GPUHAL_OK : gpuhal_error_host_memory();
+    }
+    return GPUHAL_OK;
+}
+
 /* Copies `value`; false without memory. */
 static bool keep(char **to, const char *value)
 {
@@ -119,20 +192,18 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     if (status) {
         return status;
     }
-    if (config.staging_limit_bytes && config.staging_limit_bytes < STAGING_LEAST) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.staging_limit_bytes is %llu; the least is %u",
-                                (unsigned long long)config.staging_limit_bytes, STAGING_LEAST);
-    }
     gpuhal_settings *settings = out_settings;
     settings->ignore_environment = config.ignore_environment || gpuhal_os_privileged();
     settings->helper_deadline_ns = config.helper_deadline_ns ? config.helper_deadline_ns : DEADLINE_NS;
     settings->memory_limit_bytes = config.memory_limit_bytes;
-    settings->staging_limit_bytes = config.staging_limit_bytes ? config.staging_limit_bytes : STAGING_BYTES;
+    settings->hang_ns = config.hang_ns ? config.hang_ns : HANG_NS;
     settings->builtins = config.builtins;
     settings->log = config.log;
     settings->log_user = config.log_user;
     status = read_log_level(&config, settings);
     status = status ? status : read_isolation(&config, settings);
+    status = status ? status : read_staging(&config, settings);
+    status = status ? status : read_registry(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
         status = gpuhal_error_host_memory();
     }
@@ -149,6 +220,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->environment_plugin_path);
     free(settings->helper_path);
     free(settings->devices);
+    free(settings->registry);
     *settings = (gpuhal_settings){0};
 }
 

@@ -16,12 +16,13 @@ typedef struct gpuhal_settings {
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH: searched before it */
     char *helper_path;
     char *devices;
+    char *registry;         /* absolute directory of the persistent record; NULL: none is kept */
     const char *devices_source;
     bool isolate;
     bool ignore_environment; /* asked for, or the process is privileged */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
-    uint64_t helper_deadline_ns, memory_limit_bytes, staging_limit_bytes;
+    uint64_t helper_deadline_ns, hang_ns, memory_limit_bytes, staging_limit_bytes, staging_total_bytes;
     gpuhal_builtin_fn *const *builtins;
     gpuhal_log_fn *log;
     void *log_user;

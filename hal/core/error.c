@@ -142,6 +142,13 @@ void gpuhal_error_add_device(const char *backend, const char *device)
     put(last.device, sizeof last.device, device);
 }
 
+void gpuhal_error_add_call(const char *call, int64_t code, const char *text)
+{
+    last.error.vendor_code = code;
+    put(last.vendor_call, sizeof last.vendor_call, call);
+    put(last.vendor_text, sizeof last.vendor_text, text);
+}
+
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
 {
     last.error.bytes_asked = asked;
@@ -209,6 +216,8 @@ const char *gpuhal_status_name(gpuhal_status status)
         return "cancelled";
     case GPUHAL_ERROR_HOST_MEMORY:
         return "out of host memory";
+    case GPUHAL_ERROR_FILE:
+        return "file error";
     case GPUHAL_ERROR_DRIVER:
         return "driver error";
     default:

@@ -23,6 +23,8 @@ void gpuhal_error_forget_report(void);
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what);
 /* Adds to the detail just set. */
 void gpuhal_error_add_device(const char *backend, const char *device);
+/* A call of the system's, or of somebody else's, that answered `code`. */
+void gpuhal_error_add_call(const char *call, int64_t code, const char *text);
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
 
 /* A detail with its texts, and the plugin's report that waits to be used. Errors of a thread that works for another are carried over with these two. */

@@ -69,6 +69,10 @@ static const struct {
     {GPUHAL_LINK_PEER_ADVERTISED, false, "link_peer_advertised"},
     {GPUHAL_LINK_GENERATION, false, "link_generation"},
     {GPUHAL_LINK_COUNT, false, "link_count"},
+    {GPUHAL_LINK_VERIFIED, false, "link_verified"},
+    {GPUHAL_LINK_PATH, false, "link_path"},
+    {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, false, "link_measured_bytes_per_second"},
+    {GPUHAL_LINK_MEASURED_LATENCY_NS, false, "link_measured_latency_ns"},
 };
 #define KEY_COUNT (sizeof keys / sizeof *keys)
 

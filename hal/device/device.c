@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "core/error.h"
+#include "device/link.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,8 +29,7 @@ static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candida
 /* In the child of a fork the opening is the parent's: closing it there would talk to a driver that the child does not have. */
 static void device_destroy(gpuhal_device *device)
 {
-    bool reachable = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
-    if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && reachable) {
+    if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) && !atomic_load(&device->stuck)) {
         device->plugin->close(device->handle);
     }
     gpuhal_condition_finish(&device->condition);
@@ -101,11 +101,13 @@ gpuhal_status gpuhal_devices_create(gpuhal *gpu)
     if (!status && gpu->settings.devices) {
         status = hide_devices(gpu);
     }
-    return status ? status : gpuhal_devices_prefer(gpu);
+    status = status ? status : gpuhal_devices_prefer(gpu);
+    return status ? status : gpuhal_links_create(gpu);
 }
 
 void gpuhal_devices_destroy(gpuhal *gpu)
 {
+    gpuhal_links_destroy(gpu);
     for (uint32_t d = 0; d < gpu->device_count; d++) {
         device_destroy(gpu->devices[d]);
     }
@@ -117,7 +119,11 @@ void gpuhal_devices_destroy(gpuhal *gpu)
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
 {
     gpuhal_status status = GPUHAL_ERROR_FORKED;
-    if (atomic_load(&device->lost)) {
+    uint32_t lost = atomic_load(&device->lost);
+    if (lost == GPUHAL_LOST_HUNG) {
+        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the driver does not come back from a call: the device counts as lost (hung)",
+                                  device->id);
+    } else if (lost) {
         status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the device was lost in an earlier call", device->id);
     } else {
         status = gpuhal_error_set(status, "%s was started before this process was forked: fork before opening, or exec", device->id);
@@ -135,8 +141,12 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
     va_end(arguments);
     status = gpuhal_error_from_plugin(status, device->candidate->name, device->id, what);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
-        atomic_store(&device->lost, 1);
+        uint32_t was = GPUHAL_NOT_LOST;
+        bool first = atomic_compare_exchange_strong(&device->lost, &was, GPUHAL_LOST);
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
+        if (first && device->gpu->on_lost) {
+            device->gpu->on_lost(device);
+        }
     }
     return status;
 }

@@ -14,8 +14,11 @@
 #include <stdatomic.h>
 
 struct gpuhal_address_index; /* memory/address_index.h */
+struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
+struct gpuhal_crew;          /* transfer/crew.h */
 struct gpuhal_hardware;      /* physical.c */
+struct gpuhal_link;          /* link.h */
 
 struct gpuhal {
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
@@ -26,9 +29,21 @@ struct gpuhal {
     uint32_t device_count;
     struct gpuhal_hardware *hardware; /* what the devices are faces of */
     struct gpuhal_address_index *addresses;
+    struct gpuhal_async *async; /* what all queues share */
+    bool (*reclaim)(gpuhal_device *device); /* lets go of memory that finished work still holds; true when there was some */
+    void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
+    _Atomic(struct gpuhal_crew *) crew; /* made and ended by transfer/crew.c */
 };
 
+/* The plugin answered DEVICE_LOST; or it did not come back from a call, and is not called any more. */
+enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2 };
+
 typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
+
+/* What has gone one way. Those above a certain size are timed as well. */
+typedef struct gpuhal_counter {
+    _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
+} gpuhal_counter;
 
 struct gpuhal_device {
     gpuhal *gpu;
@@ -37,6 +52,8 @@ struct gpuhal_device {
     char id[48];
     uint32_t physical, preferred;
     uint32_t face; /* its number in the identity, for physical.c */
+    uint32_t position;         /* among the visible devices */
+    struct gpuhal_link *links; /* to each visible device, by its position */
 
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
     gpuhal_condition condition; /* `state` changed */
@@ -58,9 +75,11 @@ struct gpuhal_device {
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
 
-    _Atomic uint32_t lost;            /* the plugin answered DEVICE_LOST */
+    _Atomic uint32_t lost;            /* GPUHAL_NOT_LOST … */
+    _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
     _Atomic uint64_t limit_bytes;     /* 0: none */
+    gpuhal_counter written, read, filled, copied; /* by transfers that have this device alone; transfer/account.h */
 };
 
 /* Makes the device objects from what the candidates list; `settings.devices` hides some. */
@@ -80,6 +99,12 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
         return gpuhal_device_unusable(device);
     }
     return GPUHAL_OK;
+}
+/* Whether what the device gave can be given back to its plugin: not in the child of a fork, and not once it hangs. */
+static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
+{
+    bool ours = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
+    return ours && atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
 /* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);

@@ -212,7 +212,11 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     gpuhal_buffer_desc desc;
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
-    return status ? status : create_on(device, &desc, out_buffer);
+    status = status ? status : create_on(device, &desc, out_buffer);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && device->gpu->reclaim(device)) {
+        status = create_on(device, &desc, out_buffer);
+    }
+    return status;
 }
 
 gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
@@ -235,10 +239,11 @@ bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     return false;
 }
 
-/* In the child of a fork the memory is the parent's: the vendor is not touched. A lost device is still told. */
+/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the vendor is not touched. A
+ * device that was lost otherwise is still told. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
-    if (device->generation == 0 || device->generation == gpuhal_os_fork_generation()) {
+    if (gpuhal_device_is_reachable(device)) {
         device->ops.release(device->handle, memory);
     }
 }

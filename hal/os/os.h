@@ -43,6 +43,10 @@ typedef struct gpuhal_condition {
 void gpuhal_condition_init(gpuhal_condition *condition);
 void gpuhal_condition_finish(gpuhal_condition *condition);
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
+/* The same until this time of gpuhal_os_monotonic_ns() at the latest. Not for statics, whose clock is another. */
+void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
+/* Whether a parent process made it, and this one has not used it: threads that it knows of are not here. */
+bool gpuhal_condition_is_inherited(const gpuhal_condition *condition);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
 /* Starts a thread with all signals blocked, so that the host's handlers never run on it. Returns 0 or errno. */
@@ -51,15 +55,33 @@ typedef struct gpuhal_thread {
 } gpuhal_thread;
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user);
 void gpuhal_thread_join(gpuhal_thread *thread);
+/* A thread that nobody joins. */
+int gpuhal_thread_start_detached(void *(*run)(void *), void *user);
+void gpuhal_thread_detach(gpuhal_thread *thread);
+bool gpuhal_thread_is_this(const gpuhal_thread *thread);
+/* How many processors this process may run on; at least 1. */
+uint32_t gpuhal_os_processors(void);
 
 /* ---- clock.c */
 
 uint64_t gpuhal_os_monotonic_ns(void);
+/* Lets at least so much time pass, less than a second. */
+void gpuhal_os_sleep(uint64_t ns);
+
+/* ---- notifier.c */
+
+/* A descriptor that is readable between set and clear; others wait for copies of it. Returns 0 or errno. */
+int gpuhal_os_notifier_create(intptr_t *out_notifier);
+void gpuhal_os_notifier_set(intptr_t notifier);
+void gpuhal_os_notifier_clear(intptr_t notifier);
 
 /* ---- memory.c */
 
 /* Whole pages of zeroed memory, outside malloc; NULL when there is none. */
 void *gpuhal_os_pages_map(uint64_t bytes);
+/* The same, near a NUMA node as far as the system can and will do that. Only for plain pages: where memory goes that a driver page-locks
+ * is the driver's business. */
+void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
 /* Whether every page of a range is mapped in this process, and the first and the last can be read and written, as far as the system tells.
  * Costs a look at the mappings, whatever the size, and brings those two pages. */
@@ -107,6 +129,74 @@ void gpuhal_os_descriptor_close(intptr_t descriptor);
 intptr_t gpuhal_os_descriptor_copy(intptr_t descriptor);
 /* User id that files must belong to not to be remarked upon: the effective one. */
 uint32_t gpuhal_os_user(void);
+
+/* ---- file_io.c */
+
+/* Opens for reading, or for writing in place: then the file is made when it is missing. The path may be relative. Never waits: what has
+ * no offsets (directories, FIFOs, sockets, terminals) is refused with EISDIR or ESPIPE. Returns 0 or errno. */
+int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
+/* Another descriptor for what somebody else opened. EBADF when it was not opened for that, EINVAL for writing where it only appends. */
+int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
+/* UINT64_MAX for a device, which has no size that is known. Returns 0 or errno. */
+int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
+/* All `bytes`, unless the file ends or an error comes before: *out_done tells. Returns 0 or errno. */
+int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t bytes, uint64_t *out_done);
+int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done);
+/* Whether the page at `offset` can be read without waiting for a disk. */
+bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset);
+/* The same file opened for reading around the page cache: with offsets, sizes and addresses of which these bits are 0, below 4096. */
+typedef struct gpuhal_direct_file {
+    intptr_t file; /* -1: none */
+    uint64_t offset_mask, memory_mask;
+} gpuhal_direct_file;
+/* Returns 0, or errno where the filesystem cannot. */
+int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct);
+int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes);
+/* Returns once the bytes are on the disk. */
+int gpuhal_os_file_sync(intptr_t file);
+
+/* ---- state.c */
+
+/* Seconds since 1970. People set this clock, back as well: good for showing, not for deciding. */
+uint64_t gpuhal_os_wall_clock(void);
+/* What tells whether a file is still the same one; of a device, which one it is. Opens nothing. */
+typedef struct gpuhal_file_state {
+    uint64_t device, inode, bytes;
+    uint64_t node; /* number of the device that it is */
+    int64_t modified_ns, changed_ns;
+    uint32_t mode, owner, group;
+    bool directory;
+} gpuhal_file_state;
+/* Follows symbolic links. Returns 0 or errno. */
+int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
+/* Whether this process could open it for reading and writing, found out without opening. */
+bool gpuhal_os_may_use(const char *path);
+/* Makes the directory and its parents, for their owner alone, where they are missing. Returns 0 or errno. */
+int gpuhal_os_directory_make(const char *path);
+/* Makes a file for its owner alone that must not be there yet, and returns once the disk has it: 0 or errno, then it is gone again. */
+int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
+int gpuhal_os_file_rename(const char *from, const char *to);
+/* Another name for the same file. */
+int gpuhal_os_file_link(const char *from, const char *to);
+int gpuhal_os_file_remove(const char *path);
+/* Returns once the disk has the names in it. */
+int gpuhal_os_directory_sync(const char *path);
+/* A lock between processes, and between threads, that goes with its holder's process. Waits at most so long. Returns 0, ETIMEDOUT or
+ * another errno. */
+int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock);
+void gpuhal_os_lock_give(intptr_t lock);
+
+/* ---- uring.c */
+
+/* Up to `reads` reads under way at once, of one thread. Returns 0, or errno where the system offers nothing like it. */
+typedef struct gpuhal_uring gpuhal_uring;
+int gpuhal_os_uring_create(uint32_t reads, gpuhal_uring **out_ring);
+/* NULL does nothing. Nothing is under way. */
+void gpuhal_os_uring_destroy(gpuhal_uring *ring);
+/* Begins a read. Returns 0 or errno; then nothing was begun. */
+int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag);
+/* Waits for one of those begun: its tag, and the bytes read or -errno. Returns 0 or errno. */
+int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result);
 
 /* ---- library.c */
 

@@ -3,8 +3,8 @@
 #include "transfer/bytes.h"
 
 #include "core/error.h"
+#include "transfer/ordinary.h"
 #include "transfer/ranges.h"
-#include "transfer/staging.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,23 +47,41 @@ static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_mem
     return failed ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : status;
 }
 
+/* The slots for whole transfers, which know a quicker way for large ones. It is no mistake to begin anew with the slot when there is no
+ * staging memory, wherever that was found out. */
+static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.write &&
+        gpuhal_ordinary_is_quicker(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
+        gpuhal_status status = gpuhal_ordinary_write(device, to, to_offset, from, bytes);
+        if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
+            return status;
+        }
+    }
+    return write_slot(device, to, to_offset, from, bytes);
+}
+
+static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.read &&
+        gpuhal_ordinary_is_quicker(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
+        gpuhal_status status = gpuhal_ordinary_read(device, to, from, from_offset, bytes);
+        if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
+            return status;
+        }
+    }
+    return read_slot(device, to, from, from_offset, bytes);
+}
+
 gpuhal_status gpuhal_bytes_try_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
                                      uint64_t bytes)
 {
-    return is_aligned(device, to_offset, bytes) ? write_slot(device, to, to_offset, from, bytes) : GPUHAL_NOT_READY;
+    return is_aligned(device, to_offset, bytes) ? write_quickly(device, to, to_offset, from, bytes) : GPUHAL_NOT_READY;
 }
 
 gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    return is_aligned(device, from_offset, bytes) ? read_slot(device, to, from, from_offset, bytes) : GPUHAL_NOT_READY;
-}
-
-/* plugin.h wants one of the two for all memory that a plugin hides; here is neither. */
-static gpuhal_status no_way(gpuhal_device *device, gpuhal_staging_direction direction)
-{
-    return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                direction == GPUHAL_STAGING_TO_DEVICE ? "it offers neither write nor memory of kind upload"
-                                                                      : "it offers neither read nor memory of kind readback");
+    return is_aligned(device, from_offset, bytes) ? read_quickly(device, to, from, from_offset, bytes) : GPUHAL_NOT_READY;
 }
 
 /* One alignment block between host and device through memory made for it. */
@@ -76,7 +94,7 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
                                 .bytes = device->copy_mask + 1};
     gpuhal_chunk chunk = {.memory = {.size = sizeof chunk.memory}};
     if (!(device->memory_kinds & 1u << alloc.kind)) {
-        return no_way(device, direction);
+        return gpuhal_ordinary_no_way(device, direction);
     }
     gpuhal_error_forget_report();
     gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk.memory);
@@ -131,27 +149,6 @@ static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, ui
     return status;
 }
 
-/* One chunk serves for all pieces: the copy out of it blocks, so it is free again each time. */
-static gpuhal_status write_staged(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const char *from, uint64_t bytes)
-{
-    if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_UPLOAD)) {
-        return no_way(device, GPUHAL_STAGING_TO_DEVICE);
-    }
-    gpuhal_chunk *chunk = NULL;
-    gpuhal_status status = gpuhal_staging_take(device, GPUHAL_STAGING_TO_DEVICE, &chunk);
-    if (status) {
-        return status;
-    }
-    for (uint64_t done = 0; done < bytes && !status;) {
-        uint64_t piece = smaller(bytes - done, gpuhal_staging_payload_bytes(device));
-        memcpy(chunk->host, from + done, (size_t)piece);
-        status = gpuhal_chunk_empty(device, chunk, to, to_offset + done, piece);
-        done += piece;
-    }
-    gpuhal_staging_give(device, GPUHAL_STAGING_TO_DEVICE, chunk);
-    return status;
-}
-
 /* The bytes up to the next alignment boundary, at most all. */
 static uint64_t head_bytes(const gpuhal_device *device, uint64_t offset, uint64_t bytes)
 {
@@ -160,8 +157,9 @@ static uint64_t head_bytes(const gpuhal_device *device, uint64_t offset, uint64_
 
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
-    if (is_aligned(device, to_offset, bytes)) {
-        gpuhal_status written = write_slot(device, to, to_offset, from, bytes);
+    const bool aligned = is_aligned(device, to_offset, bytes);
+    if (aligned) {
+        gpuhal_status written = write_quickly(device, to, to_offset, from, bytes);
         if (written != GPUHAL_ERROR_NOT_SUPPORTED) {
             return written;
         }
@@ -169,6 +167,9 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
     if (gpuhal_host_writes(to)) {
         memcpy((char *)to->host + to_offset, from, (size_t)bytes);
         return GPUHAL_OK;
+    }
+    if (aligned) {
+        return gpuhal_ordinary_write(device, to, to_offset, from, bytes);
     }
     const char *source = from;
     uint64_t head = head_bytes(device, to_offset, bytes);
@@ -179,8 +180,10 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
         status = edge(device, to, to_offset, (void *)(uintptr_t)source, head, true);
     }
     if (!status && middle > 0) {
-        status = write_slot(device, to, to_offset + head, source + head, middle);
-        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? write_staged(device, to, to_offset + head, source + head, middle) : status;
+        status = write_quickly(device, to, to_offset + head, source + head, middle);
+        if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+            status = gpuhal_ordinary_write(device, to, to_offset + head, source + head, middle);
+        }
     }
     if (!status && tail > 0) {
         status = edge(device, to, to_offset + head + middle, (void *)(uintptr_t)(source + head + middle), tail, true);
@@ -188,34 +191,11 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
     return status;
 }
 
-/* Through staging memory, which takes any offset. */
-static gpuhal_status read_staged(gpuhal_device *device, char *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
-{
-    if (!(device->memory_kinds & 1u << GPUHAL_MEMORY_READBACK)) {
-        return no_way(device, GPUHAL_STAGING_FROM_DEVICE);
-    }
-    gpuhal_chunk *chunk = NULL;
-    gpuhal_status status = gpuhal_staging_take(device, GPUHAL_STAGING_FROM_DEVICE, &chunk);
-    if (status) {
-        return status;
-    }
-    for (uint64_t done = 0; done < bytes && !status;) {
-        uint64_t piece = smaller(bytes - done, gpuhal_staging_payload_bytes(device));
-        status = gpuhal_chunk_fill(device, chunk, from, from_offset + done, piece);
-        if (!status) {
-            memcpy(to + done, chunk->host, (size_t)piece);
-        }
-        done += piece;
-    }
-    gpuhal_staging_give(device, GPUHAL_STAGING_FROM_DEVICE, chunk);
-    return status;
-}
-
 gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    bool aligned = is_aligned(device, from_offset, bytes);
+    const bool aligned = is_aligned(device, from_offset, bytes);
     if (aligned) {
-        gpuhal_status got = read_slot(device, to, from, from_offset, bytes);
+        gpuhal_status got = read_quickly(device, to, from, from_offset, bytes);
         if (got != GPUHAL_ERROR_NOT_SUPPORTED) {
             return got;
         }
@@ -225,7 +205,7 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
         return GPUHAL_OK;
     }
     if (aligned || !device->ops.read) {
-        return read_staged(device, to, from, from_offset, bytes);
+        return gpuhal_ordinary_read(device, to, from, from_offset, bytes);
     }
     char *target = to;
     uint64_t head = head_bytes(device, from_offset, bytes);
@@ -233,8 +213,10 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
     uint64_t tail = bytes - head - middle;
     gpuhal_status status = head > 0 ? edge(device, from, from_offset, target, head, false) : GPUHAL_OK;
     if (!status && middle > 0) {
-        status = read_slot(device, target + head, from, from_offset + head, middle);
-        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? read_staged(device, target + head, from, from_offset + head, middle) : status;
+        status = read_quickly(device, target + head, from, from_offset + head, middle);
+        if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+            status = gpuhal_ordinary_read(device, target + head, from, from_offset + head, middle);
+        }
     }
     if (!status && tail > 0) {
         status = edge(device, from, from_offset + head + middle, target + head + middle, tail, false);

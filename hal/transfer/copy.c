@@ -4,7 +4,10 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "memory/loan.h"
+#include "transfer/account.h"
 #include "transfer/bytes.h"
+#include "transfer/enqueue.h"
+#include "transfer/peer.h"
 #include "transfer/ranges.h"
 #include "transfer/staged.h"
 
@@ -20,14 +23,14 @@ gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, u
     return GPUHAL_ERROR_OUT_OF_RANGE;
 }
 
-gpuhal_status gpuhal_queue_error(void)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "the queue is not NULL: this version offers no queues");
-}
-
 static gpuhal_status null_error(const char *call)
 {
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
+}
+
+static gpuhal_status two_objects(const char *call)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffers belong to two gpuhal objects", call);
 }
 
 gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
@@ -35,15 +38,22 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
     if (!to || (!from && bytes > 0)) {
         return null_error("gpuhal_write");
     }
-    gpuhal_status status = gpuhal_range_check(queue, to, to_offset, bytes);
+    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
     if (status || bytes == 0) {
         return status;
     }
+    if (__builtin_expect(queue != NULL, 0)) {
+        return gpuhal_enqueue_write(queue, to, to_offset, from, bytes);
+    }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
     status = gpuhal_buffer_enter(to, true);
     if (!status) {
         status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
         status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
         gpuhal_buffer_leave(to, true);
+    }
+    if (!status) {
+        gpuhal_count(&to->device->written, bytes, begin_ns);
     }
     return status;
 }
@@ -53,20 +63,28 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
     if (!from || (!to && bytes > 0)) {
         return null_error("gpuhal_read");
     }
-    gpuhal_status status = gpuhal_range_check(queue, from, from_offset, bytes);
+    gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
     if (status || bytes == 0) {
         return status;
     }
+    if (__builtin_expect(queue != NULL, 0)) {
+        return gpuhal_enqueue_read(queue, to, from, from_offset, bytes);
+    }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
     status = gpuhal_buffer_enter(from, false);
     if (!status) {
         status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
         gpuhal_buffer_leave(from, false);
+    }
+    if (!status) {
+        gpuhal_count(&from->device->read, bytes, begin_ns);
     }
     return status;
 }
 
 /* Between two devices. */
 typedef enum {
+    WAY_PEER,       /* over a link between the two that was proven */
     WAY_WRITE,      /* the destination's device writes from the source's host address, or the host does */
     WAY_READ,       /* the source's device reads into the destination's host address */
     WAY_LOAN_FROM,  /* the destination's device imports the source's host memory, and copies */
@@ -74,9 +92,8 @@ typedef enum {
     WAY_STAGED
 } way;
 
-/* The one place that decides, from what is known so far; gpuhal_copy_path() asks it too. Writing and reading come first: they need no
- * preparation. */
-static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
+/* The best of the ways that lead through host memory. Writing and reading come first: they need no preparation. */
+static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
     bool writes = to->device->ops.write && !atomic_load_explicit(&to->refuses_write, memory_order_relaxed);
@@ -88,12 +105,21 @@ static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
                                                                  : WAY_STAGED;
 }
 
+/* The one place that decides, from what is known so far; gpuhal_copy_path() asks it too. */
+static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
+{
+    bool peers = gpuhal_peer_usable(to->device, from->device) && gpuhal_peer_suits(to, from);
+    return peers ? WAY_PEER : way_through_host(to, from);
+}
+
+static gpuhal_path path_of(way chosen)
+{
+    return chosen == WAY_PEER ? GPUHAL_PATH_PEER : chosen == WAY_STAGED ? GPUHAL_PATH_STAGED : GPUHAL_PATH_SHARED;
+}
+
 static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
-    if (to->device == from->device) {
-        return GPUHAL_PATH_NATIVE;
-    }
-    return way_between(to, from) == WAY_STAGED ? GPUHAL_PATH_STAGED : GPUHAL_PATH_SHARED;
+    return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
 /* A copy of `bytes` bytes between two buffers of two devices. */
@@ -158,6 +184,18 @@ static gpuhal_status cross_directly(const crossing *c, bool by_writing, bool *ou
     return *out_done ? status : GPUHAL_OK;
 }
 
+static gpuhal_status cross_by_peer(const crossing *c, bool *out_done)
+{
+    gpuhal_device *to = c->to->device, *from = c->from->device;
+    if ((c->to_offset | c->from_offset | c->bytes) & (to->copy_mask | from->copy_mask)) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status =
+        gpuhal_peer_copy_blocking(to, &c->to->memory, c->to_offset, from, &c->from->memory, c->from_offset, c->bytes);
+    *out_done = status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return *out_done ? status : GPUHAL_OK;
+}
+
 /* A way that turns out to be closed leads to the next best one, and in the end to staging, which is always open. Not inlined: its
  * variables would cost the small copy inside a device registers. */
 __attribute__((noinline)) static gpuhal_status copy_between_devices(const crossing *c)
@@ -167,15 +205,53 @@ __attribute__((noinline)) static gpuhal_status copy_between_devices(const crossi
         return status;
     }
     bool done = false;
+    uint64_t begin_ns = gpuhal_count_from(c->bytes);
+    if (gpuhal_peer_suits(c->to, c->from)) {
+        gpuhal_peer_find_out(c->to->device, c->from->device);
+    }
     way chosen = way_between(c->to, c->from);
+    if (chosen == WAY_PEER) {
+        status = cross_by_peer(c, &done);
+        chosen = done ? chosen : way_through_host(c->to, c->from);
+    }
     if (chosen == WAY_WRITE || chosen == WAY_READ) {
         status = cross_directly(c, chosen == WAY_WRITE, &done);
-        chosen = done ? chosen : way_between(c->to, c->from);
+        chosen = done ? chosen : way_through_host(c->to, c->from);
     }
     if (!done && (chosen == WAY_LOAN_FROM || chosen == WAY_LOAN_TO)) {
         status = cross_on_loan(c, chosen == WAY_LOAN_FROM, &done);
     }
-    return done ? status : cross_staged(c);
+    if (!done) {
+        chosen = WAY_STAGED;
+        status = cross_staged(c);
+    }
+    if (!status) {
+        gpuhal_count(&gpuhal_link_between(c->from->device, c->to->device)->traffic[path_of(chosen)], c->bytes, begin_ns);
+    }
+    return status;
+}
+
+/* Apart from the rest, so that the clock costs the small copy no register. */
+__attribute__((noinline)) static gpuhal_status copy_timed(const crossing *c)
+{
+    uint64_t begin_ns = gpuhal_os_monotonic_ns();
+    gpuhal_status status = gpuhal_bytes_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
+    if (!status) {
+        gpuhal_count(&c->to->device->copied, c->bytes, begin_ns);
+    }
+    return status;
+}
+
+static inline gpuhal_status copy_inside(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (bytes >= GPUHAL_TIMED_FROM_BYTES) {
+        return copy_timed(&(crossing){to, from, to_offset, from_offset, bytes});
+    }
+    gpuhal_status status = gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    if (!status) {
+        gpuhal_count(&to->device->copied, bytes, 0);
+    }
+    return status;
 }
 
 /* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it). */
@@ -183,7 +259,7 @@ static gpuhal_status check_pair(const gpuhal_buffer *to, uint64_t to_offset, con
                                 uint64_t bytes)
 {
     if (to->device->gpu != from->device->gpu) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: the buffers belong to two gpuhal objects");
+        return two_objects("gpuhal_copy");
     }
     if (__builtin_expect(to->root != from->root, 1)) {
         return GPUHAL_OK;
@@ -201,7 +277,7 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
     if (!to || !from) {
         return null_error("gpuhal_copy");
     }
-    gpuhal_status status = gpuhal_range_check(queue, to, to_offset, bytes);
+    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
     if (status) {
         return status;
     }
@@ -209,13 +285,20 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return gpuhal_range_error(from, from_offset, bytes);
     }
     status = check_pair(to, to_offset, from, from_offset, bytes);
-    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to, true))) {
+    if (status || bytes == 0) {
+        return status;
+    }
+    if (__builtin_expect(queue != NULL, 0)) {
+        return gpuhal_enqueue_copy(queue, to, to_offset, from, from_offset, bytes);
+    }
+    status = gpuhal_buffer_enter(to, true);
+    if (status) {
         return status;
     }
     status = gpuhal_buffer_enter(from, false);
     if (!status) {
         status = to->device == from->device
-                     ? gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes)
+                     ? copy_inside(to, to_offset, from, from_offset, bytes)
                      : copy_between_devices(&(crossing){to, from, to_offset, from_offset, bytes});
         status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
         gpuhal_buffer_leave(from, false);
@@ -224,10 +307,20 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
     return status;
 }
 
+const char *gpuhal_path_name(gpuhal_path path)
+{
+    static const char *const names[] = {"unknown", "native", "peer", "shared", "staged"};
+    return names[path < sizeof names / sizeof *names ? path : 0];
+}
+
 gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path)
 {
     if (!to || !from || !out_path) {
         return null_error("gpuhal_copy_path");
+    }
+    *out_path = 0;
+    if (to->device->gpu != from->device->gpu) {
+        return two_objects("gpuhal_copy_path");
     }
     *out_path = path_between(to, from);
     return GPUHAL_OK;

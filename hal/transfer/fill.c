@@ -1,7 +1,9 @@
 /* transfer/fill.c: repeating a pattern: by the plugin where it offers that and the range is aligned, else by writing blocks of it. */
 #include "core/error.h"
 #include "memory/buffer.h"
+#include "transfer/account.h"
 #include "transfer/bytes.h"
+#include "transfer/enqueue.h"
 #include "transfer/ranges.h"
 
 #include <inttypes.h>
@@ -61,12 +63,23 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_fill: the buffer is NULL, the pattern has not 1, 2 or 4 bytes, or bytes is no multiple of it");
     }
-    gpuhal_status status = gpuhal_range_check(queue, to, to_offset, bytes);
-    if (status || bytes == 0 || (status = gpuhal_buffer_enter(to, true))) {
+    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
+    if (status || bytes == 0) {
+        return status;
+    }
+    if (queue) {
+        return gpuhal_enqueue_fill(queue, to, to_offset, bytes, pattern, pattern_bytes);
+    }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
+    status = gpuhal_buffer_enter(to, true);
+    if (status) {
         return status;
     }
     status = fill_now(to, to_offset, bytes, pattern, pattern_bytes);
     status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
     gpuhal_buffer_leave(to, true);
+    if (!status) {
+        gpuhal_count(&to->device->filled, bytes, begin_ns);
+    }
     return status;
 }

@@ -8,14 +8,10 @@
 
 /* OUT_OF_RANGE and INVALID_ARGUMENT with their details. */
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
-gpuhal_status gpuhal_queue_error(void);
 
-/* The queue is NULL, the range lies in the buffer, and its device may be used. */
-static inline gpuhal_status gpuhal_range_check(const gpuhal_queue *queue, const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+/* The range lies in the buffer, and its device may be used. */
+static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    if (__builtin_expect(queue != NULL, 0)) {
-        return gpuhal_queue_error();
-    }
     if (__builtin_expect(offset > buffer->bytes || bytes > buffer->bytes - offset, 0)) {
         return gpuhal_range_error(buffer, offset, bytes);
     }

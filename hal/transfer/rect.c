@@ -1,8 +1,11 @@
 /* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two devices through
  * host memory in batches of rows. */
 #include "core/error.h"
+#include "device/link.h"
 #include "memory/buffer.h"
+#include "transfer/account.h"
 #include "transfer/bytes.h"
+#include "transfer/enqueue.h"
 #include "transfer/ranges.h"
 #include "transfer/staged.h"
 
@@ -89,6 +92,41 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
     return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch, s->slice_pitch};
 }
 
+/* The plugin's own way; NOT_SUPPORTED without a detail where it has none for this box. */
+static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from, const box *extent)
+{
+    /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
+    bool same_object = to->buffer && to->buffer == from->buffer;
+    bool pitches_fit = !same_object || (to->row_pitch == from->row_pitch && to->slice_pitch == from->slice_pitch);
+    bool fits = (!to->buffer || is_aligned(device, to, extent)) && (!from->buffer || is_aligned(device, from, extent));
+    if (!device->ops.copy_rect || !pitches_fit || !fits) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    const gpuhal_plugin_rect to_rect = plugin_rect(to), from_rect = plugin_rect(from);
+    const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size);
+    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
+}
+
+/* With its pitches filled in, for later. */
+static gpuhal_rect public_rect(const side *s)
+{
+    return (gpuhal_rect){s->buffer, s->host, s->offset, s->row_pitch, s->slice_pitch};
+}
+
+gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to_rect, const gpuhal_rect *from_rect,
+                                 const uint64_t extent[3])
+{
+    const side to = {to_rect->buffer, to_rect->host, to_rect->offset, to_rect->row_pitch, to_rect->slice_pitch};
+    const side from = {from_rect->buffer, from_rect->host, from_rect->offset, from_rect->row_pitch, from_rect->slice_pitch};
+    const box size = {extent[0], extent[1], extent[2]};
+    gpuhal_device *device = to.buffer ? to.buffer->device : from.buffer->device;
+    bool one_device = !to.buffer || !from.buffer || to.buffer->device == from.buffer->device;
+    return one_device ? by_plugin(device, queue, &to, &from, &size) : GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
 /* One row; at least one side is a buffer, two buffers are on one device. */
 static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -104,20 +142,11 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
 /* The plugin's own way where it takes this box, else row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
-    /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
-    bool same_object = to->buffer && to->buffer == from->buffer;
-    bool pitches_fit = !same_object || (to->row_pitch == from->row_pitch && to->slice_pitch == from->slice_pitch);
-    bool fits = (!to->buffer || is_aligned(device, to, extent)) && (!from->buffer || is_aligned(device, from, extent));
-    if (device->ops.copy_rect && pitches_fit && fits) {
-        const gpuhal_plugin_rect to_rect = plugin_rect(to), from_rect = plugin_rect(from);
-        const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
-        gpuhal_error_forget_report();
-        gpuhal_status status = device->ops.copy_rect(device->handle, NULL, &to_rect, &from_rect, size);
-        if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
-            return status ? gpuhal_device_failed(device, status, "copying a rectangle") : GPUHAL_OK;
-        }
+    gpuhal_status status = by_plugin(device, NULL, to, from, extent);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
     }
-    gpuhal_status status = GPUHAL_OK;
+    status = GPUHAL_OK;
     for (uint64_t row = 0; row < extent->rows * extent->slices && !status; row++) {
         status = copy_row(to, row_offset(to, extent, row), from, row_offset(from, extent, row), extent->width);
     }
@@ -184,6 +213,23 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
+/* Which counter copy_now's way goes to. */
+static gpuhal_counter *counter_of(const side *to, const side *from)
+{
+    if (!to->buffer) {
+        return &from->buffer->device->read;
+    }
+    if (!from->buffer) {
+        return &to->buffer->device->written;
+    }
+    gpuhal_device *to_device = to->buffer->device, *from_device = from->buffer->device;
+    if (to_device == from_device) {
+        return &to_device->copied;
+    }
+    bool shared = gpuhal_host_reads(&from->buffer->memory) || gpuhal_host_writes(&to->buffer->memory);
+    return &gpuhal_link_between(from_device, to_device)->traffic[shared ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED];
+}
+
 /* Row by row: what lies between them may be somebody else's by now. */
 static gpuhal_status publish_rows(const side *to, const box *extent)
 {
@@ -196,11 +242,11 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
 }
 
 /* Every check that needs both sides. */
-static gpuhal_status check(gpuhal_queue *queue, const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
+static gpuhal_status check(const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
-    gpuhal_status status = to->buffer ? gpuhal_range_check(queue, to->buffer, to->offset, to_span) : GPUHAL_OK;
+    gpuhal_status status = to->buffer ? gpuhal_range_check(to->buffer, to->offset, to_span) : GPUHAL_OK;
     if (!status && from->buffer) {
-        status = gpuhal_range_check(queue, from->buffer, from->offset, from_span);
+        status = gpuhal_range_check(from->buffer, from->offset, from_span);
     }
     if (status) {
         return status;
@@ -225,9 +271,6 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, 
     if (!to_rect || !from_rect || !extent || (!to_rect->buffer && !from_rect->buffer)) {
         return invalid("an argument is NULL, or neither side is a buffer");
     }
-    if (queue) {
-        return gpuhal_queue_error();
-    }
     const box size = {extent[0], extent[1], extent[2]};
     if (size.width == 0 || size.rows == 0 || size.slices == 0) {
         return GPUHAL_OK;
@@ -236,7 +279,12 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, 
     uint64_t to_span = 0, from_span = 0;
     gpuhal_status status = take_side(to_rect, &size, &to, &to_span);
     status = status ? status : take_side(from_rect, &size, &from, &from_span);
-    status = status ? status : check(queue, &to, &from, &size, to_span, from_span);
+    status = status ? status : check(&to, &from, &size, to_span, from_span);
+    if (!status && queue) {
+        const gpuhal_rect whole[2] = {public_rect(&to), public_rect(&from)};
+        return gpuhal_enqueue_rect(queue, &whole[0], &whole[1], extent, size.width * size.rows * size.slices);
+    }
+    uint64_t bytes = size.width * size.rows * size.slices, begin_ns = gpuhal_count_from(bytes);
     if (status || (to.buffer && (status = gpuhal_buffer_enter(to.buffer, true)))) {
         return status;
     }
@@ -249,6 +297,9 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, 
     }
     if (to.buffer) {
         gpuhal_buffer_leave(to.buffer, true);
+    }
+    if (!status) {
+        gpuhal_count(counter_of(&to, &from), bytes, begin_ns);
     }
     return status;
 }

@@ -1,11 +1,11 @@
-/* transfer/staged.h: copies between two devices through a bounded ring of host memory. */
+/* transfer/staged.h: copies between two devices of which neither can reach the other's memory. */
 #ifndef GPUHAL_TRANSFER_STAGED_H
 #define GPUHAL_TRANSFER_STAGED_H
 
 #include "device/device.h"
 
-/* One thread fills chunks of the source's pool, the caller empties them into the destination: both halves run at once. Ranges were
- * checked, both devices are open and not the same. */
+/* Through chunks of the source's pool, pieces of both halves at once: any offsets. Ranges were checked, both devices are open and not the
+ * same. */
 gpuhal_status gpuhal_staged_copy(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
                                  const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 

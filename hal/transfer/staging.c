@@ -3,27 +3,38 @@
 #include "transfer/staging.h"
 
 #include "core/error.h"
-#include "transfer/bytes.h"
+#include "transfer/crew.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Measured (docs/measurements): below it, waking the driver's threads for each piece costs more than moving the piece. */
+/* Measured (docs/measurements): below it, waking a software device's threads for each piece costs more than moving the piece. */
 #define CHUNK_BYTES (2u << 20)
+/* Devices that copy by themselves need no thread for each piece, but many pieces under way: each thread that fills chunks has two, and to
+ * saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, which the 16 MiB of a pool shall be enough for. */
+#define ENGINE_CHUNK_BYTES (1u << 20)
+
+/* All chunks of this process. */
+static struct {
+    gpuhal_mutex mutex; /* protects what follows; taken last */
+    uint64_t bytes;
+    uint32_t generation; /* fork generation that they belong to */
+} process = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
 struct gpuhal_staging {
     gpuhal_mutex mutex;         /* protects what follows */
     gpuhal_condition condition; /* a chunk was given back */
     gpuhal_chunk *free;
     uint64_t made, most; /* chunks in existence, and how many there may be */
-    uint32_t generation; /* fork generation that they belong to */
+    uint64_t chunk_bytes;
+    uint32_t generation;      /* fork generation that they belong to */
+    _Atomic uint32_t threads; /* not protected; see gpuhal_staging_threads */
 };
 
 static uint64_t chunk_bytes(const gpuhal_device *device)
 {
-    uint64_t limit = device->gpu->settings.staging_limit_bytes;
-    return limit / 2 < CHUNK_BYTES ? (limit / 2) & ~(uint64_t)4095 : CHUNK_BYTES;
+    uint64_t half = device->gpu->settings.staging_limit_bytes / 2;
+    uint64_t wanted = gpuhal_chunk_has_engine(device) ? ENGINE_CHUNK_BYTES : CHUNK_BYTES;
+    return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
 /* Made when first asked for: most devices never stage. */
@@ -35,7 +46,9 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_dire
         gpuhal_mutex_init(&pool->mutex);
         gpuhal_condition_init(&pool->condition);
         pool->generation = gpuhal_os_fork_generation();
-        pool->most = device->gpu->settings.staging_limit_bytes / chunk_bytes(device);
+        pool->chunk_bytes = chunk_bytes(device);
+        pool->most = device->gpu->settings.staging_limit_bytes / pool->chunk_bytes;
+        atomic_init(&pool->threads, 1);
         device->staging[direction] = pool;
     }
     gpuhal_mutex_unlock(&device->mutex);
@@ -53,61 +66,80 @@ static void forget_parents_chunks(struct gpuhal_staging *pool)
     }
 }
 
-static gpuhal_memory_kind kind_of(gpuhal_staging_direction direction)
-{
-    return direction == GPUHAL_STAGING_TO_DEVICE ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_READBACK;
-}
+/* ---- the bound of the process */
 
-/* Whether chunks are memory of the device; otherwise they are plain pages. */
-static bool has_memory(const gpuhal_device *device, gpuhal_staging_direction direction)
+/* A free chunk of any other pool of the object, taken out of it; NULL when there is none. */
+static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
 {
-    return device->memory_kinds & 1u << kind_of(direction);
-}
-
-/* Called with no lock held: a plugin may take long to page-lock memory. */
-static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk **out_chunk)
-{
-    gpuhal_chunk *chunk = calloc(1, sizeof *chunk);
-    if (!chunk) {
-        return gpuhal_error_host_memory();
-    }
-    chunk->bytes = chunk_bytes(device);
-    chunk->memory.size = sizeof chunk->memory;
-    if (has_memory(device, direction)) {
-        const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind_of(direction), .bytes = chunk->bytes};
-        gpuhal_error_forget_report();
-        gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk->memory);
-        if (!status && (!chunk->memory.host || chunk->memory.bytes < chunk->bytes)) {
-            device->ops.release(device->handle, &chunk->memory);
-            status = GPUHAL_ERROR_DRIVER;
+    for (uint32_t i = 0; i < 2 * gpu->device_count; i++) {
+        gpuhal_device *device = gpu->devices[i / 2];
+        gpuhal_mutex_lock(&device->mutex);
+        struct gpuhal_staging *pool = device->staging[i % 2];
+        gpuhal_mutex_unlock(&device->mutex);
+        if (!pool) {
+            continue;
         }
-        if (status) {
-            free(chunk);
-            return gpuhal_device_failed(device, status, "allocating %" PRIu64 " KiB for staging", chunk_bytes(device) >> 10);
+        gpuhal_mutex_lock(&pool->mutex);
+        forget_parents_chunks(pool);
+        gpuhal_chunk *chunk = pool->free;
+        if (chunk) {
+            pool->free = chunk->next;
+            pool->made--;
         }
-        chunk->host = chunk->memory.host;
-    } else {
-        chunk->plain = true;
-        chunk->host = gpuhal_os_pages_map(chunk->bytes);
+        gpuhal_mutex_unlock(&pool->mutex);
+        if (chunk) {
+            *out_owner = device;
+            return chunk;
+        }
     }
-    if (!chunk->host) {
-        free(chunk);
-        return gpuhal_error_host_memory();
-    }
-    *out_chunk = chunk;
-    return GPUHAL_OK;
+    return NULL;
 }
 
-static void chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
+/* In the child of a fork it begins from nothing. */
+static void lock_process(void)
 {
-    bool reachable = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
-    if (chunk->plain) {
-        gpuhal_os_pages_unmap(chunk->host, chunk->bytes);
-    } else if (reachable) {
-        device->ops.release(device->handle, &chunk->memory);
+    uint32_t now = gpuhal_os_fork_generation();
+    gpuhal_mutex_lock(&process.mutex);
+    if (process.generation != now) {
+        process.generation = now;
+        process.bytes = 0;
     }
-    free(chunk);
 }
+
+/* Adds to what the process has unless that goes above `most`, or takes away. */
+static bool account(uint64_t add, uint64_t take_away, uint64_t most)
+{
+    lock_process();
+    bool fits = process.bytes + add <= most;
+    process.bytes += fits ? add : 0;
+    process.bytes -= take_away;
+    gpuhal_mutex_unlock(&process.mutex);
+    return fits;
+}
+
+static void give_up(gpuhal_device *device, gpuhal_chunk *chunk)
+{
+    uint64_t bytes = chunk->bytes;
+    gpuhal_chunk_destroy(device, chunk);
+    account(0, bytes, UINT64_MAX);
+}
+
+/* Room within the bound of the process, at the expense of chunks that nobody uses. A pool's first chunk is made in any case: waiting for
+ * other pools could go round in a circle. */
+static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
+{
+    gpuhal_device *owner = NULL;
+    gpuhal_chunk *unused = NULL;
+    while (!account(bytes, 0, gpu->settings.staging_total_bytes)) {
+        if (!(unused = take_anybodys(gpu, &owner))) {
+            return is_first && account(bytes, 0, UINT64_MAX);
+        }
+        give_up(owner, unused);
+    }
+    return true;
+}
+
+/* ---- taking and giving */
 
 /* A free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
@@ -125,15 +157,20 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Makes the chunk that take_free allowed. When there is no memory for it and others exist, `wait` tells to wait for one of those. */
+/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` tells to wait for one of those. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {
-    gpuhal_status status = chunk_create(device, direction, out_chunk);
+    gpuhal_mutex_lock(&pool->mutex);
+    bool is_first = pool->made == 1;
+    gpuhal_mutex_unlock(&pool->mutex);
+    bool reserved = reserve(device->gpu, pool->chunk_bytes, is_first);
+    gpuhal_status status = reserved ? gpuhal_chunk_create(device, direction, pool->chunk_bytes, out_chunk) : GPUHAL_ERROR_OUT_OF_MEMORY;
     if (status) {
+        account(0, reserved ? pool->chunk_bytes : 0, UINT64_MAX);
         gpuhal_mutex_lock(&pool->mutex);
         pool->made--;
-        *out_wait = pool->made > 0;
+        *out_wait = pool->made > 0 || !reserved;
         gpuhal_condition_signal_all(&pool->condition);
         gpuhal_mutex_unlock(&pool->mutex);
     }
@@ -199,73 +236,57 @@ void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction directi
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
+uint32_t gpuhal_staging_threads(gpuhal_device *device, gpuhal_staging_direction direction)
+{
+    struct gpuhal_staging *pool = pool_of(device, direction);
+    return pool ? atomic_load_explicit(&pool->threads, memory_order_relaxed) : 1;
+}
+
+void gpuhal_staging_set_threads(gpuhal_device *device, gpuhal_staging_direction direction, uint32_t threads)
+{
+    struct gpuhal_staging *pool = pool_of(device, direction);
+    if (pool) {
+        atomic_store_explicit(&pool->threads, threads, memory_order_relaxed);
+    }
+}
+
+uint64_t gpuhal_staging_process_bytes(void)
+{
+    lock_process();
+    uint64_t bytes = process.bytes;
+    gpuhal_mutex_unlock(&process.mutex);
+    return bytes;
+}
+
 static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     struct gpuhal_staging *pool = device->staging[direction];
-    while (pool && pool->free) {
+    if (!pool) {
+        return;
+    }
+    forget_parents_chunks(pool);
+    while (pool->free) {
         gpuhal_chunk *chunk = pool->free;
         pool->free = chunk->next;
-        chunk_destroy(device, chunk);
+        give_up(device, chunk);
     }
-    if (pool) {
-        gpuhal_condition_finish(&pool->condition);
-        gpuhal_mutex_finish(&pool->mutex);
-        free(pool);
-    }
+    gpuhal_condition_finish(&pool->condition);
+    gpuhal_mutex_finish(&pool->mutex);
+    free(pool);
     device->staging[direction] = NULL;
 }
 
 void gpuhal_staging_destroy_all(gpuhal *gpu)
 {
+    gpuhal_crew_destroy(gpu);
     for (uint32_t d = 0; d < gpu->device_count; d++) {
         pool_destroy(gpu->devices[d], GPUHAL_STAGING_TO_DEVICE);
         pool_destroy(gpu->devices[d], GPUHAL_STAGING_FROM_DEVICE);
     }
 }
 
-static gpuhal_status clean(gpuhal_device *device, const gpuhal_chunk *chunk, uint64_t bytes, int32_t invalidate)
-{
-    if ((chunk->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
-        return GPUHAL_OK;
-    }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.clean(device->handle, &chunk->memory, 0, bytes, invalidate);
-    return status ? gpuhal_device_failed(device, status, "making staging memory coherent") : GPUHAL_OK;
-}
-
 uint64_t gpuhal_staging_payload_bytes(const gpuhal_device *device)
 {
     uint64_t bytes = chunk_bytes(device);
     return device->copy_mask == 0 ? bytes : (bytes - 2 * (device->copy_mask + 1)) & ~device->copy_mask;
-}
-
-gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
-                                uint64_t bytes)
-{
-    if (chunk->plain) {
-        return gpuhal_bytes_read(device, chunk->host, from, from_offset, bytes);
-    }
-    uint64_t lead = from_offset & device->copy_mask;
-    uint64_t whole = (lead + bytes + device->copy_mask) & ~device->copy_mask;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.copy(device->handle, NULL, &chunk->memory, 0, from, from_offset - lead, whole);
-    if (status) {
-        return gpuhal_device_failed(device, status, "copying to staging memory");
-    }
-    status = clean(device, chunk, whole, 1);
-    if (!status && lead > 0) {
-        memmove(chunk->host, (char *)chunk->host + lead, (size_t)bytes);
-    }
-    return status;
-}
-
-gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset, uint64_t bytes)
-{
-    gpuhal_status status = clean(device, chunk, bytes, 0);
-    if (status) {
-        return status;
-    }
-    gpuhal_error_forget_report();
-    status = device->ops.copy(device->handle, NULL, to, to_offset, &chunk->memory, 0, bytes);
-    return status ? gpuhal_device_failed(device, status, "copying from staging memory") : GPUHAL_OK;
 }

@@ -197,6 +197,13 @@ static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
 }
 
+gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device)
+{
+    return atomic_load(&device->lost)
+               ? device->host->report(device->host, GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the device was lost before")
+               : GPUHAL_OK;
+}
+
 static gpuhal_status opencl_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_OPENCL_DEVICE;

@@ -1,8 +1,8 @@
 /* opencl/device.h: what the files of this plugin share.
  *
  * An entry is one OpenCL device, remembered for the life of the process under the index that it got first. An opening has a
- * context of its own and a few command queues ("lanes"). Every call blocks: it takes a lane that nobody uses, enqueues there,
- * waits for its own work alone, and gives the lane back.
+ * context of its own and a few command queues ("lanes"). A call without a queue takes a lane that nobody uses, enqueues there,
+ * waits for its own work alone, and gives the lane back. A call with one enqueues on that queue's own command queue.
  *
  * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory: a buffer
  * that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device to touch a mapped
@@ -41,7 +41,18 @@ struct gpuhal_plugin_device {
     pthread_mutex_t growing;                     /* protects lane_count and the queues above it */
     uint32_t lane_count;
     _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
-    _Atomic bool lost;     /* a call said so; it stays so */
+    _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
+};
+
+/* A queue: one command queue in order, ours or the caller's own, retained. */
+struct gpuhal_plugin_queue {
+    gpuhal_plugin_device *device;
+    cl_command_queue commands;
+    cl_event *pending; /* of our commands that are not known to have ended, in order */
+    uint32_t pending_count, pending_space;
+    uint32_t told; /* so many of them have an event recorded behind them */
+    bool foreign;  /* the caller may enqueue here too, so that our last command need not be the last */
+    cl_int error;  /* of work that has failed and that no event tells of yet */
 };
 
 /* What gpuhal_memory.object points to. */
@@ -84,11 +95,34 @@ void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane la
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
+/* DEVICE_LOST once the device is known to be. */
+gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 
 /* memory.c and transfer.c: fill their slots, as far as the device's version has them. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+
+/* queue.c and event.c. Both need what came with OpenCL 1.2. */
+bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
+void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+/* Takes over the event of the command that was enqueued last. */
+void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
+/* Lets go of the events of commands that have ended, and notes when one has failed. */
+void gpuhal_opencl_queue_settle(gpuhal_plugin_queue *queue);
+/* CL_COMPLETE, more for work that is under way, less for its error. */
+cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event);
+gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event);
+gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns);
+/* Also in failure, and on a device that is lost. */
+bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event);
+/* The latest recording: NULL before the first. */
+cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event);
+/* The remaining slots of events. */
+void gpuhal_opencl_describe_event(gpuhal_ops *ops);
 
 /* share.c: host memory of the caller's, and buffers of the caller's. */
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);

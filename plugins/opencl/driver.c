@@ -46,13 +46,14 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host)
 
 /* Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, so the caller of gpuhal cannot mend
  * them. A context or queue that was valid when it was made and is not any more belongs to a device that died: that is how
- * NVIDIA's driver answers everything after a fault. */
+ * NVIDIA's driver answers everything after a fault. Discovery deals with CL_DEVICE_NOT_FOUND itself; elsewhere its number, -1, is what
+ * PoCL makes the execution status of every command that fails or comes behind one that did. */
 static const struct {
     cl_int code;
     gpuhal_status status;
     const char *name;
 } errors[] = {
-    {CL_DEVICE_NOT_FOUND, GPUHAL_ERROR_NO_DEVICE, "CL_DEVICE_NOT_FOUND"},
+    {CL_DEVICE_NOT_FOUND, GPUHAL_ERROR_DRIVER, "CL_DEVICE_NOT_FOUND; of a command: it failed (PoCL)"},
     {CL_DEVICE_NOT_AVAILABLE, GPUHAL_ERROR_DEVICE_LOST, "CL_DEVICE_NOT_AVAILABLE"},
     {CL_COMPILER_NOT_AVAILABLE, GPUHAL_ERROR_NOT_SUPPORTED, "CL_COMPILER_NOT_AVAILABLE"},
     {CL_MEM_OBJECT_ALLOCATION_FAILURE, GPUHAL_ERROR_OUT_OF_MEMORY, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},

@@ -12,8 +12,8 @@
 
 #include <gpuhal/plugin.h>
 
-/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer) and 1.2. That a symbol is there proves nothing: the loader of another version
- * has it too, so the version of the device is asked as well. */
+/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0 (properties of queues).
+ * That a symbol is there proves nothing: the loader of another version has it too, so the version of the device is asked as well. */
 #define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                              \
     REQUIRED(clGetPlatformIDs)                                                                                                   \
     REQUIRED(clGetPlatformInfo)                                                                                                  \
@@ -24,6 +24,8 @@
     REQUIRED(clGetContextInfo)                                                                                                   \
     REQUIRED(clReleaseContext)                                                                                                   \
     REQUIRED(clCreateCommandQueue)                                                                                               \
+    REQUIRED(clRetainCommandQueue)                                                                                               \
+    REQUIRED(clGetCommandQueueInfo)                                                                                              \
     REQUIRED(clReleaseCommandQueue)                                                                                              \
     REQUIRED(clCreateBuffer)                                                                                                     \
     REQUIRED(clRetainMemObject)                                                                                                  \
@@ -34,8 +36,11 @@
     REQUIRED(clEnqueueCopyBuffer)                                                                                                \
     REQUIRED(clEnqueueMapBuffer)                                                                                                 \
     REQUIRED(clEnqueueUnmapMemObject)                                                                                            \
+    REQUIRED(clFlush)                                                                                                            \
     REQUIRED(clWaitForEvents)                                                                                                    \
     REQUIRED(clGetEventInfo)                                                                                                     \
+    REQUIRED(clGetEventProfilingInfo)                                                                                            \
+    REQUIRED(clRetainEvent)                                                                                                      \
     REQUIRED(clReleaseEvent)                                                                                                     \
     OPTIONAL(clCreateSubBuffer)                                                                                                  \
     OPTIONAL(clSetMemObjectDestructorCallback)                                                                                   \
@@ -43,7 +48,11 @@
     OPTIONAL(clEnqueueWriteBufferRect)                                                                                           \
     OPTIONAL(clEnqueueCopyBufferRect)                                                                                            \
     OPTIONAL(clEnqueueFillBuffer)                                                                                                \
-    OPTIONAL(clEnqueueMigrateMemObjects)
+    OPTIONAL(clEnqueueMigrateMemObjects)                                                                                         \
+    OPTIONAL(clSetEventCallback)                                                                                                 \
+    OPTIONAL(clEnqueueMarkerWithWaitList)                                                                                        \
+    OPTIONAL(clEnqueueBarrierWithWaitList)                                                                                       \
+    OPTIONAL(clCreateCommandQueueWithProperties)
 
 #define GPUHAL_OPENCL_MEMBER(name) __typeof__(name) *name;
 typedef struct gpuhal_opencl_functions {

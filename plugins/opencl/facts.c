@@ -201,7 +201,9 @@ void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, entry->import_alignment);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER);
-    host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, 1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
+    host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
+              1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER |
+                  (gpuhal_opencl_has_queues(entry) ? 1u << GPUHAL_NATIVE_OPENCL_QUEUE : 0u));
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

@@ -1,7 +1,7 @@
 /* opencl/plugin.c: what the core sees of the OpenCL plugin.
  *
  * Read in this order: driver.h (functions and errors), device.h (entries, openings, lanes, and what memory is made of),
- * discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c, share.c, transfer.c.
+ * discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c, share.c, transfer.c, queue.c, event.c.
  */
 #include "device.h"
 
@@ -15,12 +15,14 @@ static gpuhal_status opencl_describe(uint32_t index, gpuhal_ops *out_ops)
     gpuhal_opencl_describe_memory(out_ops);
     gpuhal_opencl_describe_share(out_ops);
     gpuhal_opencl_describe_transfer(entry, out_ops);
+    gpuhal_opencl_describe_queue(entry, out_ops);
     return GPUHAL_OK;
 }
 
 static const gpuhal_plugin opencl_plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
+    .flags = GPUHAL_PLUGIN_KEEPS_TIME,
     .name = "opencl",
     .version = "0.1.0",
     .start = gpuhal_opencl_start,

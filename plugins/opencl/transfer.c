@@ -2,11 +2,51 @@
  *
  * A side is either a buffer of the device or a host address: ordinary memory of the caller, or page-locked memory of ours, whose
  * buffer takes part in no command (device.h). Which of the two decides the command: copy between buffers, read or write between a
- * buffer and the host, memcpy on the host. A call returns when its bytes are there.
+ * buffer and the host, memcpy on the host. Without a queue a call returns when its bytes are there. With one it enqueues, does
+ * not flush, and the core keeps the host memory; from host to host there is no command, which the core is told by NOT_SUPPORTED.
  */
 #include "device.h"
 
 #include <string.h>
+
+/* Where one call puts its commands. */
+typedef struct track {
+    gpuhal_plugin_queue *queue; /* NULL: a lane, and the call waits for its last command */
+    gpuhal_opencl_lane lane;
+    cl_command_queue commands;
+    cl_event last;
+} track;
+
+static track begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue)
+{
+    if (queue) {
+        return (track){.queue = queue, .commands = queue->commands};
+    }
+    const gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    return (track){.lane = lane, .commands = lane.queue};
+}
+
+/* Notes the event of a command. A command queue keeps the order, so it stands for those before it. */
+static void keep(track *t, cl_event event)
+{
+    if (event && t->last) {
+        gpuhal_opencl_api.clReleaseEvent(t->last);
+    }
+    t->last = event ? event : t->last;
+}
+
+/* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. */
+static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *call, cl_int code)
+{
+    if (t->last && t->queue && code == CL_SUCCESS) {
+        gpuhal_opencl_queue_keep(t->queue, t->last);
+    } else if (t->last) {
+        const cl_int waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
+        code = code != CL_SUCCESS ? code : waited;
+    }
+    gpuhal_opencl_give_lane(device, t->lane);
+    return gpuhal_opencl_result(device, call, code);
+}
 
 static char *host_at(const gpuhal_memory *memory, uint64_t offset)
 {
@@ -16,31 +56,34 @@ static char *host_at(const gpuhal_memory *memory, uint64_t offset)
 static gpuhal_status opencl_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                   uint64_t offset, const void *from, uint64_t bytes)
 {
-    (void)queue;
     if (gpuhal_opencl_mapped(to)) {
+        if (queue) {
+            return GPUHAL_ERROR_NOT_SUPPORTED;
+        }
         memcpy(host_at(to, offset), from, (size_t)bytes);
         return GPUHAL_OK;
     }
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(to), CL_TRUE, (size_t)offset,
-                                                         (size_t)bytes, from, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(device, lane);
-    return gpuhal_opencl_result(device, "clEnqueueWriteBuffer", code);
+    track t = begin(device, queue);
+    const cl_int code =
+        gpuhal_opencl_api.clEnqueueWriteBuffer(t.commands, gpuhal_opencl_mem(to), queue ? CL_FALSE : CL_TRUE, (size_t)offset,
+                                               (size_t)bytes, from, 0, NULL, queue ? &t.last : NULL);
+    return end(device, &t, "clEnqueueWriteBuffer", code);
 }
 
 static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                                  uint64_t offset, uint64_t bytes)
 {
-    (void)queue;
     if (gpuhal_opencl_mapped(from)) {
+        if (queue) {
+            return GPUHAL_ERROR_NOT_SUPPORTED;
+        }
         memcpy(to, host_at(from, offset), (size_t)bytes);
         return GPUHAL_OK;
     }
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(from), CL_TRUE, (size_t)offset,
-                                                        (size_t)bytes, to, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(device, lane);
-    return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
+    track t = begin(device, queue);
+    const cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(t.commands, gpuhal_opencl_mem(from), queue ? CL_FALSE : CL_TRUE,
+                                                              (size_t)offset, (size_t)bytes, to, 0, NULL, queue ? &t.last : NULL);
+    return end(device, &t, "clEnqueueReadBuffer", code);
 }
 
 static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
@@ -52,13 +95,11 @@ static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (gpuhal_opencl_mapped(to)) {
         return opencl_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
     }
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_event event = NULL;
-    cl_int code = gpuhal_opencl_api.clEnqueueCopyBuffer(lane.queue, gpuhal_opencl_mem(from), gpuhal_opencl_mem(to),
-                                                        (size_t)from_offset, (size_t)to_offset, (size_t)bytes, 0, NULL, &event);
-    code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(device, lane);
-    return gpuhal_opencl_result(device, "clEnqueueCopyBuffer", code);
+    track t = begin(device, queue);
+    const cl_int code =
+        gpuhal_opencl_api.clEnqueueCopyBuffer(t.commands, gpuhal_opencl_mem(from), gpuhal_opencl_mem(to), (size_t)from_offset,
+                                              (size_t)to_offset, (size_t)bytes, 0, NULL, &t.last);
+    return end(device, &t, "clEnqueueCopyBuffer", code);
 }
 
 /* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
@@ -72,42 +113,60 @@ static void fill_host(char *to, uint64_t bytes, const unsigned char *pattern, ui
     }
 }
 
-/* OpenCL fills from multiples of the pattern's size on. From elsewhere, the first bytes up to such a multiple and the last ones
- * after it are written, and the middle is filled with the pattern turned by as much. */
+static cl_int fill_command(track *t, cl_mem mem, const unsigned char *pattern, uint32_t pattern_bytes, uint64_t offset,
+                           uint64_t bytes)
+{
+    cl_event event = NULL;
+    const cl_int code = gpuhal_opencl_api.clEnqueueFillBuffer(t->commands, mem, pattern, pattern_bytes, (size_t)offset,
+                                                              (size_t)bytes, 0, NULL, &event);
+    keep(t, event);
+    return code;
+}
+
+/* A few bytes at the ends, each a fill of its own: the driver keeps patterns, which it does not do with the source of a write. */
+static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uint64_t offset, uint64_t bytes)
+{
+    cl_int code = CL_SUCCESS;
+    for (uint64_t i = 0; i < bytes && code == CL_SUCCESS; i++) {
+        code = fill_command(t, mem, pattern + i, 1, offset + i, 1);
+    }
+    return code;
+}
+
+/* OpenCL fills from multiples of the pattern's size on. From elsewhere, the bytes up to such a multiple and the last ones after
+ * it are filled one by one, and the middle with the pattern turned by as much. @p twice holds the pattern two times. */
+static cl_int fill_device(track *t, cl_mem mem, uint64_t offset, uint64_t bytes, const unsigned char *twice,
+                          uint32_t pattern_bytes)
+{
+    const uint64_t tail = offset % pattern_bytes;
+    const uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
+    const uint64_t middle = bytes - head - tail;
+    cl_int code = fill_bytes(t, mem, twice, offset, head);
+    if (code == CL_SUCCESS && middle > 0) {
+        code = fill_command(t, mem, twice + head, pattern_bytes, offset + head, middle);
+    }
+    return code == CL_SUCCESS ? fill_bytes(t, mem, twice + head, offset + head + middle, tail) : code;
+}
+
 static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
-    unsigned char twice[8]; /* the pattern two times, so that it can be read from any of its bytes on */
+    unsigned char twice[8]; /* so that the pattern can be read from any of its bytes on */
     const uint16_t half = (uint16_t)pattern;
     const unsigned char quarter = (unsigned char)pattern;
     const void *source = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
     memcpy(twice, source, pattern_bytes);
     memcpy(twice + pattern_bytes, source, pattern_bytes);
     if (gpuhal_opencl_mapped(memory)) {
+        if (queue) {
+            return GPUHAL_ERROR_NOT_SUPPORTED;
+        }
         fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
         return GPUHAL_OK;
     }
-
-    uint64_t tail = offset % pattern_bytes;
-    uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
-    uint64_t middle = bytes - head - tail;
-    gpuhal_status status = GPUHAL_OK;
-    if (head > 0) {
-        status = opencl_write(device, queue, memory, offset, twice, head);
-    }
-    if (status == GPUHAL_OK && tail > 0) {
-        status = opencl_write(device, queue, memory, offset + head + middle, twice + head, tail);
-    }
-    if (status != GPUHAL_OK || middle == 0) {
-        return status;
-    }
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_event event = NULL;
-    cl_int code = gpuhal_opencl_api.clEnqueueFillBuffer(lane.queue, gpuhal_opencl_mem(memory), twice + head, pattern_bytes,
-                                                        (size_t)(offset + head), (size_t)middle, 0, NULL, &event);
-    code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(device, lane);
-    return gpuhal_opencl_result(device, "clEnqueueFillBuffer", code);
+    track t = begin(device, queue);
+    return end(device, &t, "clEnqueueFillBuffer",
+               fill_device(&t, gpuhal_opencl_mem(memory), offset, bytes, twice, pattern_bytes));
 }
 
 /* One side of a rectangular copy: with a buffer, or with a host address. */
@@ -192,44 +251,38 @@ static rect_way choose_way(const side *to, const side *from, const uint64_t exte
     return several && !multiples ? BY_SLICES : BY_BOX;
 }
 
-/* Enqueues all commands and waits for the last: a lane keeps their order. After a failed enqueue those before it are waited for,
- * since they use the caller's memory. */
-static cl_int run_commands(cl_command_queue queue, rect_way way, const side *to, const side *from, const uint64_t extent[3])
+static cl_int enqueue_rect(track *t, rect_way way, const side *to, const side *from, const uint64_t extent[3])
 {
-    uint64_t count = way == BY_ROWS ? extent[1] * extent[2] : way == BY_SLICES ? extent[2] : 1;
-    cl_event last = NULL;
+    const uint64_t count = way == BY_ROWS ? extent[1] * extent[2] : way == BY_SLICES ? extent[2] : 1;
     cl_int code = CL_SUCCESS;
     for (uint64_t i = 0; i < count && code == CL_SUCCESS; i++) {
         cl_event event = NULL;
-        code = way == BY_ROWS ? row_command(queue, to, from, extent, i, &event)
-                              : rect_command(queue, to, from, extent, i, way == BY_SLICES ? 1 : extent[2], &event);
-        if (code == CL_SUCCESS && last) {
-            gpuhal_opencl_api.clReleaseEvent(last);
-        }
-        last = code == CL_SUCCESS ? event : last;
+        code = way == BY_ROWS ? row_command(t->commands, to, from, extent, i, &event)
+                              : rect_command(t->commands, to, from, extent, i, way == BY_SLICES ? 1 : extent[2], &event);
+        keep(t, event);
     }
-    cl_int waited = last ? gpuhal_opencl_finish(CL_SUCCESS, last) : CL_SUCCESS;
-    return code != CL_SUCCESS ? code : waited;
+    return code;
 }
 
 static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                       const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
-    (void)queue;
     const side to_side = resolve(to), from_side = resolve(from);
     if (to_side.host && from_side.host) {
+        if (queue) {
+            return GPUHAL_ERROR_NOT_SUPPORTED;
+        }
         rect_on_host(&to_side, &from_side, extent);
         return GPUHAL_OK;
     }
-    rect_way way = choose_way(&to_side, &from_side, extent);
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = run_commands(lane.queue, way, &to_side, &from_side, extent);
+    const rect_way way = choose_way(&to_side, &from_side, extent);
+    track t = begin(device, queue);
+    cl_int code = enqueue_rect(&t, way, &to_side, &from_side, extent);
     if (code == CL_MEM_COPY_OVERLAP && way != BY_ROWS) {
         /* Drivers take boxes whose rows interleave for overlapping; the core knows that no byte is in both. */
-        code = run_commands(lane.queue, BY_ROWS, &to_side, &from_side, extent);
+        code = enqueue_rect(&t, BY_ROWS, &to_side, &from_side, extent);
     }
-    gpuhal_opencl_give_lane(device, lane);
-    return gpuhal_opencl_result(device, "clEnqueueCopyBufferRect", code);
+    return end(device, &t, "clEnqueueCopyBufferRect", code);
 }
 
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)

@@ -22,6 +22,7 @@ static gpuhal_status vulkan_describe(uint32_t index, gpuhal_ops *out_ops)
 static const gpuhal_plugin vulkan_plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
+    .flags = GPUHAL_PLUGIN_KEEPS_TIME,
     .name = "vulkan",
     .version = "0.1.0",
     .start = gpuhal_vulkan_start,

@@ -17,12 +17,16 @@
 #include <gpuhal/buffer.h>
 #include <gpuhal/device.h>
 #include <gpuhal/error.h>
+#include <gpuhal/file.h>
 #include <gpuhal/instance.h>
+#include <gpuhal/link.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
+#include <gpuhal/queue.h>
 #include <gpuhal/report.h>
 #include <gpuhal/share.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
+#include <gpuhal/usage.h>
 
 #endif

@@ -48,7 +48,11 @@ typedef struct gpuhal_config {
     uint64_t helper_deadline_ns;   /**< Time for a plugin to list its devices; 0: 15 s. */
     uint64_t memory_limit_bytes;   /**< Most that this object allocates on each device; 0: no limit. See gpuhal_device_limit_memory(). */
     uint64_t staging_limit_bytes;  /**< Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
+    uint64_t staging_total_bytes;  /**< (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */
     gpuhal_builtin_fn *const *builtins; /**< NULL-ended list of linked-in plugins, besides those compiled into the library. */
+    uint64_t hang_ns;              /**< A driver that does not come back from a call for so long hangs: its device counts as lost, see queue.h. 0: 30 s. */
+    const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
+                                        user's state directory. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
 } gpuhal_config;

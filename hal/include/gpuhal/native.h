@@ -23,7 +23,7 @@ enum {
     /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it; to wrap one, 0 or a multiple of
      *  binding_alignment_bytes, and the cl_mem a buffer of the device's context, which the library retains. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,
-    /** values[0] cl_command_queue. */
+    /** values[0] cl_command_queue. To adopt: one of the device and its context, in order, which the library retains. */
     GPUHAL_NATIVE_OPENCL_QUEUE = 3,
 
     /** typed: a gpuhal_vulkan_device, both when got and when adopted. values[0] VkInstance, [1] VkPhysicalDevice, [2] VkDevice,
@@ -62,7 +62,10 @@ enum {
     /** values[0] hipStream_t of the device, never 0. */
     GPUHAL_NATIVE_HIP_STREAM = 14,
     /** values[0] hipEvent_t, without timing unless it was created for it. */
-    GPUHAL_NATIVE_HIP_EVENT = 15
+    GPUHAL_NATIVE_HIP_EVENT = 15,
+
+    /** An event: values[0] the cl_event of its latest recording, which is released when it is recorded again. */
+    GPUHAL_NATIVE_OPENCL_EVENT = 16
 };
 
 /** One VkQueue of a gpuhal_vulkan_device. */

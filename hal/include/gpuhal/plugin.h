@@ -171,7 +171,8 @@ enum { GPUHAL_TIMED = 1u };
  *  disagree. Mandatory: allocate, release, copy. For every other slot the core has a fallback, or answers NOT_SUPPORTED.
  *
  *  Every transfer slot takes a queue. NULL: BLOCKS until the bytes are there, in order with nothing else. Otherwise it enqueues,
- *  and nothing need start before flush. */
+ *  and nothing need start before flush; what cannot be enqueued (host memory to host memory, in several APIs) is NOT_SUPPORTED,
+ *  before any side effect and without report(): the core does it without a queue once the work before it has ended. */
 typedef struct gpuhal_ops {
     uint32_t size;
     uint32_t reserved;
@@ -242,7 +243,8 @@ typedef struct gpuhal_ops {
 
     /* Queues, each optional. */
 
-    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own. Fallback: polling. */
+    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own, or for a copy that blocks anyway.
+     *  Fallback: polling. */
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
@@ -250,10 +252,13 @@ typedef struct gpuhal_ops {
     gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
 
-    /* Peers: other devices of this plugin. All or none. 0.x. */
+    /* Peers: other devices of this plugin. All or none. 0.x. The core trusts a pair once bytes came through right. */
 
+    /** BLOCKS. Lets @p device reach memory of @p other. NOT_SUPPORTED when the driver says that it cannot. */
     gpuhal_status (*peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    /** BLOCKS. Once for each peer_enable. */
     void (*peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
+    /** @p queue is of one of the two devices; NULL as for every transfer. NOT_SUPPORTED as for write. */
     gpuhal_status (*peer_copy)(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes);
@@ -295,7 +300,9 @@ typedef struct gpuhal_ops {
 
 /** Flags of gpuhal_plugin. */
 enum {
-    GPUHAL_PLUGIN_FORK_SAFE = 1u /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
+    GPUHAL_PLUGIN_FORK_SAFE = 1u,   /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
+    GPUHAL_PLUGIN_KEEPS_TIME = 2u   /**< event_query returns at once and event_block in its time, as far as the driver can be made to:
+                                     *   threads of the application that wait may call them, which spares a change of threads. */
 };
 
 /** Flags of gpuhal_plugin.sample(). */
@@ -331,7 +338,7 @@ typedef struct gpuhal_plugin {
     /** BLOCKS. Reads values of a device that need not be open. @p count 0: all that it has. */
     gpuhal_status (*sample)(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
                             gpuhal_sink *sink);
-    /** Facts about the way from one device to another. 0.x. */
+    /** BLOCKS. Facts about the way from one device to another; neither need be open. 0.x. */
     gpuhal_status (*link)(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
     /** Frees what start() took. For leak checks alone: the core never calls it. */
     void (*stop)(void);

@@ -9,14 +9,12 @@
 #define GPUHAL_TRANSFER_H
 
 #include <gpuhal/buffer.h>
+#include <gpuhal/queue.h>
 #include <gpuhal/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** An in-order stream of work on a device. */
-typedef struct gpuhal_queue gpuhal_queue;
 
 /** Copies host memory into a buffer.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
@@ -69,11 +67,17 @@ enum {
 };
 
 /** Tells which way gpuhal_copy() takes between two buffers, as far as is known: before the first copy from or to a buffer, a driver
- *  that refuses direct access or sharing is not known to do so. Ranges that break the copy alignment of a device may be staged
+ *  that refuses direct access or sharing is not known to do so, and a link between two devices counts from the copy on, or the
+ *  gpuhal_link_verify(), that proved it. Ranges that break the copy alignment of a device may be staged
  *  where others are shared.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
+
+/** The word for a path, as in JSON: "staged".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
 /** Moves patterns to the device, within it and back, at even and odd offsets, and compares; opens the device when it is not.
  *  Uses about 2 MiB of device memory.

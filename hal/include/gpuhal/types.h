@@ -40,9 +40,10 @@ enum {
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
     GPUHAL_ERROR_FORKED = -13,           /**< Fork before opening, or exec: the backend was started before this fork. */
     GPUHAL_ERROR_NOT_FOUND = -14,        /**< Correct the name: nothing matches. */
-    GPUHAL_ERROR_CANCELLED = -15,        /**< Look for the first failure: this was queued behind it. */
+    GPUHAL_ERROR_CANCELLED = -15,        /**< Look for the first failure: this was queued behind it. Or a callback of the caller's asked for it. */
     GPUHAL_ERROR_HOST_MEMORY = -16,      /**< Free host memory, then retry: malloc failed. */
-    GPUHAL_ERROR_DRIVER = -17            /**< The vendor's call failed; its code and text are in the detail. */
+    GPUHAL_ERROR_DRIVER = -17,           /**< The vendor's call failed; its code and text are in the detail. */
+    GPUHAL_ERROR_FILE = -18              /**< Look at the file and its disk: full, broken, or changed meanwhile. Plugins never answer it. */
 };
 
 /** Why a fact has no value. Never is an unknown value shown as 0. */
@@ -118,10 +119,15 @@ enum {
     GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001, /**< number: one way, as the hardware is built, not as measured. */
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,            /**< number: 1 when the driver says that one reaches the other's memory, else 0. */
     GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
-    GPUHAL_LINK_COUNT = 0x2004                       /**< number: links side by side, or lanes of PCI Express. */
+    GPUHAL_LINK_COUNT = 0x2004,                      /**< number: links side by side, or lanes of PCI Express. */
+    /* These the library finds out by itself, in gpuhal_link_verify(). */
+    GPUHAL_LINK_VERIFIED = 0x2005,                      /**< number: 1 when bytes came through right, 0 when they did not. */
+    GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path that copies took when they were measured. */
+    GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: one way, of large copies between memory of the two devices. */
+    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008            /**< number: of a small copy, from the call to the arrival. */
 };
 
-/** What two devices are connected by, the closest first. */
+/** What two devices are connected by: SAME_MEMORY is the closest, then the others in the order of their numbers. */
 typedef uint32_t gpuhal_link_kind;
 enum {
     GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
@@ -131,7 +137,9 @@ enum {
     GPUHAL_LINK_PCIE_SWITCH = 5,      /**< Through switches, not through the processor. */
     GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the processor. */
     GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
-    GPUHAL_LINK_SYSTEM = 8            /**< From one NUMA node to another. */
+    GPUHAL_LINK_SYSTEM = 8,           /**< From one NUMA node to another. */
+    GPUHAL_LINK_SAME_MEMORY = 9,      /**< They are faces of one device, or both work in the host's memory. */
+    GPUHAL_LINK_HOST = 10             /**< Through the host's memory, in which one of them works, or because nothing closer is known. */
 };
 
 /** Why the clocks of a device are held down. Bits of GPUHAL_VALUE_THROTTLE_REASONS. */

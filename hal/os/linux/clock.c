@@ -1,6 +1,7 @@
-/* os/linux/clock.c: the monotonic clock. */
+/* os/linux/clock.c: the monotonic clock, and resting. */
 #include "os/os.h"
 
+#include <errno.h>
 #include <time.h>
 
 uint64_t gpuhal_os_monotonic_ns(void)
@@ -8,4 +9,11 @@ uint64_t gpuhal_os_monotonic_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void gpuhal_os_sleep(uint64_t ns)
+{
+    struct timespec rest = {.tv_nsec = (long)ns};
+    while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+    }
 }

@@ -47,7 +47,8 @@ static uint32_t begin_generation(_Atomic uint32_t *at)
     return next;
 }
 
-uint32_t gpuhal_os_fork_generation(void)
+/* Not inlined: its variables would cost the short way registers. */
+__attribute__((noinline)) static uint32_t look_closer(void)
 {
     _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_acquire);
     if (!at) {
@@ -60,4 +61,16 @@ uint32_t gpuhal_os_fork_generation(void)
     }
     uint32_t now = atomic_load_explicit(at, memory_order_acquire);
     return now ? now : begin_generation(at);
+}
+
+uint32_t gpuhal_os_fork_generation(void)
+{
+    _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_acquire);
+    if (__builtin_expect(at != NULL && atomic_load_explicit(&fallback_pid, memory_order_relaxed) == 0, 1)) {
+        uint32_t now = atomic_load_explicit(at, memory_order_acquire);
+        if (__builtin_expect(now != 0, 1)) {
+            return now;
+        }
+    }
+    return look_closer();
 }

@@ -2,7 +2,10 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void *gpuhal_os_pages_map(uint64_t bytes)
@@ -12,6 +15,23 @@ void *gpuhal_os_pages_map(uint64_t bytes)
     }
     void *pages = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* Of the kernels that are built by anybody. */
+#define NODES_MAX 1024u
+#define BITS      (sizeof(unsigned long) * CHAR_BIT)
+
+/* Pages come when they are touched, so the wish can be told afterwards. A kernel without NUMA, a node that is not there, or a sandbox
+ * refuses it, and the pages are as good as any. glibc has no mbind; libnuma would be a dependency. */
+void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node)
+{
+    void *pages = gpuhal_os_pages_map(bytes);
+    if (pages && node < NODES_MAX) {
+        unsigned long nodes[NODES_MAX / BITS] = {0};
+        nodes[node / BITS] = 1ul << node % BITS;
+        (void)syscall(SYS_mbind, pages, (size_t)bytes, MPOL_PREFERRED, nodes, (unsigned long)NODES_MAX + 1, 0u);
+    }
+    return pages;
 }
 
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 /* Marks a lock that a thread of generation `now` is making anew; another generation's mark is as old as its lock. */
 static uint32_t being_made(uint32_t now)
@@ -52,7 +53,11 @@ void gpuhal_mutex_unlock(gpuhal_mutex *mutex)
 
 void gpuhal_condition_init(gpuhal_condition *condition)
 {
-    pthread_cond_init(&condition->condition, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&condition->condition, &attributes);
+    pthread_condattr_destroy(&attributes);
     condition->generation = gpuhal_os_fork_generation();
 }
 
@@ -77,6 +82,18 @@ void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex)
     pthread_cond_wait(&condition->condition, &mutex->mutex);
 }
 
+void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns)
+{
+    const struct timespec deadline = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+    renew(condition);
+    pthread_cond_timedwait(&condition->condition, &mutex->mutex, &deadline);
+}
+
+bool gpuhal_condition_is_inherited(const gpuhal_condition *condition)
+{
+    return condition->generation != gpuhal_os_fork_generation();
+}
+
 void gpuhal_condition_signal_all(gpuhal_condition *condition)
 {
     renew(condition);
@@ -93,7 +110,35 @@ int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *u
     return error;
 }
 
+int gpuhal_thread_start_detached(void *(*run)(void *), void *user)
+{
+    gpuhal_thread thread;
+    int error = gpuhal_thread_start(&thread, run, user);
+    if (!error) {
+        gpuhal_thread_detach(&thread);
+    }
+    return error;
+}
+
+void gpuhal_thread_detach(gpuhal_thread *thread)
+{
+    pthread_detach(thread->thread);
+}
+
+bool gpuhal_thread_is_this(const gpuhal_thread *thread)
+{
+    return pthread_equal(thread->thread, pthread_self());
+}
+
 void gpuhal_thread_join(gpuhal_thread *thread)
 {
     pthread_join(thread->thread, NULL);
+}
+
+/* The set is asked for anew each time, since it may change; it fails on machines with more processors than cpu_set_t has bits. */
+uint32_t gpuhal_os_processors(void)
+{
+    cpu_set_t set;
+    long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint32_t)count : 1;
 }

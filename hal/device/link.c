@@ -1,0 +1,275 @@
+/* device/link.c: facts about links: what the plugin says of two devices of its own, and what follows from where devices lie. */
+#include "device/link.h"
+
+#include "core/error.h"
+
+#include <gpuhal/physical.h>
+
+#include <stdlib.h>
+
+#define SYSTEM_TREE "/sys"
+
+/* What a plugin may say; the rest the library finds out. */
+static const gpuhal_key told_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
+                                       GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT};
+enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
+
+gpuhal_status gpuhal_links_create(gpuhal *gpu)
+{
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gpu->devices[d]->position = d;
+        gpu->devices[d]->links = calloc(gpu->device_count, sizeof(gpuhal_link));
+        if (!gpu->devices[d]->links) {
+            return gpuhal_error_host_memory();
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static void facts_free(gpuhal_facts *facts)
+{
+    if (facts) {
+        gpuhal_facts_finish(facts);
+        free(facts);
+    }
+}
+
+void gpuhal_links_destroy(gpuhal *gpu)
+{
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gpuhal_link *links = gpu->devices[d]->links;
+        for (uint32_t other = 0; links && other < gpu->device_count; other++) {
+            facts_free(atomic_load(&links[other].facts));
+            free(links[other].why_broken);
+        }
+        free(links);
+        gpu->devices[d]->links = NULL;
+    }
+}
+
+/* ---- where devices lie */
+
+static bool works_in_host_memory(const gpuhal_device *device)
+{
+    const gpuhal_facts *facts = &device->listed->facts;
+    uint64_t type = gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
+    return type == GPUHAL_DEVICE_CPU || type == GPUHAL_DEVICE_INTEGRATED_GPU || gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) ||
+           gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
+}
+
+/* The address of the device's hardware, whichever face states it; NULL when none does. */
+static const char *address_of(const gpuhal_device *device)
+{
+    const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
+    gpuhal_physical_device physical = {.size = sizeof physical};
+    for (uint32_t i = 0; !own && gpuhal_physical_get(device->gpu, i, &physical) == GPUHAL_OK; i++) {
+        if (physical.number == device->physical) {
+            return *physical.pci_address ? physical.pci_address : NULL;
+        }
+    }
+    return own;
+}
+
+bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
+{
+    uint64_t node = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_NUMA_NODE, UINT64_MAX);
+    const char *address = node == UINT64_MAX ? address_of(device) : NULL;
+    *out_node = (uint32_t)node;
+    return address ? gpuhal_pci_node(SYSTEM_TREE, address, out_node) : node <= INT32_MAX;
+}
+
+/* `told`: what the plugin says, 0 for nothing. Hardware with two faces knows best that it is one. */
+static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind told)
+{
+    bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
+    if (gpuhal_devices_same_part(from, to) || (from_host && to_host)) {
+        return GPUHAL_LINK_SAME_MEMORY;
+    }
+    if (told) {
+        return told;
+    }
+    if (from->physical == to->physical) {
+        return GPUHAL_LINK_SAME_BOARD;
+    }
+    const char *one = from_host || to_host ? NULL : address_of(from), *other = one ? address_of(to) : NULL;
+    gpuhal_link_kind found = other ? gpuhal_pci_link_kind(SYSTEM_TREE, one, other) : 0;
+    return found ? found : GPUHAL_LINK_HOST;
+}
+
+/* ---- asking */
+
+static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *why)
+{
+    for (size_t i = 0; i < TOLD_KEYS; i++) {
+        if (!gpuhal_facts_find(facts, told_keys[i])) {
+            gpuhal_facts_set_missing(facts, told_keys[i], reason, why);
+        }
+    }
+}
+
+/* A plugin that fails, or breaks a rule, says nothing: then that is the reason. */
+static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
+{
+    gpuhal_backend *backend = NULL;
+    const gpuhal_listed_device *source = NULL, *target = NULL;
+    gpuhal_status status = gpuhal_device_start_backend(from, &backend, &source);
+    status = status ? status : gpuhal_device_start_backend(to, &backend, &target);
+    if (status) {
+        return status;
+    }
+    const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
+    if (!plugin->link) {
+        set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend tells nothing of links");
+        return GPUHAL_OK;
+    }
+    gpuhal_sink sink = {.facts = facts};
+    gpuhal_error_forget_report();
+    status = plugin->link(gpuhal_host_table(), source->index, target->index, &sink);
+    if (status || sink.problem[0]) {
+        gpuhal_facts_finish(facts);
+        const char *why = sink.problem;
+        if (status) {
+            gpuhal_error_from_plugin(status, from->candidate->name, from->id, "asking for a link");
+            why = gpuhal_last_error()->sentence;
+        }
+        set_missing(facts, GPUHAL_MISSING_FAILED, why);
+    }
+    set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend does not tell it");
+    return GPUHAL_OK;
+}
+
+static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
+{
+    gpuhal_status status = GPUHAL_OK;
+    if (from->candidate == to->candidate) {
+        status = ask_plugin(from, to, facts);
+    } else {
+        set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the two are devices of two backends");
+    }
+    if (!status) {
+        gpuhal_link_kind told = (gpuhal_link_kind)gpuhal_facts_u64(facts, GPUHAL_LINK_KIND, 0);
+        gpuhal_facts_set_u64(facts, GPUHAL_LINK_KIND, kind_between(from, to, told));
+        status = facts->failed ? gpuhal_error_host_memory() : GPUHAL_OK;
+    }
+    return status;
+}
+
+/* No lock is held while the plugin works: two threads may ask at once, and the first answer stays. */
+static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
+{
+    gpuhal_link *link = gpuhal_link_between(from, to);
+    gpuhal_facts *known = atomic_load_explicit(&link->facts, memory_order_acquire);
+    if (known) {
+        *out_facts = known;
+        return GPUHAL_OK;
+    }
+    gpuhal_facts *mine = calloc(1, sizeof *mine);
+    gpuhal_status status = mine ? ask(from, to, mine) : gpuhal_error_host_memory();
+    if (status) {
+        facts_free(mine);
+        return status;
+    }
+    if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel, memory_order_acquire)) {
+        facts_free(mine);
+        mine = known;
+    }
+    *out_facts = mine;
+    return GPUHAL_OK;
+}
+
+/* ---- telling */
+
+gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to)
+{
+    if (!from || !to) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a device is NULL", call);
+    }
+    if (from == to || from->gpu != to->gpu) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call,
+                                from == to ? "a device has no link to itself" : "the devices belong to two gpuhal objects");
+    }
+    return GPUHAL_OK;
+}
+
+/* A fact of either kind: *out_value with reason 0, or a reason with *out_why. */
+static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, gpuhal_missing *out_missing,
+                             const char **out_why)
+{
+    const gpuhal_link *link = gpuhal_link_between(from, to);
+    const gpuhal_facts *facts = NULL;
+    const struct {
+        gpuhal_key key;
+        bool known;
+        uint64_t value;
+    } found_out[] = {
+        {GPUHAL_LINK_VERIFIED, atomic_load(&link->tried), atomic_load(&link->verified)},
+        {GPUHAL_LINK_PATH, atomic_load(&link->path), atomic_load(&link->path)},
+        {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, atomic_load(&link->bytes_per_second), atomic_load(&link->bytes_per_second)},
+        {GPUHAL_LINK_MEASURED_LATENCY_NS, atomic_load(&link->latency_ns), atomic_load(&link->latency_ns)},
+    };
+    for (size_t i = 0; i < sizeof found_out / sizeof *found_out; i++) {
+        if (found_out[i].key == key) {
+            *out_value = found_out[i].value;
+            *out_missing = found_out[i].known ? 0 : GPUHAL_MISSING_NOT_READ;
+            *out_why = found_out[i].known ? "" : "gpuhal_link_verify() finds it out";
+            return GPUHAL_OK;
+        }
+    }
+    gpuhal_status status = facts_of(from, to, &facts);
+    const gpuhal_fact *fact = status ? NULL : gpuhal_facts_find(facts, key);
+    fact = fact && !fact->missing && fact->text ? NULL : fact; /* all facts of links that are known are numbers */
+    *out_value = fact && !fact->missing ? fact->u64 : 0;
+    *out_missing = fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
+    *out_why = fact && fact->missing && fact->text ? fact->text : "";
+    return status;
+}
+
+/* Keys of links are a block of their own. */
+static bool is_link_key(gpuhal_key key)
+{
+    return key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000;
+}
+
+gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
+{
+    if (out_value) {
+        *out_value = 0;
+    }
+    if (!out_value || !is_link_key(key)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_u64: out_value is NULL, or key %u is of no link", key);
+    }
+    gpuhal_missing missing = 0;
+    const char *why = "";
+    gpuhal_status status = gpuhal_link_check("gpuhal_link_u64", from, to);
+    status = status ? status : look_up(from, to, key, out_value, &missing, &why);
+    if (!status && missing) {
+        const char *name = gpuhal_key_name(key);
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s to %s: %s is missing: %s%s%s", from->id, to->id, name ? name : "fact",
+                                  gpuhal_missing_name(missing), *why ? ": " : "", why);
+    }
+    return status;
+}
+
+gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_why)
+{
+    uint64_t ignored = 0;
+    gpuhal_missing missing = 0;
+    const char *why = "";
+    if (!is_link_key(key) || gpuhal_link_check("gpuhal_link_missing", from, to)) {
+        missing = GPUHAL_MISSING_NOT_SUPPORTED;
+    } else if (look_up(from, to, key, &ignored, &missing, &why)) {
+        missing = GPUHAL_MISSING_FAILED;
+        why = "the backend could not be started";
+    }
+    if (out_why) {
+        *out_why = why;
+    }
+    return missing;
+}
+
+const char *gpuhal_link_kind_name(gpuhal_link_kind kind)
+{
+    static const char *const names[] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board", "pcie_switch",
+                                        "pcie_host_bridge", "numa_node", "system",        "same_memory", "host"};
+    return names[kind < sizeof names / sizeof *names ? kind : 0];
+}

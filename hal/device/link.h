@@ -1,0 +1,49 @@
+/* device/link.h: what is known about the way from one device to another, and where devices lie in the machine.
+ *
+ * Each device has one gpuhal_link for every visible device. What plugin and system say of it is asked for once, by whoever wants to
+ * know first, and never changes; what is found out by moving bytes is written by transfer/peer.c and transfer/link_verify.c.
+ */
+#ifndef GPUHAL_DEVICE_LINK_H
+#define GPUHAL_DEVICE_LINK_H
+
+#include "device/device.h"
+
+#include <gpuhal/link.h>
+#include <gpuhal/transfer.h>
+
+typedef struct gpuhal_link {
+    _Atomic(gpuhal_facts *) facts; /* NULL: nobody has asked yet */
+
+    _Atomic uint32_t peer; /* gpuhal_peer_state of transfer/peer.h */
+    uint32_t enabled;      /* accesses that were switched on; written before `peer` says what came of it */
+    char *why_broken;      /* likewise; a sentence where the link is broken */
+
+    _Atomic uint32_t tried;    /* by gpuhal_link_verify(); the following hold something */
+    _Atomic uint32_t verified; /* bytes came through right */
+    _Atomic uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
+
+    gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* by the way that copies took; transfer/account.h */
+} gpuhal_link;
+
+static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const gpuhal_device *to)
+{
+    return &from->links[to->position];
+}
+
+/* Once the visible devices are known. HOST_MEMORY with its detail. */
+gpuhal_status gpuhal_links_create(gpuhal *gpu);
+void gpuhal_links_destroy(gpuhal *gpu);
+/* INVALID_ARGUMENT with its detail unless they are two devices of one gpuhal object. */
+gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to);
+
+/* The NUMA node that the device is near to, by its own fact or its place in the machine; false when nobody knows. */
+bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
+
+/* ---- link_pci.c: the system's tree of devices. `root` is "/sys"; addresses are canonical ("0000:c1:00.0"). */
+
+/* Where the ways of two devices meet; 0 when the tree does not tell. */
+gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);
+/* The node of a device; a machine with a single node has number 0. false when the tree does not tell. */
+bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node);
+
+#endif

@@ -1,0 +1,114 @@
+/* device/link_pci.c: distances between PCI devices, read off the system's tree. In the real path of a device each bridge that it
+ * lies behind is a directory, below that of its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
+#include "device/link.h"
+
+#include "core/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The real path of a device below `root`; malloc'ed, NULL when it is not there. */
+static char *place_of(const char *root, const char *address)
+{
+    int ignored = 0;
+    char *link = gpuhal_text_format("%s/bus/pci/devices/%s", root, address);
+    char *base = gpuhal_os_real_path(root, &ignored);
+    char *place = link ? gpuhal_os_real_path(link, &ignored) : NULL;
+    size_t length = base ? strlen(base) : 0;
+    if (place && base && strncmp(place, base, length) == 0) {
+        memmove(place, place + length, strlen(place + length) + 1);
+    } else {
+        free(place);
+        place = NULL;
+    }
+    free(base);
+    free(link);
+    return place;
+}
+
+/* Bytes before what lies below the host bridge, "/devices/pci0000:40/"; 0: there is none. */
+static size_t host_bridge_bytes(const char *place)
+{
+    const char *bridge = strstr(place, "/pci");
+    const char *below = bridge ? strchr(bridge + 1, '/') : NULL;
+    return below ? (size_t)(below + 1 - place) : 0;
+}
+
+/* Bytes of whole directories that two paths share. */
+static size_t shared_bytes(const char *one, const char *other)
+{
+    size_t shared = 0;
+    for (size_t i = 0; one[i] && one[i] == other[i]; i++) {
+        shared = one[i] == '/' ? i + 1 : shared;
+    }
+    return shared;
+}
+
+/* Whether what is left are two functions of one device: "0000:c1:00.0" and "0000:c1:00.1". */
+static bool are_functions_of_one(const char *one, const char *other)
+{
+    size_t dot = strcspn(one, "./");
+    return one[dot] == '.' && strncmp(one, other, dot + 1) == 0;
+}
+
+/* A small text of the tree, with its newline gone; NULL when it is not there. */
+static char *read_text(const char *root, const char *folder, const char *name, const char *leaf)
+{
+    size_t bytes = 0;
+    char *text = NULL, *path = gpuhal_text_format("%s/%s/%s/%s", root, folder, name, leaf);
+    if (path && gpuhal_os_file_read(path, 256, &text, &bytes) == 0) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    free(path);
+    return text;
+}
+
+/* Kernels without NUMA do not list nodes. */
+static bool has_one_node(const char *root)
+{
+    char *online = read_text(root, "devices/system", "node", "online");
+    bool one = !online || strcmp(online, "0") == 0;
+    free(online);
+    return one;
+}
+
+bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
+{
+    char *text = read_text(root, "bus/pci/devices", address, "numa_node"), *end = NULL;
+    long node = text ? strtol(text, &end, 10) : -1;
+    bool known = text && end != text && !*end;
+    free(text);
+    /* The kernel says -1 where the firmware says nothing. */
+    if (known && node < 0 && has_one_node(root)) {
+        node = 0;
+    }
+    *out_node = node >= 0 ? (uint32_t)node : 0;
+    return known && node >= 0 && node < INT32_MAX;
+}
+
+/* Two devices below different host bridges. */
+static gpuhal_link_kind kind_by_nodes(const char *root, const char *one, const char *other)
+{
+    uint32_t node = 0, other_node = 0;
+    if (!gpuhal_pci_node(root, one, &node) || !gpuhal_pci_node(root, other, &other_node)) {
+        return 0;
+    }
+    return node == other_node ? GPUHAL_LINK_NUMA_NODE : GPUHAL_LINK_SYSTEM;
+}
+
+gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other)
+{
+    char *place = place_of(root, one), *other_place = place_of(root, other);
+    gpuhal_link_kind kind = 0;
+    size_t bridge = place && other_place ? host_bridge_bytes(place) : 0;
+    if (bridge > 0 && host_bridge_bytes(other_place) > 0) {
+        size_t shared = shared_bytes(place, other_place);
+        kind = shared < bridge                                                          ? kind_by_nodes(root, one, other)
+               : are_functions_of_one(place + shared, other_place + shared)             ? GPUHAL_LINK_SAME_BOARD
+               : shared > bridge                                                        ? GPUHAL_LINK_PCIE_SWITCH
+                                                                                        : GPUHAL_LINK_PCIE_HOST_BRIDGE;
+    }
+    free(place);
+    free(other_place);
+    return kind;
+}

@@ -1,0 +1,171 @@
+/** gpuhal/queue.h: queues, events, and waiting for them. docs/transfers.md shows the model on one page.
+ *
+ *  A queue is an in-order stream of work on one device: what was enqueued earlier has ended before what was enqueued later begins, as
+ *  far as anybody can see. Nothing need start before gpuhal_queue_flush(). A plugin without queues gets them from the library.
+ *
+ *  An event is recorded in a queue and is done once everything that was enqueued there before has ended. It can be recorded again and
+ *  again; "the recording" below means its latest one.
+ *
+ *  Failure: when a step of a queue fails, the work behind it is dropped, and the events behind it fail with the original cause, also in
+ *  queues that wait for them. The queue answers every further call with that cause until gpuhal_queue_reset(). A call that the driver
+ *  refuses fails the queue as well, since what it was to do is missing; one that the library refuses for its arguments does not.
+ *
+ *  Waiting takes a timeout in nanoseconds: 0 asks without waiting, UINT64_MAX means no limit. A thread that waits uses no processor
+ *  time, and is not in the driver itself: only who asks without waiting is. When a driver does not come back from a call for
+ *  gpuhal_config.hang_ns, its device counts as lost (hung): whoever waits is told, by descriptors and callbacks too, and other devices go
+ *  on. A driver that waits for work that does not end does not hang: waits for that work end with TIMEOUT.
+ */
+#ifndef GPUHAL_QUEUE_H
+#define GPUHAL_QUEUE_H
+
+#include <gpuhal/device.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** An in-order stream of work on a device. */
+typedef struct gpuhal_queue gpuhal_queue;
+
+/** A point in a queue. */
+typedef struct gpuhal_event gpuhal_event;
+
+/** Flags of queues and events. */
+enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
+enum { GPUHAL_EVENT_TIMED = 1u /**< gpuhal_event_elapsed() will be asked. Recording takes a little longer. */ };
+
+/** What to create. */
+typedef struct gpuhal_queue_desc {
+    uint32_t size;              /**< sizeof(gpuhal_queue_desc). */
+    int32_t priority;           /**< Higher is more urgent, 0 is usual; what the API does not have is cut to what it has. */
+    uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
+    uint32_t reserved;
+    const gpuhal_native *adopt; /**< A vendor's queue that the caller keeps (native.h); NULL: a new one. */
+} gpuhal_queue_desc;
+
+/** Makes a queue. @p desc may be NULL. Opens the device when it is not.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for adoption, HOST_MEMORY, and what gpuhal_device_open() returns
+ *  Owner: caller, gpuhal_queue_destroy(). Threads: any. Blocks: yes, for the driver. */
+GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc, gpuhal_queue **out_queue);
+
+/** Gives the queue up, and ends its native section. What was enqueued is flushed and still done; buffers stay alive until then, events
+ *  become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns.
+ *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no. */
+GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
+
+/** The device that the queue belongs to.
+ *  @return the device; NULL for NULL
+ *  Owner: its gpuhal object. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue);
+
+/** Hands everything that was enqueued to the device.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, the cause of the queue's failure, DEVICE_LOST, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue);
+
+/** What is enqueued from now on begins once the event's recording is done. The event may be of any queue, device and backend; it may
+ *  be recorded again or destroyed right after this call. When the recording fails, so does this queue.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), BUSY in a native section, HOST_MEMORY, the cause of the
+ *  queue's failure, DEVICE_LOST, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event);
+
+/** Flushes, and waits until everything that was enqueued before has ended.
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY in a native section, the cause of the queue's failure, DEVICE_LOST, FORKED
+ *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
+
+/** Makes a queue that failed usable again, once what the driver still had of it has ended. Does nothing to a queue that did not fail. After
+ *  TIMEOUT it goes on, and another call waits for the same end.
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, DEVICE_LOST, FORKED, or why there is no new queue
+ *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
+
+/** Begins a native section: hands everything enqueued to the vendor's queue, gives that queue, and locks it where the API wants that
+ *  (VkQueue). What the caller submits to it until gpuhal_queue_native_end() comes after what was enqueued before and before what is
+ *  enqueued later. Meanwhile other calls on this queue are BUSY.
+ *  @return GPUHAL_OK; TIMEOUT when held work could not be handed over in time; NOT_SUPPORTED for a queue that is the library's own;
+ *  INVALID_ARGUMENT; BUSY in another native section; the cause of the queue's failure; DEVICE_LOST; FORKED
+ *  Owner: the library keeps the vendor's queue. Threads: any; the one that begins a section ends it, and makes no blocking transfers
+ *  on the device in between. Blocks: yes, up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native);
+
+/** Ends the native section.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT outside a section, DEVICE_LOST, FORKED
+ *  Owner: nothing. Threads: the one that began it. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
+
+/** Waits until everything that was enqueued on all queues of the device through this gpuhal object has ended.
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when one is in a native section, the cause of a queue's failure, DEVICE_LOST, FORKED
+ *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns);
+
+/** Makes an event, for queues of any device of the object. @p flags: GPUHAL_EVENT_ bits.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  Owner: caller, gpuhal_event_destroy(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **out_event);
+
+/** Gives the event up, also one that is not done: callbacks, watches, descriptors that were handed out, and queues that wait for it
+ *  get to know of its end as before. May be called from its own callback.
+ *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no. */
+GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
+
+/** Records the event behind everything that was enqueued, and flushes. An earlier recording is forgotten; who waits for that one is
+ *  not disturbed.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, and for a timed event in a queue that is not timed),
+ *  BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
+
+/** Whether the recording is done.
+ *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT (also for an event never recorded), or why the recording failed
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_poll(gpuhal_event *event);
+
+/** Waits until the recording is done.
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT (also for an event never recorded), or why the recording failed
+ *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns);
+
+/** A descriptor for poll(), epoll and event loops: readable as soon as the recording is done or has failed, and until the event is
+ *  recorded again. Nothing is read from it; gpuhal_event_poll() tells which of the two.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out_descriptor);
+
+/** Takes the end of a recording. @p status: GPUHAL_OK, or why it failed. */
+typedef void gpuhal_done_fn(void *user, gpuhal_status status);
+
+/** Has @p done called once, when the recording is done or has failed: on a thread of the library that serves all callbacks of the
+ *  gpuhal object one after the other. The callback may call the library and may destroy the event; as long as it runs, no other
+ *  callback does.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), HOST_MEMORY; on failure it is never called
+ *  Owner: caller keeps @p user until the callback. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_on_done(gpuhal_event *event, gpuhal_done_fn *done, void *user);
+
+/** Has @p user handed out by gpuhal_take_done() once, when the recording is done or has failed. For event loops with one descriptor.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), HOST_MEMORY
+ *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
+
+/** A descriptor that is readable as long as gpuhal_take_done() has something to hand out. Nothing is read from it.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_done_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
+
+/** Hands out the next watched recording that has ended, in the order of their ends; @p out_status: GPUHAL_OK, or why it failed.
+ *  @return GPUHAL_OK, NOT_READY when there is none, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_take_done(gpuhal *gpu, void **out_user, gpuhal_status *out_status);
+
+/** The device's time from one recording to another of the same device.
+ *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT (an event not timed, never recorded, or of another device; the second recorded before
+ *  the first), NOT_SUPPORTED where the API has no time stamps, or why a recording failed
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/** gpuhal/usage.h: what has been moved, by which way, and how fast.
+ *
+ *  Counted are transfers that succeeded through one gpuhal object: with a NULL queue when they ended, with a queue when they were handed
+ *  to the device. Figures only grow. They can be read at any time; those of a transfer that ends just then may be seen one after the other.
+ */
+#ifndef GPUHAL_USAGE_H
+#define GPUHAL_USAGE_H
+
+#include <gpuhal/device.h>
+#include <gpuhal/transfer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What has gone one way. */
+typedef struct gpuhal_traffic {
+    uint64_t operations;
+    uint64_t bytes;
+    uint64_t timed_operations; /**< Those of 64 KiB and more that the library waited for: the time of others is not known. */
+    uint64_t timed_bytes;
+    uint64_t timed_ns;         /**< The sum of their times. */
+} gpuhal_traffic;
+
+/** Transfers of one device by itself; those with another device are counted for the pair. */
+typedef struct gpuhal_usage {
+    uint32_t size;         /**< sizeof(gpuhal_usage), set by the caller. */
+    uint32_t reserved;
+    gpuhal_traffic written; /**< From host memory or a file. */
+    gpuhal_traffic read;    /**< To host memory or a file. */
+    gpuhal_traffic filled;
+    gpuhal_traffic copied;  /**< Within the device. */
+} gpuhal_usage;
+
+/** Copies from one device to another, by gpuhal_path. */
+typedef struct gpuhal_pair_traffic {
+    uint32_t size;         /**< sizeof(gpuhal_pair_traffic), set by the caller. */
+    uint32_t reserved;
+    gpuhal_traffic native; /**< Within one device. */
+    gpuhal_traffic peer;
+    gpuhal_traffic shared;
+    gpuhal_traffic staged;
+} gpuhal_pair_traffic;
+
+/** Tells what a device has moved by itself.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);
+
+/** Tells what was copied from one device to another, or within one.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+/* os/linux/file_io.c: large pieces of files at given offsets, through the page cache or around it. The position of a descriptor
+ * is neither used nor moved, so one descriptor serves any number of threads. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* What O_DIRECT wants on practically all disks, where the kernel does not tell (before Linux 6.1). */
+enum { USUAL_ALIGNMENT = 4096 };
+
+/* Refuses what has no offsets to read from: directories, FIFOs, sockets, terminals. A device may be asked only once it is open.
+ */
+static int check_form(mode_t mode, int file)
+{
+    if (S_ISDIR(mode)) {
+        return EISDIR;
+    }
+    if (S_ISFIFO(mode) || S_ISSOCK(mode)) {
+        return ESPIPE;
+    }
+    return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
+}
+
+/* Opening a FIFO would wait, or end somebody else's waiting: so what is there is told apart before, and once more after. */
+int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
+{
+    struct stat status;
+    bool missing = stat(path, &status) != 0;
+    int error = missing ? errno : check_form(status.st_mode, -1);
+    if (error && !(missing && error == ENOENT && writes)) {
+        return error;
+    }
+    int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (writes ? O_WRONLY | O_CREAT : O_RDONLY);
+    int file = open(path, flags, 0666);
+    if (file < 0) {
+        return errno;
+    }
+    error = fstat(file, &status) ? errno : check_form(status.st_mode, file);
+    if (error) {
+        close(file);
+        return error;
+    }
+    *out_file = file;
+    return 0;
+}
+
+/* A new opening of the same file, also of one that has no name any more. */
+static int open_again(int file, int flags)
+{
+    char name[40];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    return open(name, flags | O_CLOEXEC | O_NONBLOCK);
+}
+
+/* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of offset"
+ * (pwrite(2), BUGS). With O_DIRECT a descriptor takes aligned pieces only: then the file is opened anew without. */
+int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file)
+{
+    struct stat status;
+    if (descriptor < 0 || descriptor > INT_MAX) {
+        return EBADF;
+    }
+    int flags = fcntl((int)descriptor, F_GETFL);
+    if (flags < 0 || fstat((int)descriptor, &status)) {
+        return errno;
+    }
+    int access = flags & O_ACCMODE;
+    if ((flags & O_PATH) || access == (writes ? O_RDONLY : O_WRONLY)) {
+        return EBADF;
+    }
+    int error = check_form(status.st_mode, (int)descriptor);
+    error = !error && writes && (flags & O_APPEND) ? EINVAL : error;
+    if (error) {
+        return error;
+    }
+    int file = flags & O_DIRECT ? open_again((int)descriptor, access) : fcntl((int)descriptor, F_DUPFD_CLOEXEC, 0);
+    *out_file = file;
+    return file < 0 ? errno : 0;
+}
+
+int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes)
+{
+    struct stat status;
+    if (fstat((int)file, &status)) {
+        return errno;
+    }
+    *out_bytes = S_ISREG(status.st_mode) ? (uint64_t)status.st_size : UINT64_MAX;
+    return 0;
+}
+
+int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t bytes, uint64_t *out_done)
+{
+    *out_done = 0;
+    while (*out_done < bytes) {
+        ssize_t got = pread((int)file, (char *)to + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
+        if (got < 0 && errno != EINTR) {
+            return errno;
+        }
+        if (got == 0) {
+            break;
+        }
+        *out_done += got > 0 ? (uint64_t)got : 0;
+    }
+    return 0;
+}
+
+/* A disk that takes nothing and gives no reason would be asked for ever. */
+int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
+{
+    *out_done = 0;
+    while (*out_done < bytes) {
+        ssize_t put = pwrite((int)file, (const char *)from + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
+        if (put < 0 && errno != EINTR) {
+            return errno;
+        }
+        if (put == 0) {
+            return EIO;
+        }
+        *out_done += put > 0 ? (uint64_t)put : 0;
+    }
+    return 0;
+}
+
+/* RWF_NOWAIT (Linux 4.14) reads what is in memory and answers EAGAIN for the rest; a filesystem that does not know it counts as
+ * cached, since then nothing speaks against the page cache. */
+bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
+{
+    char byte;
+    struct iovec one = {&byte, 1};
+    return preadv2((int)file, &one, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+}
+
+/* A filesystem that cannot do it refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
+int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
+{
+    *out_direct = (gpuhal_direct_file){.file = -1, .offset_mask = USUAL_ALIGNMENT - 1, .memory_mask = USUAL_ALIGNMENT - 1};
+    int direct = open_again((int)file, O_RDONLY | O_DIRECT);
+    if (direct < 0) {
+        return errno;
+    }
+#ifdef STATX_DIOALIGN
+    struct statx status;
+    if (statx(direct, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 && (status.stx_mask & STATX_DIOALIGN)) {
+        out_direct->offset_mask = (uint64_t)status.stx_dio_offset_align - 1;
+        out_direct->memory_mask = (uint64_t)status.stx_dio_mem_align - 1;
+    }
+#endif
+    if (out_direct->offset_mask >= USUAL_ALIGNMENT || out_direct->memory_mask >= USUAL_ALIGNMENT) {
+        close(direct);
+        return EINVAL;
+    }
+    out_direct->file = direct;
+    return 0;
+}
+
+int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)
+{
+    return ftruncate((int)file, (off_t)bytes) ? errno : 0;
+}
+
+/* What has no disk behind it has nothing to bring there. */
+int gpuhal_os_file_sync(intptr_t file)
+{
+    return fdatasync((int)file) && errno != EINVAL && errno != EROFS ? errno : 0;
+}

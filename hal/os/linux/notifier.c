@@ -1,0 +1,27 @@
+/* os/linux/notifier.c: something to poll() for: an eventfd. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+int gpuhal_os_notifier_create(intptr_t *out_notifier)
+{
+    int notifier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int error = notifier < 0 ? errno : 0;
+    if (!error) {
+        *out_notifier = notifier;
+    }
+    return error;
+}
+
+/* Neither can fail on an eventfd but by a counter that is full or empty, and then it says already what it shall. */
+void gpuhal_os_notifier_set(intptr_t notifier)
+{
+    (void)!eventfd_write((int)notifier, 1);
+}
+
+void gpuhal_os_notifier_clear(intptr_t notifier)
+{
+    eventfd_t count;
+    (void)!eventfd_read((int)notifier, &count);
+}

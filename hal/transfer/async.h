@@ -1,0 +1,38 @@
+/* transfer/async.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
+ * gpuhal_take_done(). In the child of a fork it has no threads, and what the parent's threads were to do stays theirs. */
+#ifndef GPUHAL_TRANSFER_ASYNC_H
+#define GPUHAL_TRANSFER_ASYNC_H
+
+#include "device/device.h"
+#include "transfer/point.h"
+
+typedef struct gpuhal_async gpuhal_async;
+
+/* Made and freed by gpuhal.c. Destroying waits for the thread that calls back, unless it is that thread. */
+gpuhal_async *gpuhal_async_create(void);
+void gpuhal_async_destroy(gpuhal_async *async);
+
+/* The list of queues. */
+void gpuhal_async_add(gpuhal_queue *queue);
+void gpuhal_async_remove(gpuhal_queue *queue);
+/* Queues of one device, or of all (NULL), each with a reference; malloc'ed. NULL without memory, and none. */
+gpuhal_queue **gpuhal_async_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
+
+/* Threads of queues: the object stays as long as there is one. */
+void gpuhal_async_worker_begins(gpuhal *gpu);
+void gpuhal_async_worker_ends(gpuhal *gpu);
+/* The user has one queue more, or fewer. */
+void gpuhal_async_user(gpuhal *gpu, int change);
+/* The user lets go of the object (`closing`), or, after that, of a queue. With the last of them: waits until no queue that was given up
+ * still works, at most as long as a driver may take, so that no thread is in a driver when the program ends. */
+void gpuhal_async_settle(gpuhal *gpu, bool closing);
+
+/* The thread that calls back, and that looks whether drivers hang while everybody else waits for descriptors; made before either is
+ * promised. False when there is none. */
+bool gpuhal_async_watch_over(gpuhal *gpu);
+/* Whether it is some time ago that somebody looked. */
+bool gpuhal_async_may_look(gpuhal *gpu);
+/* A callback or a watch whose point has ended; taken over. */
+void gpuhal_async_ended(gpuhal_watcher *watcher);
+
+#endif

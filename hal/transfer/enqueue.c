@@ -1,0 +1,218 @@
+/* transfer/enqueue.c: see enqueue.h. Each kind of transfer has a way to hand it to the plugin's queue, for the ranges that the plugin
+ * takes as they are, and a way to do it on the queue's thread, which is the very function without a queue. */
+#include "transfer/enqueue.h"
+
+#include "core/error.h"
+#include "transfer/account.h"
+#include "transfer/peer.h"
+#include "transfer/queue.h"
+
+#include <inttypes.h>
+
+static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, uint64_t bytes)
+{
+    return ((to_offset | from_offset | bytes) & mask) == 0;
+}
+
+/* Turns the failure of a slot into a detail; that it takes no such memory is none. */
+static gpuhal_status result(gpuhal_device *device, gpuhal_status status, const char *what, uint64_t bytes)
+{
+    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    return failed ? gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", what, bytes) : status;
+}
+
+static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->to->device;
+    if (!device->ops.write || !is_aligned(device->copy_mask, op->to_offset, 0, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return result(device, device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes), "writing",
+                  op->bytes);
+}
+
+static gpuhal_status run_write(const gpuhal_op *op)
+{
+    return gpuhal_write(NULL, op->to, op->to_offset, op->source, op->bytes);
+}
+
+static gpuhal_status submit_read(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->from->device;
+    if (!device->ops.read || !is_aligned(device->copy_mask, op->from_offset, 0, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return result(device, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes), "reading",
+                  op->bytes);
+}
+
+static gpuhal_status run_read(const gpuhal_op *op)
+{
+    return gpuhal_read(NULL, op->target, op->from, op->from_offset, op->bytes);
+}
+
+/* Over a link that was proven before; proving it takes blocking calls. */
+static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *to = op->to->device, *from = op->from->device;
+    uint64_t mask = to->copy_mask | from->copy_mask;
+    if (!gpuhal_peer_usable(to, from) || !gpuhal_peer_suits(op->to, op->from) ||
+        !is_aligned(mask, op->to_offset, op->from_offset, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_status status = gpuhal_device_check(from); /* the caller looked at the destination, and at the queue's own device */
+    if (status) {
+        return status;
+    }
+    return result(to,
+                  to->ops.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle, &op->from->memory, op->from_offset,
+                                    op->bytes),
+                  "copying", op->bytes);
+}
+
+static gpuhal_status submit_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->to->device;
+    if (device != op->from->device) {
+        return submit_peer_copy(queue, op);
+    }
+    if (!is_aligned(device->copy_mask, op->to_offset, op->from_offset, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return result(device,
+                  device->ops.copy(device->handle, queue, &op->to->memory, op->to_offset, &op->from->memory, op->from_offset, op->bytes),
+                  "copying", op->bytes);
+}
+
+static gpuhal_status run_copy(const gpuhal_op *op)
+{
+    return gpuhal_copy(NULL, op->to, op->to_offset, op->from, op->from_offset, op->bytes);
+}
+
+static gpuhal_status submit_fill(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->to->device;
+    if (!device->ops.fill || !is_aligned(device->fill_mask, op->to_offset, 0, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return result(
+        device,
+        device->ops.fill(device->handle, queue, &op->to->memory, op->to_offset, op->bytes, op->pattern, op->pattern_bytes),
+        "filling", op->bytes);
+}
+
+static gpuhal_status run_fill(const gpuhal_op *op)
+{
+    return gpuhal_fill(NULL, op->to, op->to_offset, op->bytes, op->pattern, op->pattern_bytes);
+}
+
+static gpuhal_status submit_rect(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    return gpuhal_rect_submit(queue, op->to_rect, op->from_rect, op->extent);
+}
+
+static gpuhal_status run_rect(const gpuhal_op *op)
+{
+    return gpuhal_copy_rect(NULL, op->to_rect, op->from_rect, op->extent);
+}
+
+static gpuhal_status run_job(const gpuhal_op *op)
+{
+    return op->run_job(op->job);
+}
+
+static const gpuhal_op_kind write_kind = {submit_write, run_write};
+static const gpuhal_op_kind read_kind = {submit_read, run_read};
+static const gpuhal_op_kind copy_kind = {submit_copy, run_copy};
+static const gpuhal_op_kind fill_kind = {submit_fill, run_fill};
+static const gpuhal_op_kind rect_kind = {submit_rect, run_rect};
+static const gpuhal_op_kind job_kind = {NULL, run_job};
+
+/* What is handed to a plugin goes inside a device, or over a link. */
+static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)
+{
+    return to == from ? &to->copied : &gpuhal_link_between(from, to)->traffic[GPUHAL_PATH_PEER];
+}
+
+static gpuhal_counter *counter_of_rect(const gpuhal_buffer *to, const gpuhal_buffer *from)
+{
+    return !to ? &from->device->read : !from ? &to->device->written : counter_between(to->device, from->device);
+}
+
+/* The queue is one of a device whose memory is moved. */
+static gpuhal_status enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    const gpuhal_device *device = queue->device;
+    if ((op->to && op->to->device == device) || (op->from && op->from->device == device)) {
+        return gpuhal_queue_enqueue(queue, op);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the queue is of a device that has none of the buffers", device->id);
+}
+
+gpuhal_status gpuhal_enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    return enqueue(queue, &(gpuhal_op){.kind = &write_kind,
+                                       .to = to,
+                                       .to_offset = to_offset,
+                                       .bytes = bytes,
+                                       .counter = &to->device->written,
+                                       .source = from});
+}
+
+gpuhal_status gpuhal_enqueue_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    return enqueue(queue, &(gpuhal_op){.kind = &read_kind,
+                                       .from = from,
+                                       .from_offset = from_offset,
+                                       .bytes = bytes,
+                                       .counter = &from->device->read,
+                                       .target = to});
+}
+
+gpuhal_status gpuhal_enqueue_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                  uint64_t bytes)
+{
+    return enqueue(queue, &(gpuhal_op){.kind = &copy_kind,
+                                       .to = to,
+                                       .from = from,
+                                       .to_offset = to_offset,
+                                       .from_offset = from_offset,
+                                       .bytes = bytes,
+                                       .counter = counter_between(to->device, from->device)});
+}
+
+gpuhal_status gpuhal_enqueue_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                  uint32_t pattern_bytes)
+{
+    return enqueue(queue, &(gpuhal_op){.kind = &fill_kind,
+                                       .to = to,
+                                       .to_offset = to_offset,
+                                       .bytes = bytes,
+                                       .counter = &to->device->filled,
+                                       .pattern = pattern,
+                                       .pattern_bytes = pattern_bytes});
+}
+
+gpuhal_status gpuhal_enqueue_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3],
+                                  uint64_t bytes)
+{
+    return enqueue(queue, &(gpuhal_op){.kind = &rect_kind,
+                                       .to = to->buffer,
+                                       .from = from->buffer,
+                                       .bytes = bytes,
+                                       .counter = counter_of_rect(to->buffer, from->buffer),
+                                       .to_rect = to,
+                                       .from_rect = from,
+                                       .extent = extent});
+}
+
+gpuhal_status gpuhal_enqueue_job(gpuhal_queue *queue, gpuhal_buffer *buffer, uint64_t bytes, gpuhal_status (*run)(void *job), void *job,
+                                 void (*free_job)(void *job))
+{
+    gpuhal_status status =
+        enqueue(queue, &(gpuhal_op){.kind = &job_kind, .to = buffer, .bytes = bytes, .run_job = run, .job = job, .free_job = free_job});
+    if (status) {
+        free_job(job);
+    }
+    return status;
+}

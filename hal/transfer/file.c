@@ -1,0 +1,252 @@
+/* transfer/file.c: the calls of the application that read and write files: check, open, and do it now or leave it to a queue. */
+#include "transfer/file.h"
+
+#include "core/error.h"
+#include "transfer/account.h"
+#include "transfer/enqueue.h"
+#include "transfer/ranges.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the caller can do about it decides. The descriptor is the caller's, so a bad one is a mistake in the program. */
+static gpuhal_status status_of(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return GPUHAL_ERROR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return GPUHAL_ERROR_NO_PERMISSION;
+    case EBADF:
+    case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+    case ESPIPE:
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    case ENOMEM:
+        return GPUHAL_ERROR_HOST_MEMORY;
+    default:
+        return GPUHAL_ERROR_FILE;
+    }
+}
+
+gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error)
+{
+    const char *words = strerror(error);
+    gpuhal_error_set(status_of(error), "%s %s from offset %" PRIu64 " on: %s (%s answered errno %d)", action, name, offset, words,
+                     call, error);
+    gpuhal_error_add_call(call, error, words);
+    return status_of(error);
+}
+
+gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "%s became shorter while it was read: it ended at byte %" PRIu64, name, offset);
+}
+
+/* What is the matter with a descriptor or a path is said better than by the system's words for it. */
+static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
+{
+    const char *why = strerror(error);
+    if (error == ESPIPE) {
+        why = "it has no offsets: FIFOs, sockets and terminals are no files";
+    } else if (error == EBADF && !by_path) {
+        why = job->writes ? "it is not open for writing" : "it is not open for reading";
+    } else if (error == EINVAL && !by_path) {
+        why = "it is open for appending, or does not open again without O_DIRECT";
+    }
+    gpuhal_error_set(status_of(error), "%s cannot be %s: %s", job->name, job->writes ? "written" : "read", why);
+    gpuhal_error_add_call(by_path ? "open" : "fcntl", error, strerror(error));
+    return status_of(error);
+}
+
+static gpuhal_status open_file(gpuhal_file_job *job, const gpuhal_file *file)
+{
+    char number[40];
+    snprintf(number, sizeof number, "descriptor %" PRIdPTR, file->descriptor);
+    job->name = strdup(file->path ? file->path : number);
+    if (!job->name) {
+        return gpuhal_error_host_memory();
+    }
+    int error = file->path ? gpuhal_os_file_open(file->path, job->writes, &job->file)
+                           : gpuhal_os_file_adopt(file->descriptor, job->writes, &job->file);
+    return error ? open_failed(job, file->path != NULL, error) : GPUHAL_OK;
+}
+
+void gpuhal_file_job_finish(gpuhal_file_job *job)
+{
+    if (job->file >= 0) {
+        gpuhal_os_descriptor_close(job->file);
+    }
+    free(job->name);
+}
+
+static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buffer, const gpuhal_file *file, bool writes)
+{
+    if (!buffer || !file) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
+    }
+    if (file->size < sizeof *file) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of gpuhal_file is %" PRIu32 ", not %zu", call,
+                                file->size, sizeof *file);
+    }
+    uint32_t known = writes ? GPUHAL_FILE_TRUNCATE | GPUHAL_FILE_SYNC : 0;
+    if (file->flags & ~known) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the flags 0x%" PRIx32 " mean nothing here", call,
+                                file->flags);
+    }
+    return GPUHAL_OK;
+}
+
+/* Offsets of files end at INT64_MAX. */
+static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t bytes)
+{
+    if (offset > INT64_MAX || (bytes != GPUHAL_WHOLE_SIZE && bytes > INT64_MAX - offset)) {
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are more than a file can have", call, bytes,
+                                offset);
+    }
+    return GPUHAL_OK;
+}
+
+/* The rest of the buffer is known now, that of the file when its turn comes. */
+static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
+{
+    const gpuhal_buffer *buffer = job->buffer;
+    bool whole = job->bytes == GPUHAL_WHOLE_SIZE;
+    if (whole && job->writes && job->buffer_offset <= buffer->bytes) {
+        job->bytes = buffer->bytes - job->buffer_offset;
+        whole = false;
+    }
+    gpuhal_status status = gpuhal_range_check(buffer, job->buffer_offset, whole ? 0 : job->bytes);
+    return status ? status : check_offsets(call, job->file_offset, job->bytes);
+}
+
+/* How much there is to be read. A device says nothing of its size: there the end shows when it is met. */
+static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
+{
+    uint64_t size = 0;
+    int error = gpuhal_os_file_size(job->file, &size);
+    if (error) {
+        return gpuhal_file_failed(job->name, "looking at", job->file_offset, "fstat", error);
+    }
+    bool whole = job->bytes == GPUHAL_WHOLE_SIZE;
+    if (whole && size == UINT64_MAX) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s is a device, of which nobody knows the size: say how many bytes", job->name);
+    }
+    if (job->file_offset > size || (!whole && job->bytes > size - job->file_offset)) {
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                "%s has %" PRIu64 " bytes: too few for %" PRIu64 " from offset %" PRIu64 " on", job->name, size,
+                                whole ? 0 : job->bytes, job->file_offset);
+    }
+    *out_bytes = whole ? size - job->file_offset : job->bytes;
+    return gpuhal_range_check(job->buffer, job->buffer_offset, *out_bytes);
+}
+
+/* What comes after the last byte of a file that was written. */
+static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
+{
+    uint64_t end = job->file_offset + bytes, size = 0;
+    int error = job->flags & GPUHAL_FILE_TRUNCATE ? gpuhal_os_file_size(job->file, &size) : 0;
+    if (!error && (job->flags & GPUHAL_FILE_TRUNCATE) && size != UINT64_MAX) {
+        error = gpuhal_os_file_truncate(job->file, end);
+    }
+    if (error) {
+        return gpuhal_file_failed(job->name, "truncating", end, "ftruncate", error);
+    }
+    error = job->flags & GPUHAL_FILE_SYNC ? gpuhal_os_file_sync(job->file) : 0;
+    return error ? gpuhal_file_failed(job->name, "bringing to the disk", job->file_offset, "fdatasync", error) : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
+{
+    gpuhal_buffer *buffer = job->buffer;
+    uint64_t bytes = job->bytes, begin_ns = gpuhal_count_from(bytes);
+    gpuhal_status status = gpuhal_device_check(buffer->device);
+    if (!status && !job->writes) {
+        status = look_at_size(job, &bytes);
+    }
+    if (!status && bytes > 0 && !(status = gpuhal_buffer_enter(buffer, !job->writes))) {
+        status = gpuhal_file_move(job, bytes);
+        if (!status && !job->writes) {
+            status = gpuhal_buffer_written(buffer, job->buffer_offset, bytes);
+        }
+        gpuhal_buffer_leave(buffer, !job->writes);
+        if (!status) {
+            gpuhal_count(job->writes ? &buffer->device->read : &buffer->device->written, bytes, begin_ns);
+        }
+    }
+    if (!status && job->writes) {
+        status = finish_file(job, bytes);
+    }
+    if (!status && job->progress) {
+        (void)job->progress(job->user, bytes, bytes);
+    }
+    return status;
+}
+
+static gpuhal_status run_job(void *job)
+{
+    return gpuhal_file_transfer(job);
+}
+
+static void free_job(void *job)
+{
+    gpuhal_file_job_finish(job);
+    free(job);
+}
+
+/* The queue has the job from now on. How long a disk takes says nothing of the device: so many bytes may take for ever. */
+static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job job)
+{
+    gpuhal_file_job *kept = malloc(sizeof *kept);
+    if (!kept) {
+        gpuhal_file_job_finish(&job);
+        return gpuhal_error_host_memory();
+    }
+    *kept = job;
+    return gpuhal_enqueue_job(queue, job.buffer, UINT64_MAX, run_job, kept, free_job);
+}
+
+static gpuhal_status begin(const char *call, gpuhal_queue *queue, gpuhal_file_job job, const gpuhal_file *file)
+{
+    gpuhal_status status = check_arguments(call, job.buffer, file, job.writes);
+    if (status) {
+        return status;
+    }
+    job.flags = file->flags;
+    job.file_offset = file->offset;
+    job.progress = file->progress;
+    job.user = file->user;
+    job.file = -1;
+    status = check_range(call, &job);
+    status = status ? status : open_file(&job, file);
+    if (!status && queue) {
+        return enqueue(queue, job);
+    }
+    status = status ? status : gpuhal_file_transfer(&job);
+    gpuhal_file_job_finish(&job);
+    return status;
+}
+
+gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const gpuhal_file *from,
+                               uint64_t bytes)
+{
+    return begin("gpuhal_read_file", queue, (gpuhal_file_job){.buffer = to, .buffer_offset = to_offset, .bytes = bytes}, from);
+}
+
+gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from, uint64_t from_offset,
+                                uint64_t bytes)
+{
+    return begin("gpuhal_write_file", queue,
+                 (gpuhal_file_job){.writes = true, .buffer = from, .buffer_offset = from_offset, .bytes = bytes}, to);
+}

@@ -1,0 +1,39 @@
+/* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can do.
+ *
+ * gpuhal_file_transfer() does it and blocks. Its arguments were checked and its file opened when it was made, so it can wait in a
+ * queue while the application renames or closes what it likes. The buffer is kept alive by whoever keeps the job. */
+#ifndef GPUHAL_TRANSFER_FILE_H
+#define GPUHAL_TRANSFER_FILE_H
+
+#include "memory/buffer.h"
+
+#include <gpuhal/file.h>
+
+typedef struct gpuhal_file_job {
+    bool writes; /* the file; else the buffer */
+    uint32_t flags;
+    gpuhal_buffer *buffer;
+    uint64_t buffer_offset, file_offset;
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, which is looked at when the transfer begins */
+    intptr_t file;  /* a descriptor of the job's own */
+    char *name;     /* of the file, for messages; malloc'ed */
+    gpuhal_progress_fn *progress;
+    void *user;
+} gpuhal_file_job;
+
+gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
+/* Closes the file. */
+void gpuhal_file_job_finish(gpuhal_file_job *job);
+
+/* The detail for what the system answered to `call` at an offset of the file. */
+gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error);
+
+/* The same for a file that ends at `offset`, before the transfer does. */
+gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset);
+
+/* ---- file_move.c */
+
+/* Moves the first `total` bytes of the job's range. The buffer is entered. */
+gpuhal_status gpuhal_file_move(const gpuhal_file_job *job, uint64_t total);
+
+#endif

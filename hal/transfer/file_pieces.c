@@ -1,0 +1,280 @@
+/* transfer/file_pieces.c: see file_pieces.h.
+ *
+ * Each thread takes the next piece that nobody has, reads it from the file into a chunk and has the device take it from there, or
+ * the other way round; where the host sees the buffer's memory there is no chunk. While one thread waits for the disk another
+ * waits for the device, so both halves overlap without any hand-over between threads. Around the page cache one thread keeps
+ * several reads under way by a ring, where the system has that.
+ *
+ * A chunk is held for one piece: so a large file lets short copies through. Nobody waits for a chunk while holding another. */
+#include "transfer/file_pieces.h"
+
+#include "transfer/bytes.h"
+#include "transfer/crew.h"
+#include "transfer/staging.h"
+
+#include <inttypes.h>
+
+/* Reads of one thread. */
+enum { SLOTS = 4 };
+
+typedef struct slot {
+    gpuhal_chunk *chunk; /* NULL without */
+    char *memory;
+    uint64_t at, bytes; /* of the job's range */
+    bool taken, in_ring;
+    int64_t result; /* of the ring */
+} slot;
+
+typedef struct reader {
+    gpuhal_file_moving *moving;
+    gpuhal_uring *ring; /* NULL: one piece at a time */
+    uint32_t depth;
+    slot slots[SLOTS];
+} reader;
+
+static gpuhal_staging_direction direction_of(const gpuhal_file_job *job)
+{
+    return job->writes ? GPUHAL_STAGING_FROM_DEVICE : GPUHAL_STAGING_TO_DEVICE;
+}
+
+/* Around the page cache all pieces but the first begin where the disk's blocks do. */
+static bool take_piece(gpuhal_file_moving *moving, slot *piece)
+{
+    uint64_t skew = moving->direct.file < 0 ? 0 : (moving->job->file_offset + moving->next) & moving->direct.offset_mask;
+    uint64_t most = moving->piece_bytes - skew;
+    piece->taken = !moving->status && moving->next < moving->end;
+    if (piece->taken) {
+        piece->at = moving->next;
+        piece->bytes = moving->end - moving->next < most ? moving->end - moving->next : most;
+        moving->next += piece->bytes;
+    }
+    return piece->taken;
+}
+
+static bool has_more(gpuhal_file_moving *moving)
+{
+    gpuhal_mutex_lock(&moving->mutex);
+    bool more = !moving->status && moving->next < moving->end;
+    gpuhal_mutex_unlock(&moving->mutex);
+    return more;
+}
+
+static void note_failure(gpuhal_file_moving *moving, gpuhal_status status)
+{
+    gpuhal_mutex_lock(&moving->mutex);
+    if (!moving->status) {
+        moving->status = status;
+        gpuhal_error_save(&moving->error);
+    }
+    gpuhal_mutex_unlock(&moving->mutex);
+}
+
+static bool is_direct(const gpuhal_file_moving *moving, const slot *piece)
+{
+    const gpuhal_direct_file *direct = &moving->direct;
+    return direct->file >= 0 && (((moving->job->file_offset + piece->at) | piece->bytes) & direct->offset_mask) == 0 &&
+           ((uintptr_t)piece->memory & direct->memory_mask) == 0;
+}
+
+static void begin_reading(reader *self, slot *piece)
+{
+    const gpuhal_file_moving *moving = self->moving;
+    piece->result = 0;
+    piece->in_ring = self->ring && is_direct(moving, piece) &&
+                     gpuhal_os_uring_read(self->ring, moving->direct.file, moving->job->file_offset + piece->at, piece->memory,
+                                         (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
+}
+
+/* Takes a piece, and a chunk for it. The first waits for a chunk; when others are under way none is waited for. */
+static bool begin_piece(reader *self, slot *piece, bool first)
+{
+    gpuhal_file_moving *moving = self->moving;
+    gpuhal_device *device = moving->job->buffer->device;
+    gpuhal_staging_direction direction = direction_of(moving->job);
+    if (!has_more(moving)) {
+        return false;
+    }
+    piece->chunk = NULL;
+    if (!moving->host && first) {
+        gpuhal_status status = gpuhal_staging_take(device, direction, &piece->chunk);
+        if (status) {
+            note_failure(moving, status);
+            return false;
+        }
+    } else if (!moving->host && !(piece->chunk = gpuhal_staging_try_take(device, direction))) {
+        return false;
+    }
+    gpuhal_mutex_lock(&moving->mutex);
+    bool got = take_piece(moving, piece);
+    gpuhal_mutex_unlock(&moving->mutex);
+    if (!got) {
+        if (piece->chunk) {
+            gpuhal_staging_give(device, direction, piece->chunk);
+        }
+        return false;
+    }
+    piece->memory = piece->chunk ? piece->chunk->host : moving->host + piece->at;
+    begin_reading(self, piece);
+    return true;
+}
+
+/* What the ring did not bring, or not all of it, is read by ordinary calls: first around the page cache, and through it where
+ * that is refused or the file's last bytes are no whole block. */
+static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
+{
+    const gpuhal_file_job *job = moving->job;
+    uint64_t from = job->file_offset + piece->at, done = piece->result > 0 ? (uint64_t)piece->result : 0, more = 0;
+    if (done == 0 && !piece->in_ring && is_direct(moving, piece)) {
+        (void)gpuhal_os_file_read_piece(moving->direct.file, from, piece->memory, piece->bytes, &done);
+    }
+    int error = done < piece->bytes
+                    ? gpuhal_os_file_read_piece(job->file, from + done, piece->memory + done, piece->bytes - done, &more)
+                    : 0;
+    if (error) {
+        return gpuhal_file_failed(job->name, "reading", from + done + more, "pread", error);
+    }
+    if (done + more < piece->bytes) {
+        return gpuhal_file_ended(job->name, from + done + more);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status to_device(const gpuhal_file_moving *moving, const slot *piece)
+{
+    const gpuhal_file_job *job = moving->job;
+    gpuhal_device *device = job->buffer->device;
+    uint64_t offset = job->buffer_offset + piece->at;
+    gpuhal_status status = read_piece(moving, piece);
+    if (status || !piece->chunk) {
+        return status;
+    }
+    return piece->chunk->plain ? gpuhal_bytes_write(device, &job->buffer->memory, offset, piece->memory, piece->bytes)
+                               : gpuhal_chunk_empty(device, piece->chunk, &job->buffer->memory, offset, piece->bytes);
+}
+
+static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *piece)
+{
+    const gpuhal_file_job *job = moving->job;
+    gpuhal_status status = GPUHAL_OK;
+    uint64_t to = job->file_offset + piece->at, done = 0;
+    if (piece->chunk) {
+        status = gpuhal_chunk_fill(job->buffer->device, piece->chunk, &job->buffer->memory, job->buffer_offset + piece->at,
+                                   piece->bytes);
+    }
+    int error = status ? 0 : gpuhal_os_file_write_piece(job->file, to, piece->memory, piece->bytes, &done);
+    return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
+}
+
+/* With the mutex held, which is let go meanwhile. Whoever ends a piece tells, unless somebody is telling: so the application
+ * hears from one thread at a time, and no thread waits for it. The last call comes when everything is done. */
+static void tell_progress(gpuhal_file_moving *moving)
+{
+    const gpuhal_file_job *job = moving->job;
+    uint64_t done = moving->done;
+    if (!job->progress || moving->telling || moving->status || done == moving->total) {
+        return;
+    }
+    moving->telling = true;
+    gpuhal_mutex_unlock(&moving->mutex);
+    if (job->progress(job->user, done, moving->total)) {
+        note_failure(moving,
+                     gpuhal_error_set(GPUHAL_ERROR_CANCELLED,
+                                      "the progress function cancelled the transfer of %s after %" PRIu64 " of %" PRIu64 " bytes",
+                                      job->name, done, moving->total));
+    }
+    gpuhal_mutex_lock(&moving->mutex);
+    moving->telling = false;
+}
+
+/* After a failure elsewhere what was begun is only put away. */
+static void end_piece(gpuhal_file_moving *moving, slot *piece)
+{
+    const gpuhal_file_job *job = moving->job;
+    gpuhal_mutex_lock(&moving->mutex);
+    bool stopped = moving->status != GPUHAL_OK;
+    gpuhal_mutex_unlock(&moving->mutex);
+    gpuhal_status status = stopped ? GPUHAL_OK : job->writes ? from_device(moving, piece) : to_device(moving, piece);
+    if (status) {
+        note_failure(moving, status);
+    }
+    if (piece->chunk) {
+        gpuhal_staging_give(job->buffer->device, direction_of(job), piece->chunk);
+    }
+    piece->taken = false;
+    gpuhal_mutex_lock(&moving->mutex);
+    if (!stopped && !status) {
+        moving->done += piece->bytes;
+        tell_progress(moving);
+    }
+    gpuhal_mutex_unlock(&moving->mutex);
+}
+
+/* The next one to end; NULL when none is left. A ring that cannot be waited for (somebody closed its descriptor) may still write
+ * to the chunks of its reads, so nobody gets those again. */
+static slot *next_piece(reader *self)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < self->depth; i++) {
+        if (self->slots[i].taken && !self->slots[i].in_ring) {
+            return &self->slots[i];
+        }
+        any = any || self->slots[i].taken;
+    }
+    uint64_t tag = 0;
+    int64_t result = 0;
+    int error = any ? gpuhal_os_uring_wait(self->ring, &tag, &result) : 0;
+    if (error) {
+        note_failure(self->moving, gpuhal_file_failed(self->moving->job->name, "reading", self->moving->job->file_offset,
+                                                      "io_uring_enter", error));
+    }
+    if (!any || error) {
+        return NULL;
+    }
+    self->slots[tag].result = result;
+    return &self->slots[tag];
+}
+
+/* What each thread does. */
+static void work(void *user)
+{
+    gpuhal_file_moving *moving = user;
+    reader self = {.moving = moving, .depth = 1};
+    if (moving->direct.file >= 0 && gpuhal_os_uring_create(SLOTS, &self.ring) == 0) {
+        self.depth = SLOTS < moving->pieces_at_once ? SLOTS : moving->pieces_at_once;
+    }
+    for (;;) {
+        bool first = true;
+        for (uint32_t i = 0; i < self.depth; i++) {
+            first = first && !self.slots[i].taken;
+        }
+        for (uint32_t i = 0; i < self.depth; i++) {
+            if (!self.slots[i].taken && begin_piece(&self, &self.slots[i], first)) {
+                first = false;
+            }
+        }
+        slot *piece = next_piece(&self);
+        if (!piece) {
+            break;
+        }
+        end_piece(moving, piece);
+    }
+    gpuhal_os_uring_destroy(self.ring);
+}
+
+void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end)
+{
+    gpuhal *gpu = moving->job->buffer->device->gpu;
+    uint64_t pieces = (end - begin) / moving->piece_bytes + ((end - begin) % moving->piece_bytes != 0);
+    uint32_t threads = gpuhal_crew_most() < moving->pieces_at_once ? gpuhal_crew_most() : moving->pieces_at_once;
+    gpuhal_crew_job job = {.work = work, .user = moving};
+    moving->next = begin;
+    moving->end = end;
+    threads = pieces < threads ? (uint32_t)pieces : threads;
+    if (threads > 1) {
+        gpuhal_crew_offer(gpu, &job, threads - 1);
+    }
+    work(moving);
+    if (threads > 1) {
+        gpuhal_crew_withdraw(gpu, &job);
+    }
+}

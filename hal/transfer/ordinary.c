@@ -1,0 +1,136 @@
+/* transfer/ordinary.c: see ordinary.h. */
+#include "transfer/ordinary.h"
+
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/ring.h"
+
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* Page-locked for this driver, as far as we know: memory that this backend made for staging or took from the application, reached through
+ * the buffer that it belongs to. What the application page-locked by the vendor's own calls cannot be told apart. */
+static bool is_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes)
+{
+    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->addresses, (uint64_t)(uintptr_t)host);
+    if (!buffer) {
+        return false;
+    }
+    const char *begin = buffer->memory.host;
+    uint64_t offset = begin ? (uint64_t)((const char *)host - begin) : UINT64_MAX;
+    bool inside = offset < buffer->bytes && bytes <= buffer->bytes - offset;
+    bool locked = buffer->device->candidate == device->candidate &&
+                  (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
+    gpuhal_buffer_release(buffer);
+    return inside && locked;
+}
+
+bool gpuhal_ordinary_is_quicker(gpuhal_device *device, gpuhal_staging_direction direction, const gpuhal_memory *memory, const void *host,
+                                uint64_t bytes)
+{
+    const gpuhal_facts *facts = &device->listed->facts;
+    return !memory->host && gpuhal_chunk_has_memory(device, direction) && gpuhal_chunk_has_engine(device) &&
+           gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_GPU &&
+           gpuhal_facts_u64(facts, GPUHAL_FACT_PAGEABLE_ACCESS, 0) == 1 && !is_page_locked(device, host, bytes);
+}
+
+/* Measured (docs/measurements): of copies much larger than the caches, what is written past the caches arrives 1.3 to 1.5 times as fast,
+ * since the destination need not be read first. */
+static void copy_past_caches(char *to, const char *from, uint64_t bytes)
+{
+#if defined(__SSE2__)
+    uint64_t head = (0 - (uint64_t)(uintptr_t)to) & 15;
+    head = head < bytes ? head : bytes;
+    memcpy(to, from, (size_t)head);
+    uint64_t done = head;
+    for (; bytes - done >= 64; done += 64) {
+        const __m128i *source = (const __m128i *)(const void *)(from + done);
+        __m128i *target = (__m128i *)(void *)(to + done);
+        const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1), c = _mm_loadu_si128(source + 2),
+                      d = _mm_loadu_si128(source + 3);
+        _mm_stream_si128(target, a);
+        _mm_stream_si128(target + 1, b);
+        _mm_stream_si128(target + 2, c);
+        _mm_stream_si128(target + 3, d);
+    }
+    _mm_sfence();
+    memcpy(to + done, from + done, (size_t)(bytes - done));
+#else
+    memcpy(to, from, (size_t)bytes);
+#endif
+}
+
+/* The host's side of a copy. */
+typedef struct host_side {
+    char *to;
+    const char *from;
+    bool past_caches;
+} host_side;
+
+static void copy_piece(const host_side *host, char *to, const char *from, uint64_t bytes)
+{
+    if (host->past_caches) {
+        copy_past_caches(to, from, bytes);
+    } else {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+static gpuhal_status fill_chunk(void *user, void *chunk, uint64_t done, uint64_t bytes)
+{
+    const host_side *host = user;
+    copy_piece(host, chunk, host->from + done, bytes);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status take_chunk(void *user, void *chunk, uint64_t done, uint64_t bytes)
+{
+    const host_side *host = user;
+    copy_piece(host, host->to + done, chunk, bytes);
+    return GPUHAL_OK;
+}
+
+/* plugin.h wants one of the two for all memory that a plugin hides; here is neither. */
+gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direction direction)
+{
+    return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                direction == GPUHAL_STAGING_TO_DEVICE ? "it offers neither write nor memory of kind upload"
+                                                                      : "it offers neither read nor memory of kind readback");
+}
+
+gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_TO_DEVICE)) {
+        return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_TO_DEVICE);
+    }
+    host_side host = {.from = from, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
+    return gpuhal_ring_run(&(gpuhal_ring_copy){
+        .device = device,
+        .direction = GPUHAL_STAGING_TO_DEVICE,
+        .memory = to,
+        .offset = to_offset,
+        .bytes = bytes,
+        .move = fill_chunk,
+        .user = &host,
+    });
+}
+
+gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_FROM_DEVICE)) {
+        return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_FROM_DEVICE);
+    }
+    host_side host = {.to = to, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
+    return gpuhal_ring_run(&(gpuhal_ring_copy){
+        .device = device,
+        .direction = GPUHAL_STAGING_FROM_DEVICE,
+        .memory = from,
+        .offset = from_offset,
+        .bytes = bytes,
+        .move = take_chunk,
+        .user = &host,
+    });
+}

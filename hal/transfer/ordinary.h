@@ -1,0 +1,26 @@
+/* transfer/ordinary.h: ordinary host memory and devices that cannot reach it themselves, through our own page-locked chunks. */
+#ifndef GPUHAL_TRANSFER_ORDINARY_H
+#define GPUHAL_TRANSFER_ORDINARY_H
+
+#include "transfer/chunk.h"
+
+/* Whether that is quicker than the driver's own way for these bytes: where the driver stages ordinary memory with one thread of its own,
+ * the device copies by itself, and the host memory is not page-locked memory of ours already. */
+bool gpuhal_ordinary_is_quicker(gpuhal_device *device, gpuhal_staging_direction direction, const gpuhal_memory *memory, const void *host,
+                                uint64_t bytes);
+
+/* From which size on it is worth asking: every chunk of the pool is then used at least twice, and looking an address up costs nothing. */
+static inline bool gpuhal_ordinary_is_large(const gpuhal_device *device, uint64_t bytes)
+{
+    return __builtin_expect(bytes > device->gpu->settings.staging_limit_bytes, 0);
+}
+
+/* NOT_SUPPORTED with its detail: the device has neither a slot for its memory nor memory of the kind for that direction. */
+gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direction direction);
+
+/* At aligned offset and size. NOT_SUPPORTED where the device has no such memory. */
+gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes);
+/* At any offset. */
+gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+
+#endif

@@ -1,0 +1,322 @@
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and then owns it until it says what came of
+ * that, so there is no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the destination's
+ * device, which then reads over the link, or by the source's, which writes. Both are proven. */
+#include "transfer/peer.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "transfer/bytes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Many pages: what maps the other's memory wrongly does so by the page. */
+#define PROOF_BYTES (512u << 10)
+
+/* For a copy of a quarter of a MiB: a link over which it takes longer is of no use. */
+#define PATIENCE_NS UINT64_C(5000000000)
+
+enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
+
+typedef struct proof {
+    gpuhal_device *to_device, *from_device;
+    gpuhal_memory to, from;
+    uint64_t to_offset, from_offset, bytes; /* of the copy: odd and different where the devices allow that */
+    unsigned char *sent, *got;
+    bool stuck; /* the driver still holds both memories */
+    char how[512]; /* what is wrong with the link, in words; "": nothing is known to be */
+} proof;
+
+bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
+{
+    const gpuhal_buffer *both[] = {to, from};
+    for (size_t i = 0; i < 2; i++) {
+        const gpuhal_buffer *b = both[i];
+        bool on_device = !b->memory.host || (b->memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL);
+        bool shared = b->charged == 0 || (b->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER));
+        if (!on_device || shared) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
+{
+    return to->backend == from->backend && to->ops.peer_copy && from->ops.peer_copy && !gpuhal_devices_same_part(to, from);
+}
+
+/* ---- access */
+
+/* Without access in the other direction a driver that runs the copy on the source finds a way by itself. */
+static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    gpuhal_error_forget_report();
+    gpuhal_status status = to->ops.peer_enable(to->handle, from->handle);
+    if (status) {
+        return status;
+    }
+    link->enabled = ENABLED_READING;
+    if (from->ops.peer_enable(from->handle, to->handle) == GPUHAL_OK) {
+        link->enabled |= ENABLED_WRITING;
+    }
+    gpuhal_error_forget_report();
+    return GPUHAL_OK;
+}
+
+static void disable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    if (link->enabled & ENABLED_WRITING) {
+        from->ops.peer_disable(from->handle, to->handle);
+    }
+    if (link->enabled & ENABLED_READING) {
+        to->ops.peer_disable(to->handle, from->handle);
+    }
+    link->enabled = 0;
+}
+
+void gpuhal_peers_destroy(gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpu->device_count; i++) {
+        gpuhal_device *from = gpu->devices[i];
+        for (uint32_t k = 0; from->links && k < gpu->device_count; k++) {
+            if (gpuhal_device_is_reachable(from) && gpuhal_device_is_reachable(gpu->devices[k])) {
+                disable(&from->links[k], gpu->devices[k], from);
+            }
+        }
+    }
+}
+
+/* ---- copying */
+
+/* Which of the two a plugin means by "lost" only they know. */
+static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
+{
+    bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health;
+    return asked && to->ops.query_health(to->handle) == GPUHAL_OK && from->ops.query_health(from->handle) != GPUHAL_OK ? from : to;
+}
+
+gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
+                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_error_forget_report();
+    gpuhal_status status =
+        to_device->ops.peer_copy(NULL, to_device->handle, to, to_offset, from_device->handle, from, from_offset, bytes);
+    if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
+    }
+    return gpuhal_device_failed(culprit(status, to_device, from_device), status, "copying %" PRIu64 " bytes from %s to %s", bytes,
+                                from_device->id, to_device->id);
+}
+
+/* Asks with growing pauses; the link is new, and nobody waits for the processor meanwhile. */
+static gpuhal_status wait_for(const gpuhal_device *runner, gpuhal_plugin_event *event)
+{
+    uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
+    gpuhal_status status = runner->ops.event_query(event);
+    while (status == GPUHAL_NOT_READY && gpuhal_os_monotonic_ns() < end) {
+        gpuhal_os_sleep(pause);
+        pause = pause < 2000000 ? 2 * pause : pause;
+        status = runner->ops.event_query(event);
+    }
+    return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+}
+
+static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
+{
+    return p->to_device->ops.peer_copy(queue, p->to_device->handle, &p->to, p->to_offset, p->from_device->handle, &p->from,
+                                       p->from_offset, p->bytes);
+}
+
+/* What is stuck in a driver cannot be given back, and stays. */
+static gpuhal_status copy_on_queue(proof *p, const gpuhal_device *runner)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_event *event = NULL;
+    gpuhal_status status = runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue);
+    if (status) {
+        return status;
+    }
+    status = runner->ops.event_create(runner->handle, 0, &event);
+    if (!status) {
+        status = copy_pattern(p, queue);
+        gpuhal_status recorded = runner->ops.event_record(queue, event);
+        status = status ? status : recorded;
+        gpuhal_status ended = recorded ? GPUHAL_OK : wait_for(runner, event);
+        p->stuck = ended == GPUHAL_ERROR_TIMEOUT;
+        status = status ? status : ended;
+    }
+    if (!p->stuck) {
+        if (event) {
+            runner->ops.event_destroy(event);
+        }
+        runner->ops.queue_destroy(queue);
+    }
+    return status;
+}
+
+/* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep the caller for
+ * ever. */
+static gpuhal_status copy_in_time(proof *p, const gpuhal_device *runner)
+{
+    gpuhal_error_forget_report();
+    gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? copy_pattern(p, NULL) : status;
+}
+
+/* ---- proving */
+
+/* Bytes of the source, and others at the destination. Each run has its own, so that none is taken for another's. */
+static gpuhal_status lay_out(proof *p, uint32_t seed)
+{
+    for (size_t i = 0; i < PROOF_BYTES; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        p->sent[i] = (unsigned char)(seed >> 24);
+        p->got[i] = (unsigned char)~p->sent[i];
+    }
+    gpuhal_status status = gpuhal_bytes_write(p->from_device, &p->from, 0, p->sent, PROOF_BYTES);
+    return status ? status : gpuhal_bytes_write(p->to_device, &p->to, 0, p->got, PROOF_BYTES);
+}
+
+/* In `got` lies what was at the destination before; the copy is played there too. */
+static gpuhal_status compare(proof *p, const gpuhal_device *runner)
+{
+    memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
+    gpuhal_status status = gpuhal_bytes_read(p->to_device, p->sent, &p->to, 0, PROOF_BYTES);
+    size_t wrong = 0, first = PROOF_BYTES;
+    for (size_t i = PROOF_BYTES; !status && i > 0; i--) {
+        bool differs = p->sent[i - 1] != p->got[i - 1];
+        wrong += differs;
+        first = differs ? i - 1 : first;
+    }
+    if (wrong > 0) {
+        snprintf(p->how, sizeof p->how,
+                 "the driver says that %s reaches memory of %s, but after a copy by %s %zu of %u bytes are wrong, the first at offset %zu",
+                 p->to_device->id, p->from_device->id, runner->id, wrong, PROOF_BYTES, first);
+    }
+    return status;
+}
+
+/* A failure that speaks of the link is put in words, and is none of the caller's: the copy has other ways. */
+static gpuhal_status prove(proof *p, gpuhal_device *runner)
+{
+    gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
+    if (status) {
+        return status;
+    }
+    status = copy_in_time(p, runner);
+    if (status == GPUHAL_ERROR_TIMEOUT) {
+        snprintf(p->how, sizeof p->how, "the driver says that %s reaches memory of %s, but a copy by %s did not end within %u s",
+                 p->to_device->id, p->from_device->id, runner->id, (unsigned)(PATIENCE_NS / 1000000000));
+        return GPUHAL_OK;
+    }
+    if (status) {
+        status = gpuhal_device_failed(culprit(status, p->to_device, p->from_device), status, "copying over the link to the other device");
+        snprintf(p->how, sizeof p->how, "the driver says that %s reaches memory of %s, but a copy failed: %s", p->to_device->id,
+                 p->from_device->id, gpuhal_last_error()->sentence);
+        bool other = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_DEVICE_LOST ||
+                     status == GPUHAL_ERROR_NOT_SUPPORTED;
+        return other ? status : GPUHAL_OK;
+    }
+    return compare(p, runner);
+}
+
+static gpuhal_status take_memory(proof *p)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = PROOF_BYTES};
+    gpuhal_status status = gpuhal_memory_allocate(p->from_device, &alloc, PROOF_BYTES, &p->from);
+    if (!status) {
+        status = gpuhal_memory_allocate(p->to_device, &alloc, PROOF_BYTES, &p->to);
+        if (status) {
+            gpuhal_memory_release(p->from_device, &p->from);
+        }
+    }
+    return status;
+}
+
+/* Both ways to run a copy, where there are two. An error is of anything but the link. */
+static gpuhal_status prove_both(proof *p)
+{
+    p->sent = malloc(PROOF_BYTES);
+    p->got = malloc(PROOF_BYTES);
+    gpuhal_status status = p->sent && p->got ? take_memory(p) : gpuhal_error_host_memory();
+    if (!status) {
+        status = prove(p, p->to_device);
+        if (!status && !p->how[0] && p->from_device->ops.queue_create) {
+            status = prove(p, p->from_device);
+        }
+        if (!p->stuck) {
+            gpuhal_memory_release(p->to_device, &p->to);
+            gpuhal_memory_release(p->from_device, &p->from);
+        }
+    }
+    free(p->sent);
+    free(p->got);
+    return status;
+}
+
+/* ---- finding out */
+
+static void warn(const gpuhal_device *to, const gpuhal_device *from, const char *how)
+{
+    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another way", how, from->id, to->id);
+}
+
+static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    gpuhal_status status = enable(link, to, from);
+    if (status) {
+        status = gpuhal_error_from_plugin(status, to->candidate->name, to->id, "reaching memory of another device");
+        gpuhal_log_line(to->gpu->log, status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_LEVEL_DEBUG : GPUHAL_LEVEL_WARNING,
+                        "%s: copies from %s to %s take another way", gpuhal_last_error()->sentence, from->id, to->id);
+        return GPUHAL_PEER_NONE;
+    }
+    uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
+    proof p = {.to_device = to, .from_device = from, .to_offset = 3 * unit, .from_offset = 5 * unit, .bytes = PROOF_BYTES - 7 * unit};
+    status = prove_both(&p);
+    if (!status && !p.how[0]) {
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s go over a link between them", from->id, to->id);
+        return GPUHAL_PEER_USABLE;
+    }
+    if (p.stuck) {
+        link->enabled = 0; /* never again a call about it */
+        atomic_store(&to->stuck, true);
+        atomic_store(&from->stuck, true);
+    } else {
+        disable(link, to, from);
+    }
+    if (status) {
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tried: %s", from->id, to->id,
+                        gpuhal_last_error()->sentence);
+        return status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_PEER_NONE : GPUHAL_PEER_UNKNOWN;
+    }
+    link->why_broken = gpuhal_text_copy(p.how);
+    warn(to, from, p.how);
+    return GPUHAL_PEER_BROKEN;
+}
+
+void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_UNKNOWN;
+    if (atomic_load_explicit(&link->peer, memory_order_acquire) != GPUHAL_PEER_UNKNOWN ||
+        !atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_TRYING)) {
+        return;
+    }
+    state = is_offered(to_device, from_device) ? try_link(link, to_device, from_device) : GPUHAL_PEER_NONE;
+    atomic_store_explicit(&link->peer, state, memory_order_release);
+}
+
+/* Access stays on until the end: others' copies may be under way. */
+void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_USABLE;
+    if (atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_TRYING)) {
+        link->why_broken = gpuhal_text_copy(how);
+        warn(to_device, from_device, how);
+        atomic_store_explicit(&link->peer, GPUHAL_PEER_BROKEN, memory_order_release);
+    }
+}

@@ -1,0 +1,95 @@
+/* transfer/point.h: one recording of an event, and who wants to know of its end.
+ *
+ * A point belongs to a queue and is HELD until the queue hands it to the vendor, SUBMITTED until it is known to be done, then DONE, with
+ * a status, for good. Whoever is interested holds a reference; recording an event again makes a new point. `state` is written with the
+ * queue's mutex held and may be read without; what else changes is protected by that mutex.
+ */
+#ifndef GPUHAL_TRANSFER_POINT_H
+#define GPUHAL_TRANSFER_POINT_H
+
+#include "core/error.h"
+#include "os/os.h"
+
+#include <gpuhal/plugin.h>
+#include <gpuhal/queue.h>
+
+/* Why something failed, shared by all that failed with it. */
+typedef struct gpuhal_cause {
+    _Atomic uint32_t references;
+    gpuhal_error_detail detail;
+} gpuhal_cause;
+
+/* This thread's last error; without memory, that there was none. Never NULL. */
+gpuhal_cause *gpuhal_cause_create(void);
+gpuhal_cause *gpuhal_cause_retain(gpuhal_cause *cause);
+void gpuhal_cause_release(gpuhal_cause *cause);
+/* Makes it this thread's last error, and returns its status. */
+gpuhal_status gpuhal_cause_status(const gpuhal_cause *cause);
+
+/* What becomes readable with an event's latest recording. Descriptors that were handed out are copies, the event may go first. */
+typedef struct gpuhal_beacon {
+    _Atomic uint32_t references;
+    gpuhal_mutex mutex; /* protects `turn`, and that the notifier says what is true for it */
+    uint64_t turn;      /* number of the recording that counts */
+    intptr_t notifier;
+} gpuhal_beacon;
+
+gpuhal_status gpuhal_beacon_create(gpuhal_beacon **out_beacon);
+void gpuhal_beacon_release(gpuhal_beacon *beacon);
+/* From now on only a watcher with this number counts. */
+uint64_t gpuhal_beacon_aim(gpuhal_beacon *beacon);
+
+/* Somebody to be told of a point's end, once. Exactly one of the four is set. */
+typedef struct gpuhal_watcher {
+    struct gpuhal_watcher *next;
+    gpuhal_queue *queue;   /* a queue whose held work waits for it; with a reference */
+    gpuhal_beacon *beacon; /* with a reference */
+    gpuhal_done_fn *done;  /* a callback */
+    bool listed;           /* to be handed out by gpuhal_take_done() */
+    void *user;
+    uint64_t turn;         /* for the beacon */
+    gpuhal *gpu;           /* of callback and list */
+    gpuhal_status status;  /* once it ended */
+} gpuhal_watcher;
+
+typedef enum { GPUHAL_POINT_HELD = 0, GPUHAL_POINT_SUBMITTED, GPUHAL_POINT_DONE } gpuhal_point_state;
+
+typedef struct gpuhal_point {
+    _Atomic uint32_t references;
+    _Atomic int state;          /* gpuhal_point_state */
+    gpuhal_queue *queue;        /* with a reference */
+    uint64_t number;            /* submissions of the queue that it comes after */
+    bool timed;
+    bool wanted;                /* somebody waits: its end has to be noticed without being asked for */
+    bool armed, noticed;        /* the plugin will tell; it has told */
+    bool blocked_on;            /* a thread of the application waits for it in the plugin, and will tell */
+    gpuhal_plugin_event *event; /* once submitted; stays until the point is freed, since its time may be asked for */
+    uint64_t done_ns;           /* of a timed one: when it was known to be done, which is its time in queues of the library's own */
+    gpuhal_cause *cause;        /* why it failed; NULL: it did not */
+    struct gpuhal_point *next;  /* in the queue's list of submitted ones */
+    gpuhal_watcher *watchers;   /* the first one first */
+} gpuhal_point;
+
+gpuhal_point *gpuhal_point_create(gpuhal_queue *queue, bool timed);
+gpuhal_point *gpuhal_point_retain(gpuhal_point *point);
+/* NULL does nothing. Not with a queue's mutex held: the last one calls the plugin. */
+void gpuhal_point_release(gpuhal_point *point);
+static inline gpuhal_point_state gpuhal_point_now(const gpuhal_point *point)
+{
+    return (gpuhal_point_state)atomic_load_explicit(&point->state, memory_order_acquire);
+}
+/* Of a point that is DONE: OK, or its failure as this thread's last error. */
+gpuhal_status gpuhal_point_result(const gpuhal_point *point);
+/* Ends it, with its queue's mutex held. Its watchers are put in front of *list, for gpuhal_watchers_tell(), each before those that came
+ * earlier. NULL cause: success. */
+void gpuhal_point_finish(gpuhal_point *point, gpuhal_cause *cause, gpuhal_watcher **list);
+
+/* Tells and frees all of a list, from its end on, which is the order in which they ended; with no mutex held. */
+void gpuhal_watchers_tell(gpuhal_watcher *list);
+/* Adds one to a point, or tells it at once when that has ended. The watcher is taken over. HOST_MEMORY, with the watcher freed, when there
+ * is nobody to notice the end. */
+gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher);
+/* Frees one that was not told. */
+void gpuhal_watcher_free(gpuhal_watcher *watcher);
+
+#endif

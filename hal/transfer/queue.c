@@ -1,0 +1,359 @@
+/* transfer/queue.c: queues from creation to their end, and what is asked of a queue as a whole. */
+#include "transfer/queue.h"
+
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/async.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long destroying a queue whose thread has nothing to do waits for that thread to notice. */
+#define NOTICE_NS UINT64_C(1000000000)
+
+gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue)
+{
+    atomic_fetch_add_explicit(&queue->references, 1, memory_order_relaxed);
+    return queue;
+}
+
+void gpuhal_queue_release(gpuhal_queue *queue)
+{
+    if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    gpuhal_cause_release(queue->cause);
+    gpuhal_cause_release(queue->refusal);
+    gpuhal_condition_finish(&queue->condition);
+    gpuhal_mutex_finish(&queue->mutex);
+    free(queue->flights);
+    free(queue);
+}
+
+gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
+{
+    if (__builtin_expect(queue->generation != gpuhal_os_fork_generation(), 0)) {
+        gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s: the queue was made before this process was forked", queue->device->id);
+        gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
+        return GPUHAL_ERROR_FORKED;
+    }
+    return gpuhal_device_check(queue->device);
+}
+
+static gpuhal_status null_error(const char *call)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
+}
+
+gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor)
+{
+    gpuhal_device *device = queue->device;
+    const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
+    const char *what = adopt ? "taking over a queue" : "making a queue";
+    *out_vendor = NULL;
+    if (!device->ops.queue_create) {
+        return adopt ? gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "%s", what) : GPUHAL_OK;
+    }
+    uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
+    gpuhal_error_forget_report();
+    gpuhal_status status = device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor);
+    return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
+}
+
+static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc *desc)
+{
+    gpuhal_queue *queue = calloc(1, sizeof *queue);
+    if (queue) {
+        atomic_init(&queue->references, 1);
+        queue->device = device;
+        queue->priority = desc->priority;
+        queue->flags = desc->flags;
+        queue->adopted = desc->adopt != NULL;
+        queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
+        queue->generation = gpuhal_os_fork_generation();
+        queue->held_end = &queue->held;
+        queue->points_end = &queue->points;
+        gpuhal_mutex_init(&queue->mutex);
+        gpuhal_condition_init(&queue->condition);
+    }
+    return queue;
+}
+
+/* The caller's structures, as this library knows them. */
+static gpuhal_status take_desc(const gpuhal_queue_desc *given, gpuhal_queue_desc *desc, gpuhal_native *adopt)
+{
+    *desc = (gpuhal_queue_desc){.size = sizeof *desc};
+    if (given && given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_create: the size of the description is 0");
+    }
+    if (given) {
+        memcpy(desc, given, given->size < sizeof *desc ? given->size : sizeof *desc);
+    }
+    if (desc->flags & ~(uint32_t)GPUHAL_QUEUE_TIMED) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_create: unknown flags 0x%x", (unsigned)desc->flags);
+    }
+    if (desc->adopt) {
+        uint32_t size = desc->adopt->size;
+        if (size == 0) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_create: the size of adopt is 0");
+        }
+        memcpy(adopt, desc->adopt, size < sizeof *adopt ? size : sizeof *adopt);
+        adopt->size = sizeof *adopt;
+        desc->adopt = adopt;
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *given, gpuhal_queue **out_queue)
+{
+    if (out_queue) {
+        *out_queue = NULL;
+    }
+    if (!device || !out_queue) {
+        return null_error("gpuhal_queue_create");
+    }
+    gpuhal_queue_desc desc;
+    gpuhal_native adopt = {0};
+    gpuhal_status status = take_desc(given, &desc, &adopt);
+    status = status ? status : gpuhal_device_open(device);
+    if (status) {
+        return status;
+    }
+    gpuhal_queue *queue = queue_blank(device, &desc);
+    if (!queue) {
+        return gpuhal_error_host_memory();
+    }
+    status = gpuhal_queue_make_vendor(queue, &queue->vendor);
+    if (status) {
+        gpuhal_queue_release(queue);
+        return status;
+    }
+    atomic_fetch_add(&device->gpu->references, 1);
+    gpuhal_async_add(queue);
+    gpuhal_async_user(device->gpu, 1);
+    *out_queue = queue;
+    return GPUHAL_OK;
+}
+
+gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue)
+{
+    return queue ? queue->device : NULL;
+}
+
+/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its thread may hold stays. */
+void gpuhal_queue_finish(gpuhal_queue *queue)
+{
+    gpuhal_device *device = queue->device;
+    gpuhal_async_remove(queue);
+    if (queue->vendor && gpuhal_device_is_reachable(device)) {
+        for (uint32_t timed = 0; timed < 2; timed++) {
+            for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
+                device->ops.event_destroy(queue->spare[timed][i]);
+            }
+            queue->spare_count[timed] = 0;
+        }
+        device->ops.queue_destroy(queue->vendor);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->vendor = NULL;
+    queue->done = queue->submitted;
+    gpuhal_mutex_unlock(&queue->mutex);
+    (void)gpuhal_queue_reap(queue);
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->finished = true;
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* The queue has work to end: its thread does that, and is told that nothing more comes. One without anything to do is waited for. */
+static void end_queue(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool idle = gpuhal_queue_is_idle(queue);
+    bool with_thread = queue->has_thread || (!idle && gpuhal_queue_need_thread(queue));
+    queue->closing = true;
+    gpuhal_condition_signal_all(&queue->condition);
+    uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;
+    while (with_thread && !queue->finished && gpuhal_os_monotonic_ns() < deadline) {
+        gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!with_thread) {
+        gpuhal_queue_work_off(queue);
+    }
+}
+
+/* A thread that is stuck in a call on the queue may come back to it: then the structure stays. */
+static bool is_stuck(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool stuck = queue->calling && !gpuhal_device_is_reachable(queue->device);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return stuck;
+}
+
+void gpuhal_queue_destroy(gpuhal_queue *queue)
+{
+    if (!queue) {
+        return;
+    }
+    gpuhal *gpu = queue->device->gpu;
+    bool stays = false;
+    if (queue->generation == gpuhal_os_fork_generation()) {
+        if (queue->in_section) {
+            (void)gpuhal_queue_native_end(queue);
+        }
+        stays = is_stuck(queue);
+        end_queue(queue);
+    } else {
+        gpuhal_async_remove(queue);
+    }
+    if (!stays) {
+        gpuhal_queue_release(queue);
+    }
+    gpuhal_async_user(gpu, -1);
+    gpuhal_async_settle(gpu, false);
+    gpuhal_unreference(gpu);
+}
+
+gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
+{
+    if (!queue) {
+        return null_error("gpuhal_queue_flush");
+    }
+    /* A point is what lets the queue notice by itself that buffers are free, and recording one flushes. */
+    gpuhal_point *point = NULL;
+    gpuhal_status status = gpuhal_queue_mark(queue, false, false, &point);
+    gpuhal_point_release(point);
+    return status;
+}
+
+gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns)
+{
+    if (!queue) {
+        return null_error("gpuhal_queue_synchronize");
+    }
+    gpuhal_point *point = NULL;
+    uint64_t deadline = gpuhal_deadline(timeout_ns);
+    gpuhal_status status = gpuhal_queue_mark(queue, false, true, &point);
+    status = status ? status : gpuhal_point_wait(point, deadline);
+    gpuhal_point_release(point);
+    return status;
+}
+
+gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns)
+{
+    if (!device) {
+        return null_error("gpuhal_device_synchronize");
+    }
+    size_t count = 0;
+    uint64_t deadline = gpuhal_deadline(timeout_ns);
+    gpuhal_status first = gpuhal_device_check(device);
+    if (first) {
+        return first;
+    }
+    gpuhal_queue **queues = gpuhal_async_queues(device->gpu, device, &count);
+    if (!queues) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_point **points = calloc(count + 1, sizeof *points);
+    first = points ? GPUHAL_OK : gpuhal_error_host_memory();
+    gpuhal_error_detail detail;
+    /* All are marked before any is waited for; the first failure is told, and the others are waited for all the same. */
+    for (size_t pass = 0; points && pass < 2; pass++) {
+        for (size_t i = 0; i < count; i++) {
+            gpuhal_status status = pass == 0    ? gpuhal_queue_mark(queues[i], false, true, &points[i])
+                                   : points[i] ? gpuhal_point_wait(points[i], deadline)
+                                               : GPUHAL_OK;
+            if (status && !first) {
+                first = status;
+                gpuhal_error_save(&detail);
+            }
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_point_release(points ? points[i] : NULL);
+        gpuhal_queue_release(queues[i]);
+    }
+    free(points);
+    free(queues);
+    return first && points ? gpuhal_error_restore(&detail) : first;
+}
+
+/* Sleeps until nothing is held and nobody calls. With the mutex held, which is let go meanwhile. */
+static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
+{
+    gpuhal_status status = GPUHAL_OK;
+    while (!status && !queue->failed && (queue->held || queue->running || queue->calling)) {
+        status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline);
+        status = status ? status : gpuhal_queue_check(queue);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native)
+{
+    if (!queue || !out_native) {
+        return null_error("gpuhal_queue_native_begin");
+    }
+    gpuhal_device *device = queue->device;
+    uint64_t deadline = gpuhal_deadline(timeout_ns);
+    *out_native = (gpuhal_native){.size = sizeof *out_native};
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    if (!queue->vendor || !device->ops.native_queue) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "beginning a native section: the queue is the library's own");
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    status = drain(queue, deadline);
+    status = status ? status : queue->failed ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (status) {
+        return status;
+    }
+    gpuhal_error_forget_report();
+    status = device->ops.native_queue(queue->vendor, out_native);
+    status = status || device->ops.native_lock ? status : device->ops.flush(queue->vendor);
+    if (!status && device->ops.native_lock) {
+        device->ops.native_lock(queue->vendor, 1);
+    }
+    if (status) {
+        gpuhal_device_failed(device, status, "beginning a native section");
+        gpuhal_cause *cause = gpuhal_cause_create();
+        gpuhal_queue_break(queue, cause, false);
+        status = gpuhal_cause_status(cause);
+        gpuhal_cause_release(cause);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->in_section = !status;
+    if (status) {
+        gpuhal_queue_end_call(queue);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}
+
+gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
+{
+    if (!queue) {
+        return null_error("gpuhal_queue_native_end");
+    }
+    gpuhal_status status = gpuhal_queue_check(queue);
+    gpuhal_mutex_lock(&queue->mutex);
+    bool inside = queue->in_section;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!inside) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
+    }
+    if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_lock) {
+        queue->device->ops.native_lock(queue->vendor, 0);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->in_section = false;
+    queue->submitted++; /* whatever the caller submitted */
+    gpuhal_queue_end_call(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}

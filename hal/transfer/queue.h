@@ -1,0 +1,215 @@
+/* transfer/queue.h: a queue as the files of this folder see it.
+ *
+ * Work goes one of two ways. What the plugin can enqueue is handed to its queue in the caller's thread. What has to be done by blocking
+ * calls, or has to wait for somebody else's event, is held in a list with everything behind it, and the queue's own thread works that
+ * list off: it hands over what can be handed over, and does the rest itself once all that was handed over before has ended. A plugin
+ * without queues has every piece of work done like that.
+ *
+ * `mutex` protects the queue and its points, and is never held across a call of the plugin, a callback or a release. Calls of the plugin
+ * on its queue are made by whoever has set `calling`, one at a time.
+ */
+#ifndef GPUHAL_TRANSFER_QUEUE_H
+#define GPUHAL_TRANSFER_QUEUE_H
+
+#include "device/device.h"
+#include "transfer/point.h"
+
+#include <gpuhal/transfer.h>
+
+typedef struct gpuhal_op gpuhal_op;
+
+/* What can be enqueued. */
+typedef struct gpuhal_op_kind {
+    /* Enqueues on the plugin's queue; NOT_SUPPORTED without a detail and without side effects: it has to be done by `run`. NULL: always. */
+    gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
+    /* Does it; blocks. */
+    gpuhal_status (*run)(const gpuhal_op *op);
+} gpuhal_op_kind;
+
+/* A piece of work. The queue copies it and keeps references to the buffers. */
+struct gpuhal_op {
+    const gpuhal_op_kind *kind; /* NULL: not a transfer but one of the next two */
+    gpuhal_point *record;       /* to hand over, or to finish */
+    gpuhal_point *await;        /* of another queue */
+    gpuhal_buffer *to, *from;   /* either may be NULL */
+    uint64_t to_offset, from_offset, bytes;
+    gpuhal_counter *counter;    /* where it counts once it was handed to the plugin; `run` counts for itself */
+    const void *source;         /* host memory; the caller's until the work is done */
+    void *target;
+    uint32_t pattern, pattern_bytes;
+    const gpuhal_rect *to_rect, *from_rect; /* copied along */
+    const uint64_t *extent;
+    void *job; /* of the kind that only runs; freed with the work */
+    gpuhal_status (*run_job)(void *job);
+    void (*free_job)(void *job);
+};
+
+/* A piece of work in the list. */
+typedef struct gpuhal_held {
+    struct gpuhal_held *next;
+    gpuhal_op op;
+    bool on_host; /* the plugin refused it */
+    gpuhal_rect rects[2];
+    uint64_t extent[3];
+} gpuhal_held;
+
+/* What work that was handed over holds. */
+typedef struct gpuhal_flight {
+    uint64_t number; /* the submission */
+    gpuhal_buffer *to, *from;
+    gpuhal_point *awaited; /* by the plugin's own waiting */
+} gpuhal_flight;
+
+enum { GPUHAL_SPARE_EVENTS = 16 };
+
+struct gpuhal_queue {
+    _Atomic uint32_t references; /* the structure: its user, its thread, its points, and watchers of other points */
+    gpuhal_device *device;
+    gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
+    int32_t priority;
+    uint32_t flags;
+    bool adopted;
+    gpuhal_native adopt; /* then: what */
+    uint32_t generation; /* fork generation that it was made in: nobody else may use it */
+    gpuhal_queue *next;  /* in gpuhal_async */
+
+    gpuhal_mutex mutex;
+    gpuhal_condition condition; /* something below changed */
+
+    bool calling;            /* somebody makes a call of the plugin on `vendor`, or is in a native section */
+    bool in_section;
+    bool running;            /* the queue's thread does a piece of work itself */
+    uint64_t steps;          /* calls and pieces begun: if it stays the same for long, the driver hangs */
+    uint64_t allowance_ns;   /* how long the present one may take */
+    uint64_t looked_ns, looked_step, stuck_ns; /* what hang.c saw when it looked last */
+
+    gpuhal_held *held, **held_end;
+    uint64_t submitted;      /* number of the last submission */
+    uint64_t marked;         /* number that the last submitted point comes after */
+    uint64_t done;           /* submissions known to have ended */
+    gpuhal_point *points, **points_end; /* submitted and not known to be done, in order */
+    gpuhal_point *ended;     /* to be let go of, as soon as the plugin has told of those for which it was asked to */
+    gpuhal_held *dropped;    /* to be freed */
+    gpuhal_flight *flights;  /* a ring */
+    size_t flight_first, flight_count, flight_space;
+    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
+    uint32_t spare_count[2];
+
+    gpuhal_cause *cause;     /* why it failed */
+    gpuhal_cause *refusal;   /* why it could not be reset */
+    _Atomic bool asking;     /* somebody looks for the cause of its failure */
+    bool failed;
+    bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
+    bool renewing;           /* the queue's thread is to reset it */
+    bool has_thread;         /* somebody works the list off */
+    bool closing;            /* given up by its user */
+    bool closed, finished;   /* all has ended and the plugin's queue is going; is gone */
+    bool given_up;           /* its thread is stuck in the driver */
+};
+
+/* Counting. */
+gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue);
+void gpuhal_queue_release(gpuhal_queue *queue);
+
+/* OK, or why calls on it are refused: FORKED, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue);
+
+/* ---- submit.c */
+
+/* Enqueues a transfer whose arguments were checked. */
+gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
+/* A new point behind everything enqueued; flushes. `by_thread`: the queue's thread calls the plugin, since who asks has to be back in its
+ * time. */
+gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread, gpuhal_point **out_point);
+/* What is enqueued from now on comes after the point. */
+gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
+
+/* With the mutex held, which is let go meanwhile: the right to call the plugin on `vendor`, and the end of it. BUSY in a native section,
+ * TIMEOUT, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
+gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
+void gpuhal_queue_end_call(gpuhal_queue *queue);
+/* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED without a detail: it has to be
+ * done by the queue's thread. What the plugin refuses for another reason is missing from then on, so the queue has failed. On success the
+ * caller tells by the functions below, with the mutex held. */
+gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op);
+gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point);
+void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op);
+/* Watchers to be told are put in front of the list: the queue may have failed meanwhile, and the point with it. */
+void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told);
+void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point);
+/* Space for one more flight, before the hand-over. */
+bool gpuhal_queue_reserve(gpuhal_queue *queue);
+/* Lets go of the buffers of work that has ended. Calls the plugin. */
+void gpuhal_flight_end(const gpuhal_flight *flight);
+/* Puts a spare event back, or destroys it. */
+void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
+
+/* ---- wait.c */
+
+/* Something may have changed: sleeping threads look again. */
+void gpuhal_queue_wake(gpuhal_queue *queue);
+/* How often a sleeper looks whether a driver hangs. */
+#define GPUHAL_LOOK_NS UINT64_C(100000000)
+/* Sleeps, with the mutex held, until something changes, at most a moment. OK, or TIMEOUT once the deadline has passed. */
+gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns);
+/* UINT64_MAX for no limit. */
+uint64_t gpuhal_deadline(uint64_t timeout_ns);
+/* The end of this point is to be noticed, without anybody's asking; false when that cannot be. Not with the mutex held. */
+bool gpuhal_queue_want(gpuhal_point *point);
+/* Asks the plugin. OK, NOT_READY, or the failure. */
+gpuhal_status gpuhal_point_poll(gpuhal_point *point);
+/* Calls no plugin as long as the queue's thread can: a driver that hangs does not keep who waits. */
+gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns);
+/* What the plugin said of a submitted point: ends it and those before, or the queue. Not with the mutex held. */
+void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status);
+/* The same for a status of the plugin's that is a failure. Asks the plugin for what was awaited, to learn the original cause. */
+void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status);
+/* With the mutex held: everything held fails with the cause, and so do submitted points where `submitted` says so. The driver may still be
+ * at the work behind those, whose buffers stay, unless the device is lost. Watchers are put in front of *told. */
+void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told);
+/* The same without the mutex. */
+void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted);
+/* Lets go of what has ended, and of its buffers; true when there was something. Not with the mutex held, and not in a driver's callback,
+ * since it calls the plugin. */
+bool gpuhal_queue_reap(gpuhal_queue *queue);
+/* With the mutex held: whether that would do something. */
+bool gpuhal_queue_has_rest(const gpuhal_queue *queue);
+/* Has the queue's thread do it, where there is one: giving memory back may take long. */
+void gpuhal_queue_tidy(gpuhal_queue *queue);
+
+/* Memory of the device is short: lets go of what its queues have done; true when there was something. */
+bool gpuhal_queues_reclaim(gpuhal_device *device);
+
+/* ---- hang.c */
+
+/* Looks, at most once in a while, whether a driver hangs under any queue of the object: its device is then lost. Calls no plugin. */
+void gpuhal_queues_look(gpuhal *gpu);
+/* The device was lost, for the reason that is this thread's last error: all its queues fail. Calls no plugin. */
+void gpuhal_queues_lost(gpuhal_device *device);
+
+/* ---- reset.c */
+
+/* By the queue's thread, with the mutex held, which is let go meanwhile: makes a queue that failed usable, or says why not. */
+void gpuhal_queue_renew(gpuhal_queue *queue);
+
+/* ---- worker.c */
+
+/* Waits, without the mutex, until the plugin says that a submitted point is done. */
+void gpuhal_point_block(gpuhal_point *point);
+
+/* With the mutex held: makes sure that the queue has a thread. */
+bool gpuhal_queue_need_thread(gpuhal_queue *queue);
+/* Of a queue that is closing: does the thread's work, in this thread. */
+void gpuhal_queue_work_off(gpuhal_queue *queue);
+void gpuhal_held_free(gpuhal_held *held);
+/* Puts work at the end of the list, with the mutex held. */
+gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
+/* Whether nothing is left to do; with the mutex held. */
+bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
+/* Gives back what the queue has of the plugin, once idle and closing, and takes it out of the object's list. queue.c. */
+void gpuhal_queue_finish(gpuhal_queue *queue);
+/* Asks the plugin for a queue like that, where it has any. queue.c. */
+gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor);
+
+#endif

@@ -1,0 +1,124 @@
+/* transfer/reset.c: making a queue that failed usable again.
+ *
+ * The queue's own thread does that, since it takes calls of the plugin that wait: whoever asked for it gets an answer in its time, and the
+ * queue may turn usable later. */
+#include "core/error.h"
+#include "transfer/queue.h"
+
+/* Until the driver has ended what it still has of the old queue. One that takes no more events has ended as far as anybody can tell.
+ * With the right to call. */
+static gpuhal_status outwait(gpuhal_queue *queue)
+{
+    gpuhal_point *point = gpuhal_point_create(queue, false);
+    if (!point) {
+        return gpuhal_error_host_memory();
+    }
+    if (gpuhal_queue_hand_over_point(queue, point) == GPUHAL_OK) {
+        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_list_point(queue, point);
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_point_block(point);
+    }
+    gpuhal_point_release(point);
+    return gpuhal_queue_check(queue);
+}
+
+/* A new queue of the plugin in place of the one that failed. With the right to call. */
+static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
+{
+    gpuhal_status status = outwait(queue);
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->steps++;
+    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
+    gpuhal_mutex_unlock(&queue->mutex);
+    status = status ? status : gpuhal_queue_make_vendor(queue, out_fresh);
+    if (!status) {
+        queue->device->ops.queue_destroy(queue->vendor);
+    }
+    return status;
+}
+
+/* With the mutex held. */
+static void forgive(gpuhal_queue *queue, gpuhal_watcher **told)
+{
+    gpuhal_queue_fail(queue, queue->cause, true, told);
+    gpuhal_cause_release(queue->cause);
+    queue->cause = NULL;
+    queue->failed = queue->untold = false;
+    queue->done = queue->marked = queue->submitted;
+}
+
+void gpuhal_queue_renew(gpuhal_queue *queue)
+{
+    gpuhal_plugin_queue *fresh = NULL;
+    gpuhal_watcher *told = NULL;
+    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    bool may_call = !status;
+    if (may_call && queue->vendor) {
+        queue->allowance_ns = UINT64_MAX; /* waiting for the device's work is no hanging driver */
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = replace(queue, &fresh);
+        gpuhal_mutex_lock(&queue->mutex);
+    }
+    if (status) {
+        queue->refusal = gpuhal_cause_create();
+    } else {
+        queue->vendor = fresh;
+        forgive(queue, &told);
+    }
+    queue->renewing = false;
+    if (may_call) {
+        gpuhal_queue_end_call(queue);
+    }
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    gpuhal_mutex_lock(&queue->mutex);
+}
+
+/* With the mutex held. */
+static gpuhal_status begin(gpuhal_queue *queue)
+{
+    if (queue->renewing) {
+        return GPUHAL_OK;
+    }
+    if (!gpuhal_queue_need_thread(queue)) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_cause_release(queue->refusal);
+    queue->refusal = NULL;
+    queue->renewing = true;
+    gpuhal_condition_signal_all(&queue->condition);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
+{
+    if (!queue) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_reset: an argument is NULL");
+    }
+    uint64_t deadline = gpuhal_deadline(timeout_ns);
+    gpuhal_watcher *told = NULL;
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    if (queue->in_section) {
+        status = gpuhal_queue_section_error(queue);
+    } else if (queue->failed && !queue->vendor && !queue->held && !queue->running) {
+        forgive(queue, &told);
+    } else if (queue->failed) {
+        status = begin(queue);
+    }
+    while (!status && queue->renewing) {
+        status = gpuhal_queue_sleep(queue, deadline);
+        status = status ? status : gpuhal_queue_check(queue);
+    }
+    if (!status && queue->failed) {
+        status = gpuhal_cause_status(queue->refusal ? queue->refusal : queue->cause);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    return status;
+}

@@ -1,0 +1,220 @@
+/* transfer/ring.c: see ring.h. A worker takes the next piece that nobody has, begins it in the older of its chunks once that one's last
+ * piece has been ended, and so on until there is none left. The order between pieces does not matter, since they share no byte. */
+#include "transfer/ring.h"
+
+#include "core/error.h"
+#include "transfer/crew.h"
+
+/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's size above, and
+ * below what is worth a submission. */
+#define LEAST_PIECE_BYTES (256u << 10)
+
+typedef struct ring {
+    const gpuhal_ring_copy *copy;
+    uint64_t piece_bytes, pieces, phase;
+    gpuhal_crew_job job;
+
+    gpuhal_mutex mutex;    /* protects what follows */
+    uint64_t next;         /* the first piece that nobody has; `pieces` after a failure */
+    uint32_t threads;      /* that were asked for, the caller's included */
+    uint32_t most_threads;
+    uint32_t starved;      /* how often the device was found waiting, less how often it was not */
+    gpuhal_status status;  /* of the first failure */
+    gpuhal_error_detail error;
+} ring;
+
+/* One chunk of a worker, with the piece that is in it. */
+typedef struct slot {
+    gpuhal_chunk *chunk;
+    uint64_t done, bytes; /* bytes 0: empty */
+} slot;
+
+enum { SLOTS = 2 };
+
+static void fail(ring *r, gpuhal_status status)
+{
+    gpuhal_mutex_lock(&r->mutex);
+    r->next = r->pieces;
+    if (!r->status) {
+        r->status = status;
+        gpuhal_error_save(&r->error);
+    }
+    gpuhal_mutex_unlock(&r->mutex);
+}
+
+/* false: no piece is left. */
+static bool claim(ring *r, slot *s)
+{
+    gpuhal_mutex_lock(&r->mutex);
+    uint64_t piece = r->next;
+    r->next += piece < r->pieces;
+    gpuhal_mutex_unlock(&r->mutex);
+    if (piece == r->pieces) {
+        return false;
+    }
+    uint64_t begin = piece * r->piece_bytes, end = begin + r->piece_bytes, all = r->phase + r->copy->bytes;
+    begin = begin < r->phase ? r->phase : begin;
+    end = end > all ? all : end;
+    s->done = begin - r->phase;
+    s->bytes = end - begin;
+    return true;
+}
+
+/* Another helper, when the device keeps waiting for those that there are: twice per thread, so that one late wake-up is no reason. */
+static void learn(ring *r, bool starved)
+{
+    bool more = false;
+    gpuhal_mutex_lock(&r->mutex);
+    r->starved = starved ? r->starved + 1 : r->starved - (r->starved > 0);
+    if (r->starved >= 2 * r->threads && r->threads < r->most_threads && r->next < r->pieces) {
+        r->starved = 0;
+        r->threads++;
+        more = true;
+    }
+    gpuhal_mutex_unlock(&r->mutex);
+    if (more) {
+        gpuhal_crew_offer(r->copy->device->gpu, &r->job, 1);
+    }
+}
+
+/* A single piece has nothing to overlap with, and blocking copies are quicker than those that are begun and awaited. */
+static gpuhal_status begin(ring *r, slot *s)
+{
+    const gpuhal_ring_copy *copy = r->copy;
+    bool blocking = r->pieces == 1;
+    uint64_t offset = copy->offset + s->done;
+    if (copy->direction == GPUHAL_STAGING_FROM_DEVICE) {
+        return blocking ? gpuhal_chunk_fill(copy->device, s->chunk, copy->memory, offset, s->bytes)
+                        : gpuhal_chunk_begin_fill(copy->device, s->chunk, copy->memory, offset, s->bytes);
+    }
+    gpuhal_status status = copy->move(copy->user, s->chunk->host, s->done, s->bytes);
+    if (status) {
+        return status;
+    }
+    return blocking ? gpuhal_chunk_empty(copy->device, s->chunk, copy->memory, offset, s->bytes)
+                    : gpuhal_chunk_begin_empty(copy->device, s->chunk, copy->memory, offset, s->bytes);
+}
+
+/* Where a piece failed elsewhere, what is under way is awaited and taken no further. */
+static gpuhal_status end(ring *r, slot *s, bool go_on)
+{
+    const gpuhal_ring_copy *copy = r->copy;
+    uint64_t bytes = s->bytes;
+    s->bytes = 0;
+    gpuhal_status status = gpuhal_chunk_wait(copy->device, s->chunk);
+    bool take = !status && go_on && bytes > 0 && copy->direction == GPUHAL_STAGING_FROM_DEVICE;
+    return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
+}
+
+static void carry(ring *r, slot *slots, uint32_t count)
+{
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t turn = 0;
+    for (; !status; turn = (turn + 1) % count) {
+        slot *s = &slots[turn];
+        if (s->bytes > 0 && s->chunk->under_way && count > 1) {
+            learn(r, gpuhal_chunk_has_ended(r->copy->device, s->chunk));
+        }
+        if ((status = end(r, s, true)) || !claim(r, s)) {
+            break;
+        }
+        status = begin(r, s);
+    }
+    if (status) {
+        fail(r, status);
+    }
+    for (uint32_t i = 0; i < count; i++, turn = (turn + 1) % count) {
+        gpuhal_status late = end(r, &slots[turn], !status);
+        if (late && !status) {
+            status = late;
+            fail(r, late);
+        }
+    }
+}
+
+/* With `first`, and a second chunk where the device copies by itself and one is to be had without waiting. */
+static void carry_with(ring *r, gpuhal_chunk *first)
+{
+    const gpuhal_ring_copy *copy = r->copy;
+    slot slots[SLOTS] = {{.chunk = first}};
+    uint32_t count = 1;
+    if (r->pieces > 1 && first->can_begin &&
+        (slots[1].chunk = gpuhal_staging_try_take(copy->device, copy->direction))) {
+        count = 2;
+    }
+    carry(r, slots, count);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_staging_give(copy->device, copy->direction, slots[i].chunk);
+    }
+}
+
+/* A helper. Without a free chunk it is one too many. */
+static void help(void *user)
+{
+    ring *r = user;
+    gpuhal_chunk *chunk = gpuhal_staging_try_take(r->copy->device, r->copy->direction);
+    if (chunk) {
+        carry_with(r, chunk);
+        return;
+    }
+    gpuhal_mutex_lock(&r->mutex);
+    r->threads--;
+    r->most_threads = r->threads;
+    gpuhal_mutex_unlock(&r->mutex);
+}
+
+static void plan(ring *r)
+{
+    const gpuhal_ring_copy *copy = r->copy;
+    uint64_t most = gpuhal_staging_payload_bytes(copy->device);
+    most = most > GPUHAL_RING_PAGE_BYTES ? most & ~(uint64_t)(GPUHAL_RING_PAGE_BYTES - 1) : most;
+    uint64_t piece = copy->bytes / 8 & ~(uint64_t)(LEAST_PIECE_BYTES - 1);
+    piece = piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
+    r->piece_bytes = piece < most ? piece : most;
+    r->phase = copy->phase % GPUHAL_RING_PAGE_BYTES;
+    r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
+}
+
+/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads overlap; nobody can
+ * tell then which half waits for the other. */
+static void plan_threads(ring *r, const gpuhal_chunk *chunk)
+{
+    const gpuhal_ring_copy *copy = r->copy;
+    uint64_t worth = (r->pieces + 1) / 2;
+    uint32_t most = gpuhal_crew_most();
+    if (copy->in_order) {
+        r->most_threads = r->threads = 1;
+    } else if (chunk->can_begin) {
+        r->most_threads = worth < most ? (uint32_t)worth : most;
+        r->threads = gpuhal_staging_threads(copy->device, copy->direction);
+        r->threads = r->threads < r->most_threads ? r->threads : r->most_threads;
+    } else {
+        r->most_threads = r->threads = r->pieces > 1 ? 2 : 1;
+    }
+}
+
+gpuhal_status gpuhal_ring_run(const gpuhal_ring_copy *copy)
+{
+    if (copy->bytes == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_chunk *chunk = NULL;
+    gpuhal_status status = gpuhal_staging_take(copy->device, copy->direction, &chunk);
+    if (status) {
+        return status;
+    }
+    ring r = {.copy = copy, .job = {.work = help, .user = &r}};
+    gpuhal *gpu = copy->device->gpu;
+    plan(&r);
+    plan_threads(&r, chunk);
+    uint32_t began_with = r.threads;
+    gpuhal_mutex_init(&r.mutex);
+    gpuhal_crew_offer(gpu, &r.job, r.threads - 1);
+    carry_with(&r, chunk);
+    gpuhal_crew_withdraw(gpu, &r.job);
+    gpuhal_mutex_finish(&r.mutex);
+    if (r.threads > began_with) {
+        gpuhal_staging_set_threads(copy->device, copy->direction, r.threads);
+    }
+    return r.status ? gpuhal_error_restore(&r.error) : GPUHAL_OK;
+}

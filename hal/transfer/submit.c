@@ -1,0 +1,384 @@
+/* transfer/submit.c: from the caller to the plugin's queue, or to the list of held work. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/account.h"
+#include "transfer/queue.h"
+
+#include <stdlib.h>
+
+gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is in a native section", queue->device->id);
+}
+
+gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    while (queue->calling) {
+        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
+        status = status ? status : gpuhal_queue_check(queue);
+        if (status) {
+            return status;
+        }
+    }
+    queue->calling = true;
+    queue->steps++;
+    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
+    return GPUHAL_OK;
+}
+
+void gpuhal_queue_end_call(gpuhal_queue *queue)
+{
+    queue->calling = false;
+    queue->steps++;
+    gpuhal_condition_signal_all(&queue->condition);
+}
+
+bool gpuhal_queue_reserve(gpuhal_queue *queue)
+{
+    if (queue->flight_count < queue->flight_space) {
+        return true;
+    }
+    size_t space = queue->flight_space ? queue->flight_space * 2 : 64;
+    gpuhal_flight *grown = calloc(space, sizeof *grown);
+    if (!grown) {
+        return false;
+    }
+    for (size_t i = 0; i < queue->flight_count; i++) {
+        grown[i] = queue->flights[(queue->flight_first + i) % queue->flight_space];
+    }
+    free(queue->flights);
+    queue->flights = grown;
+    queue->flight_first = 0;
+    queue->flight_space = space;
+    return true;
+}
+
+/* Buffers that the driver maps are counted as long as work with them is under way. */
+static gpuhal_status enter(const gpuhal_op *op)
+{
+    gpuhal_status status = op->to ? gpuhal_buffer_enter(op->to, true) : GPUHAL_OK;
+    if (!status && op->from && (status = gpuhal_buffer_enter(op->from, false)) && op->to) {
+        gpuhal_buffer_leave(op->to, true);
+    }
+    return status;
+}
+
+static void leave(gpuhal_buffer *to, gpuhal_buffer *from)
+{
+    if (from) {
+        gpuhal_buffer_leave(from, false);
+    }
+    if (to) {
+        gpuhal_buffer_leave(to, true);
+    }
+}
+
+void gpuhal_flight_end(const gpuhal_flight *flight)
+{
+    leave(flight->to, flight->from);
+    gpuhal_buffer_release(flight->from);
+    gpuhal_buffer_release(flight->to);
+    gpuhal_point_release(flight->awaited);
+}
+
+/* Memory that has to be cleaned around every access is blocking work: the plugin's clean blocks, and nobody may come between. */
+static bool is_plain(const gpuhal_buffer *buffer)
+{
+    return !buffer || !buffer->needs_clean;
+}
+
+/* This thread's last error is why. What was submitted before is not concerned; what the plugin has no time for now is not lost. */
+static gpuhal_status refused(gpuhal_queue *queue, gpuhal_status status)
+{
+    if (status == GPUHAL_ERROR_BUSY) {
+        return status;
+    }
+    gpuhal_cause *cause = gpuhal_cause_create();
+    gpuhal_queue_break(queue, cause, false);
+    status = gpuhal_cause_status(cause);
+    gpuhal_cause_release(cause);
+    return status;
+}
+
+gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_status status = enter(op);
+    if (status) {
+        return status;
+    }
+    gpuhal_error_forget_report();
+    status = op->kind->submit(queue->vendor, op);
+    if (status) {
+        leave(op->to, op->from);
+    }
+    return status && status != GPUHAL_ERROR_NOT_SUPPORTED ? refused(queue, status) : status;
+}
+
+void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    size_t place = (queue->flight_first + queue->flight_count) % queue->flight_space;
+    queue->flights[place] = (gpuhal_flight){++queue->submitted, gpuhal_buffer_retain(op->to), gpuhal_buffer_retain(op->from),
+                                            op->await ? gpuhal_point_retain(op->await) : NULL};
+    queue->flight_count++;
+    if (op->counter) {
+        gpuhal_count(op->counter, op->bytes, 0);
+    }
+}
+
+static gpuhal_plugin_event *spare_event(gpuhal_queue *queue, bool timed)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    uint32_t count = queue->spare_count[timed];
+    gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return event;
+}
+
+void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool kept = !queue->closed && !queue->failed && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
+    if (kept) {
+        queue->spare[timed][queue->spare_count[timed]++] = event;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!kept && gpuhal_device_is_reachable(queue->device)) {
+        queue->device->ops.event_destroy(event);
+    }
+}
+
+gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point)
+{
+    gpuhal_device *device = queue->device;
+    gpuhal_plugin_event *event = spare_event(queue, point->timed);
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_error_forget_report();
+    if (!event) {
+        status = device->ops.event_create(device->handle, point->timed ? GPUHAL_TIMED : 0, &event);
+    }
+    if (status) {
+        return gpuhal_device_failed(device, status, "making an event");
+    }
+    status = device->ops.event_record(queue->vendor, event);
+    if (status) {
+        status = refused(queue, gpuhal_device_failed(device, status, "recording an event"));
+        gpuhal_queue_put_event(queue, event, point->timed);
+        return status;
+    }
+    point->event = event;
+    return GPUHAL_OK;
+}
+
+void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point)
+{
+    point->number = queue->submitted;
+    queue->marked = queue->submitted;
+    point->next = NULL;
+    *queue->points_end = gpuhal_point_retain(point);
+    queue->points_end = &point->next;
+    atomic_store_explicit(&point->state, GPUHAL_POINT_SUBMITTED, memory_order_release);
+}
+
+/* The work before a point may be gone by now, also where the plugin took the point. */
+void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told)
+{
+    if (queue->failed) {
+        gpuhal_point_finish(point, queue->cause, told);
+    } else {
+        gpuhal_queue_list_point(queue, point);
+    }
+}
+
+/* With the mutex held: everything that comes has to get in line behind held work. */
+static bool must_queue_up(const gpuhal_queue *queue)
+{
+    return queue->held || queue->running;
+}
+
+/* With the mutex held, which is let go meanwhile. OK with the right to call; NOT_READY: get in line; or why nothing is taken. */
+static gpuhal_status admit(gpuhal_queue *queue)
+{
+    while (queue->calling && !queue->failed && !must_queue_up(queue)) {
+        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, UINT64_MAX);
+        status = status ? status : gpuhal_queue_check(queue);
+        if (status) {
+            return status;
+        }
+    }
+    if (queue->failed) {
+        return gpuhal_cause_status(queue->cause);
+    }
+    return must_queue_up(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, UINT64_MAX);
+}
+
+gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    status = admit(queue);
+    if (status == GPUHAL_OK) {
+        bool space = gpuhal_queue_reserve(queue);
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = space ? gpuhal_queue_hand_over(queue, op) : gpuhal_error_host_memory();
+        gpuhal_mutex_lock(&queue->mutex);
+        if (status == GPUHAL_OK) {
+            gpuhal_queue_note(queue, op);
+        } else if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+            status = gpuhal_queue_hold(queue, op, true);
+        }
+        gpuhal_queue_end_call(queue);
+    } else if (status == GPUHAL_NOT_READY) {
+        status = gpuhal_queue_hold(queue, op, false);
+    }
+    bool rest = gpuhal_queue_has_rest(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (rest) {
+        gpuhal_queue_tidy(queue);
+    }
+    return status;
+}
+
+/* Looks how many of the oldest submitted points are done, so that buffers do not stay with a queue that nobody waits for. */
+static void look_back(gpuhal_queue *queue)
+{
+    for (bool more = true; more;) {
+        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_point *oldest = queue->points && queue->points->next ? gpuhal_point_retain(queue->points) : NULL;
+        gpuhal_mutex_unlock(&queue->mutex);
+        more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;
+        gpuhal_point_release(oldest);
+    }
+}
+
+/* With the mutex held and the right to call. In a queue of the library's own nothing is under way when nothing is held. */
+static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told)
+{
+    if (!queue->vendor) {
+        point->number = queue->submitted;
+        gpuhal_point_finish(point, NULL, told);
+        return GPUHAL_OK;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_status status = gpuhal_queue_hand_over_point(queue, point);
+    gpuhal_mutex_lock(&queue->mutex);
+    if (!status) {
+        gpuhal_queue_note_point(queue, point, told);
+    }
+    return status;
+}
+
+/* With the mutex held, which is let go meanwhile. */
+static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, bool by_thread, gpuhal_watcher **told)
+{
+    if (queue->closed || (by_thread && !queue->adopted && !queue->failed && gpuhal_queue_is_idle(queue))) {
+        gpuhal_point_finish(point, NULL, told);
+        return GPUHAL_OK;
+    }
+    if (by_thread && queue->vendor && !queue->in_section && !queue->failed &&
+        gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false) == GPUHAL_OK) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = admit(queue);
+    if (status == GPUHAL_OK) {
+        status = mark_now(queue, point, told);
+        gpuhal_queue_end_call(queue);
+    } else if (status == GPUHAL_NOT_READY) {
+        status = gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread, gpuhal_point **out_point)
+{
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_point *point = gpuhal_point_create(queue, timed);
+    if (!point) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_watcher *told = NULL;
+    gpuhal_mutex_lock(&queue->mutex);
+    status = mark(queue, point, by_thread, &told);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    if (status) {
+        gpuhal_point_release(point);
+        return status;
+    }
+    if (!by_thread) {
+        look_back(queue);
+    }
+    *out_point = point;
+    return GPUHAL_OK;
+}
+
+/* A queue waits natively only for what the same device has been given already: where a device waits for another one, drivers do not tell
+ * that the other one's work failed. */
+static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_point *point)
+{
+    return queue->vendor && point->queue->vendor && queue->device->ops.queue_wait && queue->device == point->queue->device &&
+           gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED;
+}
+
+/* With the right to call and without the mutex. NOT_SUPPORTED: the queue has to be held, also when the point turns out to have failed. */
+static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
+{
+    gpuhal_error_detail detail;
+    gpuhal_error_forget_report();
+    gpuhal_status status = queue->device->ops.queue_wait(queue->vendor, point->event);
+    if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
+    }
+    gpuhal_device_failed(queue->device, status, "waiting for an event");
+    gpuhal_error_save(&detail);
+    status = gpuhal_point_poll(point);
+    if (status && status != GPUHAL_NOT_READY) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return refused(queue, gpuhal_error_restore(&detail));
+}
+
+gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
+{
+    const gpuhal_op op = {.await = point};
+    gpuhal_status status = gpuhal_queue_check(queue);
+    bool has_failed = gpuhal_point_now(point) == GPUHAL_POINT_DONE && point->cause;
+    bool is_behind = !has_failed && (point->queue == queue || gpuhal_point_now(point) == GPUHAL_POINT_DONE);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    if (is_behind) {
+        status = queue->failed ? gpuhal_cause_status(queue->cause) : queue->in_section ? gpuhal_queue_section_error(queue) : GPUHAL_OK;
+        gpuhal_mutex_unlock(&queue->mutex);
+        return status;
+    }
+    status = admit(queue);
+    bool hold = status == GPUHAL_NOT_READY;
+    if (status == GPUHAL_OK) {
+        hold = !may_wait_natively(queue, point) || !gpuhal_queue_reserve(queue);
+        if (!hold) {
+            gpuhal_mutex_unlock(&queue->mutex);
+            status = wait_natively(queue, point);
+            gpuhal_mutex_lock(&queue->mutex);
+            hold = status == GPUHAL_ERROR_NOT_SUPPORTED;
+        }
+        if (status == GPUHAL_OK && !hold) {
+            gpuhal_queue_note(queue, &op);
+        }
+        status = hold ? gpuhal_queue_hold(queue, &op, false) : status;
+        gpuhal_queue_end_call(queue);
+    } else if (hold) {
+        status = gpuhal_queue_hold(queue, &op, false);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}

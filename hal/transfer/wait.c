@@ -1,0 +1,433 @@
+/* transfer/wait.c: noticing that points are done, and waiting for that. Whoever waits sleeps on the queue's condition. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/async.h"
+#include "transfer/queue.h"
+
+#include <stdlib.h>
+
+/* How often a point is asked for whose queue cannot have a thread. */
+#define ALONE_NS UINT64_C(1000000)
+
+void gpuhal_queue_wake(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+uint64_t gpuhal_deadline(uint64_t timeout_ns)
+{
+    uint64_t now = timeout_ns == UINT64_MAX ? 0 : gpuhal_os_monotonic_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    uint64_t now = gpuhal_os_monotonic_ns();
+    if (now >= deadline_ns) {
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
+    }
+    uint64_t until = deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns : now + GPUHAL_LOOK_NS;
+    gpuhal_condition_wait_until(&queue->condition, &queue->mutex, until);
+    if (gpuhal_os_monotonic_ns() >= until) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_queues_look(queue->device->gpu);
+        gpuhal_mutex_lock(&queue->mutex);
+    }
+    return GPUHAL_OK;
+}
+
+/* Takes points up to `last` out of the list and ends them. With the mutex held. */
+static void end_points(gpuhal_queue *queue, const gpuhal_point *last, gpuhal_cause *cause, gpuhal_watcher **told)
+{
+    for (bool more = true; more && queue->points;) {
+        gpuhal_point *point = queue->points;
+        more = point != last;
+        queue->points = point->next;
+        queue->done = point->number > queue->done ? point->number : queue->done;
+        gpuhal_point_finish(point, cause, told);
+        point->next = queue->ended;
+        queue->ended = point;
+    }
+    if (!queue->points) {
+        queue->points_end = &queue->points;
+    }
+}
+
+/* The piece that the queue's thread is at stays, for that thread to take out; who waits for its point is told all the same, since the
+ * thread may be stuck. */
+static void drop_held(gpuhal_queue *queue, gpuhal_watcher **told)
+{
+    gpuhal_held **rest = &queue->held;
+    if (queue->held && queue->running) {
+        rest = &queue->held->next;
+        if (queue->held->op.record) {
+            gpuhal_point_finish(queue->held->op.record, queue->cause, told);
+        }
+    }
+    while (*rest) {
+        gpuhal_held *held = *rest;
+        *rest = held->next;
+        if (held->op.record) {
+            gpuhal_point_finish(held->op.record, queue->cause, told);
+        }
+        held->next = queue->dropped;
+        queue->dropped = held;
+    }
+    queue->held_end = rest;
+}
+
+void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told)
+{
+    if (!queue->failed) {
+        queue->failed = true;
+        queue->cause = gpuhal_cause_retain(cause);
+    }
+    if (submitted) {
+        uint64_t done = queue->done;
+        end_points(queue, NULL, cause, told);
+        queue->done = atomic_load(&queue->device->lost) ? queue->submitted : done;
+    }
+    drop_held(queue, told);
+    gpuhal_condition_signal_all(&queue->condition);
+}
+
+void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted)
+{
+    gpuhal_watcher *told = NULL;
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_fail(queue, cause, submitted, &told);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+}
+
+/* The first failed one of the points that the plugin's queue itself waited for, up to a submission; NULL: none that is known. With the
+ * mutex held. */
+static gpuhal_cause *cause_of_awaited(const gpuhal_queue *queue, uint64_t number)
+{
+    for (size_t i = 0; i < queue->flight_count; i++) {
+        const gpuhal_flight *flight = &queue->flights[(queue->flight_first + i) % queue->flight_space];
+        const gpuhal_point *awaited = flight->number <= number ? flight->awaited : NULL;
+        if (awaited && gpuhal_point_now(awaited) == GPUHAL_POINT_DONE && awaited->cause) {
+            return gpuhal_cause_retain(awaited->cause);
+        }
+    }
+    return NULL;
+}
+
+void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
+{
+    gpuhal_queue *queue = point->queue;
+    gpuhal_watcher *told = NULL;
+    gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
+    gpuhal_mutex_lock(&queue->mutex);
+    if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && status) {
+        gpuhal_cause *original = cause_of_awaited(queue, point->number);
+        queue->done = point->number > queue->done ? point->number : queue->done;
+        gpuhal_queue_fail(queue, original ? original : cause, true, &told);
+        gpuhal_cause_release(original);
+    } else if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
+        end_points(queue, point, NULL, &told);
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    gpuhal_cause_release(cause);
+}
+
+/* What was awaited may have failed without anybody's having asked. A queue asks once at a time, so this goes no deeper than there are
+ * queues. */
+static void ask_awaited(gpuhal_queue *queue, uint64_t number)
+{
+    if (atomic_exchange(&queue->asking, true)) {
+        return;
+    }
+    bool more = true;
+    for (size_t i = 0; more; i++) {
+        gpuhal_mutex_lock(&queue->mutex);
+        const gpuhal_flight *flight =
+            i < queue->flight_count ? &queue->flights[(queue->flight_first + i) % queue->flight_space] : NULL;
+        more = flight && flight->number <= number;
+        gpuhal_point *awaited = more && flight->awaited ? gpuhal_point_retain(flight->awaited) : NULL;
+        gpuhal_mutex_unlock(&queue->mutex);
+        if (awaited) {
+            (void)gpuhal_point_poll(awaited);
+            gpuhal_point_release(awaited);
+        }
+    }
+    atomic_store(&queue->asking, false);
+}
+
+void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status)
+{
+    gpuhal_error_detail detail;
+    status = gpuhal_device_failed(point->queue->device, status, "the work before an event");
+    gpuhal_error_save(&detail);
+    ask_awaited(point->queue, point->number);
+    (void)gpuhal_error_restore(&detail);
+    gpuhal_point_settle(point, status);
+}
+
+gpuhal_status gpuhal_point_poll(gpuhal_point *point)
+{
+    gpuhal_device *device = point->queue->device;
+    gpuhal_point_state state = gpuhal_point_now(point);
+    if (state == GPUHAL_POINT_DONE) {
+        return gpuhal_point_result(point);
+    }
+    gpuhal_status status = gpuhal_queue_check(point->queue);
+    if (!status && state == GPUHAL_POINT_HELD) {
+        gpuhal_queues_look(device->gpu);
+        status = GPUHAL_NOT_READY;
+    }
+    if (status) {
+        return status;
+    }
+    gpuhal_error_forget_report();
+    status = device->ops.event_query(point->event);
+    if (status == GPUHAL_NOT_READY) {
+        return status;
+    }
+    if (status) {
+        gpuhal_point_failed(point, status);
+    } else {
+        gpuhal_point_settle(point, GPUHAL_OK);
+    }
+    gpuhal_queue_tidy(point->queue);
+    return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : status;
+}
+
+/* With the mutex held, which is let go meanwhile. */
+static gpuhal_status sleep_once(gpuhal_point *point, uint64_t deadline_ns)
+{
+    gpuhal_queue *queue = point->queue;
+    bool alone = !queue->has_thread && !point->armed;
+    uint64_t soon = alone ? gpuhal_deadline(ALONE_NS) : UINT64_MAX;
+    gpuhal_status status = gpuhal_queue_sleep(queue, deadline_ns < soon ? deadline_ns : soon);
+    if (status || !alone) {
+        return status ? status : gpuhal_queue_check(queue);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    status = gpuhal_point_poll(point);
+    gpuhal_mutex_lock(&queue->mutex);
+    return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
+}
+/* In the plugin, from this thread: for one thread at a time. NOT_READY when somebody else does it or the plugin may not keep its time, and at
+ * the deadline. The queue's thread goes on where this one stops. */
+static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
+{
+    gpuhal_queue *queue = point->queue;
+    gpuhal_device *device = queue->device;
+    if (!(device->plugin->flags & GPUHAL_PLUGIN_KEEPS_TIME) || !device->ops.event_block) {
+        return GPUHAL_NOT_READY;
+    }
+    gpuhal_status status = gpuhal_point_poll(point);
+    gpuhal_mutex_lock(&queue->mutex);
+    bool mine = status == GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->blocked_on && !point->wanted;
+    point->blocked_on = point->blocked_on || mine;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!mine) {
+        return status;
+    }
+    for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns; now = gpuhal_os_monotonic_ns()) {
+        gpuhal_error_forget_report();
+        status = device->ops.event_block(point->event, deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns - now : GPUHAL_LOOK_NS);
+        if (status == GPUHAL_ERROR_TIMEOUT) {
+            gpuhal_queues_look(device->gpu);
+            status = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED ? GPUHAL_NOT_READY : GPUHAL_OK;
+        } else if (status && status != GPUHAL_NOT_READY) {
+            gpuhal_point_failed(point, status);
+        } else if (!status) {
+            gpuhal_point_settle(point, GPUHAL_OK);
+        }
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    point->blocked_on = false;
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_tidy(queue);
+    return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : GPUHAL_NOT_READY;
+}
+
+
+gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
+{
+    gpuhal_queue *queue = point->queue;
+    gpuhal_status status = gpuhal_point_now(point) == GPUHAL_POINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
+    if (!status && gpuhal_os_monotonic_ns() >= deadline_ns) {
+        status = gpuhal_point_poll(point);
+        return status == GPUHAL_NOT_READY ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work before an event is not done",
+                                                             queue->device->id)
+                                          : status;
+    }
+    if (!status && (status = wait_in_plugin(point, deadline_ns)) != GPUHAL_NOT_READY) {
+        return status;
+    }
+    status = status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
+    if (!status) {
+        (void)gpuhal_queue_want(point);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    while (!status && gpuhal_point_now(point) != GPUHAL_POINT_DONE) {
+        status = sleep_once(point, deadline_ns);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : status;
+}
+
+/* Called by the plugin, on any thread, also inside event_notify. No call of the plugin may be made here, so nothing is let go of: the
+ * point stays with its queue until `noticed` says so. */
+static void notified(void *user, gpuhal_status status)
+{
+    gpuhal_point *point = user;
+    gpuhal_queue *queue = gpuhal_queue_retain(point->queue);
+    if (status) {
+        status = gpuhal_device_failed(queue->device, status, "the work before an event");
+    }
+    gpuhal_point_settle(point, status);
+    gpuhal_mutex_lock(&queue->mutex);
+    point->noticed = true;
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_release(queue);
+}
+
+bool gpuhal_queue_want(gpuhal_point *point)
+{
+    gpuhal_queue *queue = point->queue;
+    gpuhal_device *device = queue->device;
+    bool noticed = true;
+    gpuhal_mutex_lock(&queue->mutex);
+    point->wanted = true;
+    bool arm = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->armed && device->ops.event_notify;
+    if (arm) {
+        point->armed = true;
+    } else if (gpuhal_point_now(point) != GPUHAL_POINT_DONE && !point->armed) {
+        noticed = gpuhal_queue_need_thread(queue);
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!arm) {
+        return noticed;
+    }
+    gpuhal_error_forget_report();
+    if (device->ops.event_notify(point->event, notified, point)) {
+        gpuhal_mutex_lock(&queue->mutex);
+        point->armed = false;
+        noticed = gpuhal_queue_need_thread(queue);
+        gpuhal_condition_signal_all(&queue->condition);
+        gpuhal_mutex_unlock(&queue->mutex);
+    }
+    return noticed;
+}
+
+static bool has_ended(const gpuhal_queue *queue)
+{
+    return queue->flight_count > 0 && queue->flights[queue->flight_first].number <= queue->done;
+}
+
+static void reap_flights(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    while (has_ended(queue)) {
+        const gpuhal_flight flight = queue->flights[queue->flight_first];
+        queue->flight_first = (queue->flight_first + 1) % queue->flight_space;
+        queue->flight_count--;
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_flight_end(&flight);
+        gpuhal_mutex_lock(&queue->mutex);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* Takes out what may go; the rest waits for the plugin's word. With the mutex held. */
+static gpuhal_point *take_ended(gpuhal_queue *queue)
+{
+    gpuhal_point *taken = NULL;
+    for (gpuhal_point **link = &queue->ended; *link;) {
+        gpuhal_point *point = *link;
+        if (point->armed && !point->noticed) {
+            link = &point->next;
+            continue;
+        }
+        *link = point->next;
+        point->next = taken;
+        taken = point;
+    }
+    return taken;
+}
+
+bool gpuhal_queue_reap(gpuhal_queue *queue)
+{
+    if (!gpuhal_device_is_reachable(queue->device)) {
+        return false;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_point *ended = take_ended(queue);
+    gpuhal_held *dropped = queue->dropped;
+    queue->dropped = NULL;
+    bool any = ended || dropped || has_ended(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    while (ended) {
+        gpuhal_point *point = ended;
+        ended = point->next;
+        gpuhal_point_release(point);
+    }
+    while (dropped) {
+        gpuhal_held *held = dropped;
+        dropped = held->next;
+        gpuhal_held_free(held);
+    }
+    reap_flights(queue);
+    return any;
+}
+
+bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
+{
+    bool any = queue->dropped || has_ended(queue);
+    for (const gpuhal_point *point = queue->ended; point && !any; point = point->next) {
+        any = !point->armed || point->noticed;
+    }
+    return any && gpuhal_device_is_reachable(queue->device);
+}
+
+void gpuhal_queue_tidy(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool itself = !queue->has_thread;
+    if (!itself && gpuhal_queue_has_rest(queue)) {
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (itself) {
+        (void)gpuhal_queue_reap(queue);
+    }
+}
+
+/* The oldest submitted point, as long as it turns out to be done. */
+static void look_through(gpuhal_queue *queue)
+{
+    for (bool more = true; more;) {
+        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_point *oldest = queue->points ? gpuhal_point_retain(queue->points) : NULL;
+        gpuhal_mutex_unlock(&queue->mutex);
+        more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;
+        gpuhal_point_release(oldest);
+    }
+}
+
+/* Released buffers stay with work that nobody waited for: before memory is called short, what has ended is looked for. */
+bool gpuhal_queues_reclaim(gpuhal_device *device)
+{
+    bool any = false;
+    size_t count = 0;
+    gpuhal_queue **queues = gpuhal_async_queues(device->gpu, device, &count);
+    for (size_t i = 0; i < count; i++) {
+        look_through(queues[i]);
+        any = gpuhal_queue_reap(queues[i]) || any;
+        gpuhal_queue_release(queues[i]);
+    }
+    free(queues);
+    return any;
+}

@@ -1,0 +1,403 @@
+/* transfer/worker.c: the thread of a queue. It exists only where something has to be waited for or done by blocking calls, works the
+ * held list off in order, and waits for the points whose end is wanted.
+ *
+ * The thread is nobody's to join: the queue outlives its user until the thread has ended, and gpuhal_async_settle() waits for that. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/async.h"
+#include "transfer/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Work on the host may take as long as a driver may take for one call, and 64 ns for each byte, which no device is too slow for. */
+#define HOST_NS_PER_BYTE 64u
+
+/* Plugins that can neither block nor tell are asked again and again, at longer and longer intervals. */
+#define POLL_LEAST_NS UINT64_C(20000)
+#define POLL_MOST_NS UINT64_C(1000000)
+#define BLOCK_NS UINT64_C(100000000)
+
+void gpuhal_held_free(gpuhal_held *held)
+{
+    gpuhal_buffer_release(held->op.to);
+    gpuhal_buffer_release(held->op.from);
+    gpuhal_point_release(held->op.record);
+    gpuhal_point_release(held->op.await);
+    if (held->op.job) {
+        held->op.free_job(held->op.job);
+    }
+    free(held);
+}
+
+gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host)
+{
+    gpuhal_held *held = calloc(1, sizeof *held);
+    if (!held || !gpuhal_queue_need_thread(queue)) {
+        free(held);
+        return gpuhal_error_host_memory();
+    }
+    held->op = *op;
+    held->on_host = on_host;
+    if (op->extent) {
+        memcpy(held->extent, op->extent, sizeof held->extent);
+        held->rects[0] = *op->to_rect;
+        held->rects[1] = *op->from_rect;
+        held->op.extent = held->extent;
+        held->op.to_rect = &held->rects[0];
+        held->op.from_rect = &held->rects[1];
+    }
+    gpuhal_buffer_retain(op->to);
+    gpuhal_buffer_retain(op->from);
+    if (op->record) {
+        gpuhal_point_retain(op->record);
+    }
+    if (op->await) {
+        gpuhal_point_retain(op->await);
+    }
+    *queue->held_end = held;
+    queue->held_end = &held->next;
+    gpuhal_condition_signal_all(&queue->condition);
+    return GPUHAL_OK;
+}
+
+bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
+{
+    return !queue->held && !queue->running && !queue->calling && !queue->points && queue->done == queue->submitted;
+}
+
+/* Takes the first piece out of the list. With the mutex held; the caller frees it without. */
+static gpuhal_held *take_first(gpuhal_queue *queue)
+{
+    gpuhal_held *held = queue->held;
+    queue->held = held->next;
+    if (!queue->held) {
+        queue->held_end = &queue->held;
+    }
+    return held;
+}
+
+/* The first piece is done, or failed with this thread's last error. With the mutex held, which is let go meanwhile. */
+static void finish_first(gpuhal_queue *queue, gpuhal_status status)
+{
+    gpuhal_watcher *told = NULL;
+    gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
+    gpuhal_held *held = take_first(queue);
+    if (status) {
+        gpuhal_queue_fail(queue, cause, false, &told);
+    }
+    if (held->op.record && (status || !queue->vendor)) {
+        held->op.record->number = queue->submitted;
+        gpuhal_point_finish(held->op.record, queue->failed ? queue->cause : NULL, &told);
+    }
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    gpuhal_cause_release(cause);
+    gpuhal_held_free(held);
+    (void)gpuhal_queue_reap(queue);
+    gpuhal_mutex_lock(&queue->mutex);
+}
+
+void gpuhal_point_block(gpuhal_point *point)
+{
+    gpuhal_device *device = point->queue->device;
+    gpuhal_status status = GPUHAL_NOT_READY;
+    uint64_t pause = POLL_LEAST_NS;
+    while ((status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_TIMEOUT) && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
+        gpuhal_error_forget_report();
+        if (device->ops.event_block) {
+            status = device->ops.event_block(point->event, BLOCK_NS);
+        } else if ((status = device->ops.event_query(point->event)) == GPUHAL_NOT_READY) {
+            gpuhal_os_sleep(pause);
+            pause = pause < POLL_MOST_NS ? pause * 2 : POLL_MOST_NS;
+        }
+    }
+    if (status && status != GPUHAL_NOT_READY && status != GPUHAL_ERROR_TIMEOUT) {
+        gpuhal_point_failed(point, status);
+    } else if (!status) {
+        gpuhal_point_settle(point, GPUHAL_OK);
+    }
+}
+
+/* With the mutex held, which is let go meanwhile: waits for a point of this queue by whatever way the plugin has. */
+static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
+{
+    gpuhal_point_retain(point);
+    bool tells = queue->device->ops.event_notify != NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (tells) {
+        (void)gpuhal_queue_want(point);
+        gpuhal_mutex_lock(&queue->mutex);
+        bool sleeps = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && point->armed;
+        if (sleeps) {
+            gpuhal_condition_wait(&queue->condition, &queue->mutex);
+        }
+        gpuhal_mutex_unlock(&queue->mutex);
+        tells = sleeps || gpuhal_point_now(point) != GPUHAL_POINT_SUBMITTED;
+    }
+    if (!tells) {
+        gpuhal_point_block(point);
+    }
+    (void)gpuhal_queue_reap(queue);
+    gpuhal_point_release(point);
+    gpuhal_mutex_lock(&queue->mutex);
+}
+
+/* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
+ * go meanwhile. */
+static void mark_tail(gpuhal_queue *queue)
+{
+    gpuhal_watcher *told = NULL;
+    gpuhal_cause *cause = NULL;
+    gpuhal_point *point = gpuhal_point_create(queue, false);
+    gpuhal_status status = point ? gpuhal_queue_begin_call(queue, UINT64_MAX) : gpuhal_error_host_memory();
+    if (!status) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = gpuhal_queue_hand_over_point(queue, point);
+        gpuhal_mutex_lock(&queue->mutex);
+        if (!status) {
+            gpuhal_queue_list_point(queue, point);
+        }
+        gpuhal_queue_end_call(queue);
+    }
+    if (status) {
+        cause = gpuhal_cause_create();
+        queue->untold = true;
+        gpuhal_queue_fail(queue, cause, false, &told);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    gpuhal_cause_release(cause);
+    gpuhal_point_release(point);
+    gpuhal_mutex_lock(&queue->mutex);
+}
+
+/* Everything handed over so far has to have ended. With the mutex held. True when it has. */
+static bool tail_has_ended(gpuhal_queue *queue)
+{
+    if (!queue->vendor || (queue->done == queue->submitted && !queue->points)) {
+        return true;
+    }
+    if (queue->points && (queue->untold || queue->marked == queue->submitted)) {
+        gpuhal_point *last = queue->points;
+        while (last->next) {
+            last = last->next;
+        }
+        wait_for(queue, last);
+        return false;
+    }
+    if (!queue->untold) {
+        mark_tail(queue);
+    }
+    return false;
+}
+
+/* Does the first piece by blocking calls, once the tail has ended. */
+static void run_first(gpuhal_queue *queue)
+{
+    gpuhal_held *held = queue->held;
+    if (!tail_has_ended(queue) || queue->held != held) {
+        return;
+    }
+    uint64_t extra = 0;
+    queue->running = true;
+    queue->steps++;
+    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
+    if (!__builtin_mul_overflow(held->op.bytes, (uint64_t)HOST_NS_PER_BYTE, &extra) && extra < UINT64_MAX - queue->allowance_ns) {
+        queue->allowance_ns += extra;
+    } else {
+        queue->allowance_ns = UINT64_MAX;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_status status = held->op.kind->run(&held->op);
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->running = false;
+    queue->steps++;
+    finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
+}
+
+/* Hands the first piece to the plugin. */
+static void submit_first(gpuhal_queue *queue)
+{
+    gpuhal_held *held = queue->held;
+    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    if (status || queue->held != held) {
+        if (!status) {
+            gpuhal_queue_end_call(queue);
+        }
+        return; /* it was dropped meanwhile */
+    }
+    bool space = gpuhal_queue_reserve(queue);
+    queue->running = true; /* so that it stays where it is */
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!space) {
+        status = gpuhal_error_host_memory();
+    } else {
+        status = held->op.record ? gpuhal_queue_hand_over_point(queue, held->op.record) : gpuhal_queue_hand_over(queue, &held->op);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->running = false;
+    bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !held->op.record;
+    gpuhal_watcher *told = NULL;
+    if (status == GPUHAL_OK && held->op.record) {
+        gpuhal_queue_note_point(queue, held->op.record, &told);
+    } else if (status == GPUHAL_OK) {
+        gpuhal_queue_note(queue, &held->op);
+    }
+    gpuhal_queue_end_call(queue);
+    if (refused && !queue->failed) {
+        held->on_host = true;
+        return;
+    }
+    bool wanted = status == GPUHAL_OK && held->op.record && held->op.record->wanted;
+    gpuhal_point *point = wanted ? gpuhal_point_retain(held->op.record) : NULL;
+    finish_first(queue, status);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_watchers_tell(told);
+    if (point) {
+        (void)gpuhal_queue_want(point);
+        gpuhal_point_release(point);
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+}
+
+/* The first piece waits for somebody else's point. With the mutex held. True when something was done about it. */
+static bool look_at_await(gpuhal_queue *queue)
+{
+    gpuhal_held *held = queue->held;
+    gpuhal_point *point = held->op.await;
+    if (gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
+        finish_first(queue, gpuhal_point_result(point));
+        return true;
+    }
+    if (held->on_host) { /* it is being watched */
+        return false;
+    }
+    gpuhal_watcher *watcher = calloc(1, sizeof *watcher);
+    if (!watcher) {
+        finish_first(queue, gpuhal_error_host_memory());
+        return true;
+    }
+    watcher->queue = gpuhal_queue_retain(queue);
+    held->on_host = true;
+    gpuhal_point_retain(point);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_status status = gpuhal_point_watch(point, watcher);
+    gpuhal_point_release(point);
+    gpuhal_mutex_lock(&queue->mutex);
+    if (status && queue->held == held) {
+        finish_first(queue, status);
+    }
+    return true;
+}
+
+/* With the mutex held: the next thing to do. False when there is nothing but to sleep. */
+static bool step(gpuhal_queue *queue)
+{
+    gpuhal_held *held = queue->held;
+    if (held && queue->failed) { /* enqueued while it failed */
+        finish_first(queue, gpuhal_cause_status(queue->cause));
+        return true;
+    }
+    if (!held && queue->renewing) {
+        gpuhal_queue_renew(queue);
+        return true;
+    }
+    if (held && held->op.await) {
+        if (look_at_await(queue)) {
+            return true;
+        }
+    } else if (held && held->op.record && !queue->vendor) {
+        finish_first(queue, GPUHAL_OK);
+        return true;
+    } else if (held && (held->on_host || !queue->vendor)) {
+        run_first(queue);
+        return true;
+    } else if (held) {
+        submit_first(queue);
+        return true;
+    }
+    gpuhal_point *wanted = queue->points;
+    while (wanted && (!wanted->wanted || wanted->armed || wanted->blocked_on)) {
+        wanted = wanted->next;
+    }
+    if (wanted) {
+        wait_for(queue, wanted);
+        return true;
+    }
+    return false;
+}
+
+/* Once its user is gone and nothing is held: whether nothing is left to do. With the mutex held, which is let go only when there is. */
+static bool may_end(gpuhal_queue *queue)
+{
+    if (!gpuhal_device_is_reachable(queue->device)) {
+        return true;
+    }
+    if (!tail_has_ended(queue) && !(queue->untold && !queue->points)) {
+        return false;
+    }
+    if (queue->ended || queue->calling) { /* the plugin still has to tell of it; somebody waits for the device */
+        gpuhal_condition_wait(&queue->condition, &queue->mutex);
+        return false;
+    }
+    return !queue->held;
+}
+
+static void work(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    for (bool ends = false; !ends;) {
+        if (step(queue)) {
+            continue;
+        }
+        if (gpuhal_queue_has_rest(queue)) {
+            gpuhal_mutex_unlock(&queue->mutex);
+            (void)gpuhal_queue_reap(queue);
+            gpuhal_mutex_lock(&queue->mutex);
+        } else if (queue->closing && !queue->held) {
+            queue->closed = ends = may_end(queue);
+        } else {
+            gpuhal_condition_wait(&queue->condition, &queue->mutex);
+        }
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_finish(queue);
+}
+
+/* A thread that was given up says no word more: the object counts on nothing that it still does. */
+static void *run_thread(void *user)
+{
+    gpuhal_queue *queue = user;
+    gpuhal *gpu = queue->device->gpu;
+    work(queue);
+    gpuhal_mutex_lock(&queue->mutex);
+    bool given_up = queue->given_up;
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_release(queue);
+    if (!given_up) {
+        gpuhal_async_worker_ends(gpu);
+    }
+    return NULL;
+}
+
+bool gpuhal_queue_need_thread(gpuhal_queue *queue)
+{
+    if (queue->has_thread) {
+        return true;
+    }
+    gpuhal_queue_retain(queue);
+    gpuhal_async_worker_begins(queue->device->gpu);
+    queue->has_thread = gpuhal_thread_start_detached(run_thread, queue) == 0;
+    if (!queue->has_thread) {
+        gpuhal_async_worker_ends(queue->device->gpu);
+        atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
+    }
+    return queue->has_thread;
+}
+
+void gpuhal_queue_work_off(gpuhal_queue *queue)
+{
+    work(queue);
+}

@@ -1,0 +1,288 @@
+/* opencl/event.c: events. Each recording is a cl_event, which takes the place of the one before: that of the queue's last
+ * command, or of a marker where that command has none or need not be the last.
+ *
+ * A command queue keeps its order, so the last command is done when all are, and fails when one before it failed.
+ *
+ * Waiting: clWaitForEvents knows no timeout and keeps a processor busy in several drivers. So event_block sleeps, and a callback
+ * of the cl_event wakes it. It looks from time to time all the same, since drivers forget the callback of work that failed (PoCL
+ * #1430, its conformance test is of 2024): that is why event_notify, which has to be called on failure too, is not offered. The
+ * callback gets nothing but the bell: it may come late, when event, queue and device are gone, and to release a cl_event in it is
+ * more than some drivers bear (ROCm/rocm-systems #1345).
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdlib.h>
+#include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* So often event_block looks for itself. */
+#define LOOK_NS UINT64_C(50000000)
+
+/* Rung when a recording has ended; also late, for a former one. */
+typedef struct bell {
+    atomic_int holders;    /* the event, and the driver once for each callback that it has been given */
+    pthread_mutex_t mutex; /* protects rings */
+    pthread_cond_t condition;
+    uint64_t rings; /* so often */
+} bell;
+
+struct gpuhal_plugin_event {
+    gpuhal_plugin_device *device;
+    cl_event event; /* NULL: never recorded */
+    cl_int error;   /* of work that had failed before that; CL_SUCCESS: none */
+    bell *bell;
+    _Atomic bool promised; /* the driver will ring for this recording */
+};
+
+static bell *bell_create(void)
+{
+    pthread_condattr_t attributes;
+    bell *made = calloc(1, sizeof *made);
+    if (!made) {
+        return NULL;
+    }
+    atomic_init(&made->holders, 1);
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return made;
+}
+
+static void bell_drop(bell *b)
+{
+    if (atomic_fetch_sub(&b->holders, 1) == 1) {
+        pthread_cond_destroy(&b->condition);
+        pthread_mutex_destroy(&b->mutex);
+        free(b);
+    }
+}
+
+/* The status handed in is not to be trusted: PoCL hands over the one that was asked for. */
+static void CL_CALLBACK ring(cl_event event, cl_int status, void *user)
+{
+    (void)event;
+    (void)status;
+    bell *b = user;
+    pthread_mutex_lock(&b->mutex);
+    b->rings++;
+    pthread_cond_broadcast(&b->condition);
+    pthread_mutex_unlock(&b->mutex);
+    bell_drop(b);
+}
+
+static uint64_t bell_rings(bell *b)
+{
+    pthread_mutex_lock(&b->mutex);
+    const uint64_t rings = b->rings;
+    pthread_mutex_unlock(&b->mutex);
+    return rings;
+}
+
+/* Until it rings once more than @p heard, or until @p until_ns. Several threads may listen. Returns how often it has rung. */
+static uint64_t bell_listen(bell *b, uint64_t heard, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
+    pthread_mutex_lock(&b->mutex);
+    int waited = 0;
+    while (b->rings == heard && waited == 0) {
+        waited = pthread_cond_timedwait(&b->condition, &b->mutex, &until);
+    }
+    const uint64_t rings = b->rings;
+    pthread_mutex_unlock(&b->mutex);
+    return rings;
+}
+
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    (void)flags; /* timing is a property of the queue */
+    *out_event = NULL;
+    gpuhal_plugin_event *event = calloc(1, sizeof *event);
+    if (!event || !(event->bell = bell_create())) {
+        free(event);
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    event->device = device;
+    *out_event = event;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
+{
+    if (event->event) {
+        gpuhal_opencl_api.clReleaseEvent(event->event);
+    }
+    bell_drop(event->bell);
+    free(event);
+}
+
+/* A marker only where it is needed: with one, a small copy that is waited for takes half as long again on PoCL. */
+static gpuhal_status end_of(gpuhal_plugin_queue *queue, cl_event *out_event)
+{
+    if (queue->pending_count == 0 || queue->foreign) {
+        cl_event marker = NULL;
+        const cl_int code = gpuhal_opencl_api.clEnqueueMarkerWithWaitList(queue->commands, 0, NULL, &marker);
+        if (code != CL_SUCCESS) {
+            return gpuhal_opencl_result(queue->device, "clEnqueueMarkerWithWaitList", code);
+        }
+        gpuhal_opencl_queue_keep(queue, marker);
+    }
+    *out_event = queue->pending[queue->pending_count - 1];
+    return gpuhal_opencl_result(queue->device, "clRetainEvent", gpuhal_opencl_api.clRetainEvent(*out_event));
+}
+
+gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_plugin_device *device = queue->device;
+    cl_event end = NULL;
+    gpuhal_status status = end_of(queue, &end);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const cl_int code = gpuhal_opencl_api.clFlush(queue->commands);
+    if (code != CL_SUCCESS) {
+        gpuhal_opencl_api.clReleaseEvent(end);
+        return gpuhal_opencl_result(device, "clFlush", code);
+    }
+    if (event->event) {
+        gpuhal_opencl_api.clReleaseEvent(event->event);
+    }
+    event->event = end;
+    atomic_store(&event->promised, false);
+    gpuhal_opencl_queue_settle(queue);
+    event->error = queue->error;
+    queue->error = CL_SUCCESS;
+    queue->told = queue->pending_count;
+    return GPUHAL_OK;
+}
+
+cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution)
+{
+    return gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_execution, out_execution, NULL);
+}
+
+bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event)
+{
+    cl_int execution = CL_COMPLETE;
+    return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS || execution <= CL_COMPLETE;
+}
+
+/* What a device that was given up still has to do never gets done. */
+gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
+{
+    cl_int execution = CL_QUEUED;
+    if (!event->event) {
+        return gpuhal_opencl_alive(event->device);
+    }
+    const cl_int code = gpuhal_opencl_execution(event->event, &execution);
+    if (code != CL_SUCCESS) {
+        return gpuhal_opencl_result(event->device, "clGetEventInfo", code);
+    }
+    if (execution > CL_COMPLETE) {
+        const gpuhal_status status = gpuhal_opencl_alive(event->device);
+        return status == GPUHAL_OK ? GPUHAL_NOT_READY : status;
+    }
+    return gpuhal_opencl_result(event->device, "work before an event", event->error != CL_SUCCESS ? event->error : execution);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+/* Several threads may wait for one event. When the driver does not take the callback, looking has to do. */
+static void promise(gpuhal_plugin_event *event)
+{
+    if (atomic_exchange(&event->promised, true)) {
+        return;
+    }
+    atomic_fetch_add(&event->bell->holders, 1);
+    if (gpuhal_opencl_api.clSetEventCallback(event->event, CL_COMPLETE, ring, event->bell) != CL_SUCCESS) {
+        bell_drop(event->bell);
+    }
+}
+
+gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    uint64_t heard = bell_rings(event->bell);
+    gpuhal_status status = gpuhal_opencl_event_query(event);
+    if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
+        return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+    }
+    uint64_t now = now_ns();
+    const uint64_t deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+    promise(event);
+    while (status == GPUHAL_NOT_READY && now < deadline) {
+        heard = bell_listen(event->bell, heard, deadline - now < LOOK_NS ? deadline : now + LOOK_NS);
+        status = gpuhal_opencl_event_query(event);
+        now = now_ns();
+    }
+    return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+}
+
+/* When the recording was done, by the device's clock. Also OK: 0, where a driver takes no time of markers. */
+static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
+{
+    const gpuhal_status status = gpuhal_opencl_event_query(event);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const cl_int code =
+        gpuhal_opencl_api.clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END, sizeof *out_ns, out_ns, NULL);
+    return gpuhal_opencl_result(event->device, "clGetEventProfilingInfo", code);
+}
+
+static gpuhal_status opencl_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+{
+    const gpuhal_host *host = from->device->host;
+    cl_ulong began = 0, ended = 0;
+    *out_ns = 0;
+    if (!from->event || !to->event) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "an event was never recorded");
+    }
+    gpuhal_status status = read_time(from, &began);
+    status = status == GPUHAL_OK ? read_time(to, &ended) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (began == 0 || ended == 0) {
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "the driver takes no time of markers");
+    }
+    if (ended < began) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the second event was recorded before the first");
+    }
+    *out_ns = ended - began;
+    return GPUHAL_OK;
+}
+
+cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event)
+{
+    return event->event;
+}
+
+static gpuhal_status opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+{
+    if (!event->event) {
+        return event->device->host->report(event->device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                           "the event was never recorded, so no cl_event stands for it");
+    }
+    out_native->type = GPUHAL_NATIVE_OPENCL_EVENT;
+    out_native->values[0] = (uintptr_t)event->event;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_describe_event(gpuhal_ops *ops)
+{
+    ops->event_create = gpuhal_opencl_event_create;
+    ops->event_destroy = gpuhal_opencl_event_destroy;
+    ops->event_record = gpuhal_opencl_event_record;
+    ops->event_query = gpuhal_opencl_event_query;
+    ops->event_block = gpuhal_opencl_event_block;
+    ops->elapsed = opencl_elapsed;
+    ops->native_event = opencl_native_event;
+}

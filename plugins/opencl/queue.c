@@ -1,0 +1,228 @@
+/* opencl/queue.c: queues, each of them an OpenCL command queue that keeps its order.
+ *
+ * Any thread may call a command queue, so the caller's own submissions need no lock, and they come in order by themselves. The
+ * core promises to be the only one of us that does.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long destroying a queue waits for work that the core has waited for already. */
+#define PATIENCE_NS UINT64_C(5000000000)
+/* After so many commands those before are looked at. */
+#define LOOK_EVERY 16u
+
+/* Markers and barriers came with OpenCL 1.2, the callback of an event with 1.1. */
+bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
+{
+    const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
+    return entry->version >= 102 && api->clEnqueueMarkerWithWaitList && api->clEnqueueBarrierWithWaitList &&
+           api->clSetEventCallback;
+}
+
+/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if nothing
+ * had been (PoCL): so each command is looked at once it has ended. */
+void gpuhal_opencl_queue_settle(gpuhal_plugin_queue *queue)
+{
+    uint32_t gone = 0;
+    while (gone < queue->pending_count) {
+        cl_int execution = CL_COMPLETE;
+        const bool known = gpuhal_opencl_execution(queue->pending[gone], &execution) == CL_SUCCESS;
+        if (known && execution > CL_COMPLETE) {
+            break;
+        }
+        if (known && execution < CL_COMPLETE && gone >= queue->told && queue->error == CL_SUCCESS) {
+            queue->error = execution;
+        }
+        gpuhal_opencl_api.clReleaseEvent(queue->pending[gone++]);
+    }
+    queue->pending_count -= gone;
+    queue->told -= gone < queue->told ? gone : queue->told;
+    if (gone > 0) {
+        memmove(queue->pending, queue->pending + gone, queue->pending_count * sizeof *queue->pending);
+    }
+}
+
+static bool grow(gpuhal_plugin_queue *queue)
+{
+    const uint32_t space = queue->pending_space + LOOK_EVERY + queue->pending_space / 2;
+    cl_event *grown = realloc(queue->pending, space * sizeof *grown);
+    if (grown) {
+        queue->pending = grown;
+        queue->pending_space = space;
+    }
+    return grown != NULL;
+}
+
+/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event nobody holds. Looking
+ * is done for several at a time: the latest ones are what the driver's threads have in hand. Without memory the one before is let
+ * go unseen. */
+void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
+{
+    if (queue->pending_count % LOOK_EVERY == 0) {
+        gpuhal_opencl_queue_settle(queue);
+    }
+    if (queue->pending_count == queue->pending_space && !grow(queue)) {
+        gpuhal_opencl_api.clReleaseEvent(queue->pending[--queue->pending_count]);
+    }
+    queue->pending[queue->pending_count++] = event;
+}
+
+/* The priority is a hint (cl_khr_priority_hints) that drivers without it refuse. */
+static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority, uint32_t flags)
+{
+    gpuhal_plugin_device *device = queue->device;
+    const cl_command_queue_properties bits = flags & GPUHAL_TIMED ? CL_QUEUE_PROFILING_ENABLE : 0;
+    const cl_queue_properties wanted[] = {CL_QUEUE_PROPERTIES, bits, CL_QUEUE_PRIORITY_KHR,
+                                          priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR, 0};
+    cl_int code = CL_SUCCESS;
+    if (priority != 0 && device->entry->version >= 200 && gpuhal_opencl_api.clCreateCommandQueueWithProperties) {
+        queue->commands = gpuhal_opencl_api.clCreateCommandQueueWithProperties(device->context, device->entry->id, wanted, &code);
+    }
+    if (!queue->commands) {
+        queue->commands = gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, bits, &code);
+    }
+    return queue->commands ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateCommandQueue", code);
+}
+
+/* What is wrong with the caller's command queue; NULL when nothing is. */
+static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    const cl_command_queue commands = (cl_command_queue)(uintptr_t)adopt->values[0];
+    cl_context context = NULL;
+    cl_device_id id = NULL;
+    cl_command_queue_properties bits = 0;
+    if (adopt->type != GPUHAL_NATIVE_OPENCL_QUEUE || !commands ||
+        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
+        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_DEVICE, sizeof id, &id, NULL) != CL_SUCCESS ||
+        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_PROPERTIES, sizeof bits, &bits, NULL) != CL_SUCCESS) {
+        return "the object is no OpenCL command queue";
+    }
+    if (context != device->context || id != device->entry->id) {
+        return "the command queue is of another context or device than was opened: have the device adopt that context";
+    }
+    return bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE ? "the command queue does not keep the order of its commands" : NULL;
+}
+
+static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
+{
+    gpuhal_plugin_device *device = queue->device;
+    const char *fault = adoption_fault(device, adopt);
+    if (fault) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, fault);
+    }
+    queue->commands = (cl_command_queue)(uintptr_t)adopt->values[0];
+    queue->foreign = true;
+    return gpuhal_opencl_result(device, "clRetainCommandQueue", gpuhal_opencl_api.clRetainCommandQueue(queue->commands));
+}
+
+static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                         const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+{
+    *out_queue = NULL;
+    gpuhal_status status = gpuhal_opencl_alive(device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
+    if (!queue || !grow(queue)) {
+        free(queue);
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    queue->device = device;
+    status = adopt ? adopt_commands(queue, adopt) : make_commands(queue, priority, flags);
+    if (status != GPUHAL_OK) {
+        free(queue->pending);
+        free(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return GPUHAL_OK;
+}
+
+/* Whether nothing of the queue is under way any more. Where not even a marker can be enqueued nothing is known to go on. On a
+ * lost device nobody waits: what has not ended there never does. */
+static bool has_ended(gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_device *device = queue->device;
+    gpuhal_plugin_event *end = NULL;
+    if (gpuhal_opencl_event_create(device, 0, &end) != GPUHAL_OK) {
+        return true;
+    }
+    bool ended = true;
+    if (gpuhal_opencl_event_record(queue, end) == GPUHAL_OK) {
+        (void)gpuhal_opencl_event_block(end, atomic_load(&device->lost) ? 0 : PATIENCE_NS);
+        ended = gpuhal_opencl_event_has_ended(end);
+    }
+    gpuhal_opencl_event_destroy(end);
+    return ended;
+}
+
+/* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is kept, with
+ * all that it may still use. */
+static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_device *device = queue->device;
+    if (!has_ended(queue)) {
+        atomic_store(&device->lost, true);
+        device->host->log(device->host, GPUHAL_LOG_ERROR, "work of an OpenCL queue does not end; the device counts as lost");
+        return;
+    }
+    for (uint32_t i = 0; i < queue->pending_count; i++) {
+        gpuhal_opencl_api.clReleaseEvent(queue->pending[i]);
+    }
+    gpuhal_opencl_api.clReleaseCommandQueue(queue->commands);
+    free(queue->pending);
+    free(queue);
+}
+
+static gpuhal_status opencl_flush(gpuhal_plugin_queue *queue)
+{
+    return gpuhal_opencl_result(queue->device, "clFlush", gpuhal_opencl_api.clFlush(queue->commands));
+}
+
+/* An event that is done needs no command, and one that failed fails this queue at once: PoCL would go on behind it. Without this,
+ * PoCL's `basic` device, which works inside the call, could be made to wait for itself. */
+static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    const cl_event awaited = gpuhal_opencl_event_handle(event);
+    cl_context context = NULL;
+    gpuhal_status status = gpuhal_opencl_event_query(event);
+    if (status != GPUHAL_NOT_READY) {
+        return status;
+    }
+    if (gpuhal_opencl_api.clGetEventInfo(awaited, CL_EVENT_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
+        context != queue->device->context) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    cl_event barrier = NULL;
+    const cl_int code = gpuhal_opencl_api.clEnqueueBarrierWithWaitList(queue->commands, 1, &awaited, &barrier);
+    if (code == CL_SUCCESS) {
+        gpuhal_opencl_queue_keep(queue, barrier);
+    }
+    return gpuhal_opencl_result(queue->device, "clEnqueueBarrierWithWaitList", code);
+}
+
+static gpuhal_status opencl_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_OPENCL_QUEUE;
+    out_native->values[0] = (uintptr_t)queue->commands;
+    queue->foreign = true;
+    return GPUHAL_OK;
+}
+
+void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)
+{
+    if (!gpuhal_opencl_has_queues(entry)) {
+        return;
+    }
+    ops->queue_create = opencl_queue_create;
+    ops->queue_destroy = opencl_queue_destroy;
+    ops->flush = opencl_flush;
+    ops->queue_wait = opencl_queue_wait;
+    ops->native_queue = opencl_native_queue;
+    gpuhal_opencl_describe_event(ops);
+}
