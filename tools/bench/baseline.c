@@ -1,17 +1,67 @@
-/* baseline.c: which baseline belongs to a device. */
+/* baseline.c: which baseline belongs to a device, and the vendor's library behind it. */
 #include "baseline.h"
 #include "baseline_opencl.h"
+#include "baseline_stream.h"
 #include "baseline_vulkan.h"
 #include "measure.h"
 
 #include <gpuhal/native.h>
 
+#include <dlfcn.h>
 #include <string.h>
+
+/* One API whose direct calls are known: those with streams share a shape, the others make a baseline of their own. */
+typedef struct api {
+    const char *backend;
+    gpuhal_native_type device_type;
+    const gpuhal_bench_stream_driver *driver;
+    gpuhal_bench_baseline *(*create)(void *library, const gpuhal_native *device);
+} api;
+
+/* A build without the headers of OpenCL or Vulkan does not know their calls. */
+static const api apis[] = {
+#if GPUHAL_BENCH_OPENCL
+    {"opencl", GPUHAL_NATIVE_OPENCL_DEVICE, NULL, gpuhal_bench_opencl_create},
+#endif
+#if GPUHAL_BENCH_VULKAN
+    {"vulkan", GPUHAL_NATIVE_VULKAN_DEVICE, NULL, gpuhal_bench_vulkan_create},
+#endif
+    {"cuda", GPUHAL_NATIVE_CUDA_DEVICE, &gpuhal_bench_cuda_driver, NULL},
+    {"rocm", GPUHAL_NATIVE_HIP_DEVICE, &gpuhal_bench_hip_driver, NULL},
+};
+
+static const api *api_of(const char *backend)
+{
+    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
+        if (strcmp(apis[i].backend, backend) == 0) {
+            return &apis[i];
+        }
+    }
+    return NULL;
+}
+
+const gpuhal_bench_stream_driver *gpuhal_bench_stream_driver_of(const char *backend)
+{
+    const api *known = api_of(backend);
+    return known != NULL ? known->driver : NULL;
+}
 
 bool gpuhal_bench_baseline_is_known(gpuhal_device *device)
 {
-    const char *backend = gpuhal_device_backend(device);
-    return strcmp(backend, "opencl") == 0 || strcmp(backend, "vulkan") == 0;
+    return api_of(gpuhal_device_backend(device)) != NULL;
+}
+
+const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, backend) == 0 &&
+            *report.driver != '\0') {
+            return report.driver;
+        }
+    }
+    gpuhal_bench_failed("no report tells the vendor's library of %s", backend);
+    return NULL;
 }
 
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device)
@@ -24,17 +74,29 @@ gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_de
     return gpuhal_bench_baseline_create_native(gpu, &native);
 }
 
-gpuhal_bench_baseline *gpuhal_bench_baseline_create_native(const gpuhal *gpu, const gpuhal_native *device)
+static gpuhal_bench_baseline *create(const gpuhal *gpu, const api *known, const gpuhal_native *device)
 {
-    switch (device->type) {
-    case GPUHAL_NATIVE_OPENCL_DEVICE:
-        return gpuhal_bench_opencl_create(gpu, device);
-    case GPUHAL_NATIVE_VULKAN_DEVICE:
-        return gpuhal_bench_vulkan_create(device);
-    default:
-        gpuhal_bench_failed("no direct calls are known for native type %u", (unsigned)device->type);
+    const char *path = gpuhal_bench_vendor_library(gpu, known->backend);
+    if (path == NULL) {
         return NULL;
     }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        gpuhal_bench_failed("%s", dlerror());
+        return NULL;
+    }
+    return known->driver != NULL ? gpuhal_bench_stream_create(known->driver, library, device) : known->create(library, device);
+}
+
+gpuhal_bench_baseline *gpuhal_bench_baseline_create_native(const gpuhal *gpu, const gpuhal_native *device)
+{
+    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
+        if (apis[i].device_type == device->type) {
+            return create(gpu, &apis[i], device);
+        }
+    }
+    gpuhal_bench_failed("no direct calls are known for native type %u", (unsigned)device->type);
+    return NULL;
 }
 
 void gpuhal_bench_baseline_destroy(gpuhal_bench_baseline *baseline)

@@ -1,8 +1,8 @@
 /* baseline.h: the vendor's own calls on the very objects of the library, for comparison: what a program without us would write.
  *
- * Nothing of a vendor's API shows here: devices and buffers come as gpuhal_native. Each function makes its calls @count times,
- * waits until each is done, and answers false with gpuhal_bench_failure(). One thread uses a baseline, and the library does no
- * work of its own on the device meanwhile: that is what lets both submit to one VkQueue without a lock. */
+ * Nothing of a vendor's API shows here: devices and buffers come as gpuhal_native. Functions with a @count make their calls so
+ * often and wait until each is done; all answer false with gpuhal_bench_failure(). One thread at a time uses a baseline, and the
+ * library does no work of its own on the device meanwhile: that is what lets both submit to one VkQueue without a lock. */
 #ifndef GPUHAL_BENCH_BASELINE_H
 #define GPUHAL_BENCH_BASELINE_H
 
@@ -20,9 +20,13 @@ typedef struct gpuhal_bench_baseline_calls {
     bool (*read)(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);
     bool (*copy)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                  uint64_t count);
-    /* Copies @pieces pieces of @bytes that lie one after the other, in one submission. NULL: no plugin of that API has queues. */
-    bool (*batch)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                  uint64_t pieces, uint64_t count);
+    /* In three steps, as a program works that has something else to do meanwhile: enqueues copies of @pieces pieces that lie one
+     * after the other; submits what was enqueued; and sleeps until that has ended, also in another thread, once for each submit.
+     */
+    bool (*enqueue)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
+                    uint64_t pieces);
+    bool (*submit)(gpuhal_bench_baseline *baseline);
+    bool (*await)(gpuhal_bench_baseline *baseline);
     /* Creates memory for the device, commits it and lets it go. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
     /* Lets the device see host memory at a page, and ends that. */
@@ -36,6 +40,9 @@ struct gpuhal_bench_baseline {
 
 /* Whether the direct calls of the device's API are known here. */
 bool gpuhal_bench_baseline_is_known(gpuhal_device *device);
+
+/* The file of the vendor's library that the plugin has opened: handles mean the same there. NULL with gpuhal_bench_failure(). */
+const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);
 
 /* For a device of the library. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device);

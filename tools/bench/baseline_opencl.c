@@ -13,6 +13,7 @@ typedef struct opencl_baseline {
     gpuhal_bench_baseline base;
     cl_context context;
     cl_command_queue queue;
+    cl_event last; /* Of what was enqueued; NULL: none. */
     /* clCreateCommandQueue is the one that every version has. */
     cl_command_queue(CL_API_CALL *create_queue)(cl_context, cl_device_id, cl_command_queue_properties, cl_int *);
     cl_int(CL_API_CALL *release_queue)(cl_command_queue);
@@ -21,6 +22,7 @@ typedef struct opencl_baseline {
     cl_int(CL_API_CALL *read)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *);
     cl_int(CL_API_CALL *copy)(cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *);
     cl_int(CL_API_CALL *finish)(cl_command_queue);
+    cl_int(CL_API_CALL *flush)(cl_command_queue);
     cl_int(CL_API_CALL *wait)(cl_uint, const cl_event *);
     cl_int(CL_API_CALL *release_event)(cl_event);
     cl_mem(CL_API_CALL *create_buffer)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
@@ -39,19 +41,6 @@ static bool failed(const char *call, cl_int code)
     return gpuhal_bench_failed("%s answered %d", call, (int)code);
 }
 
-/* The library that the plugin opened, by its report; libOpenCL.so.1 where the report does not know. */
-static void *open_library(const gpuhal *gpu)
-{
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, "opencl") == 0 &&
-            *report.driver != '\0') {
-            return dlopen(report.driver, RTLD_NOW | RTLD_LOCAL);
-        }
-    }
-    return dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-}
-
 static bool find_functions(opencl_baseline *cl, void *library)
 {
     const struct {
@@ -64,6 +53,7 @@ static bool find_functions(opencl_baseline *cl, void *library)
         {"clEnqueueReadBuffer", &cl->read},
         {"clEnqueueCopyBuffer", &cl->copy},
         {"clFinish", &cl->finish},
+        {"clFlush", &cl->flush},
         {"clWaitForEvents", &cl->wait},
         {"clReleaseEvent", &cl->release_event},
         {"clCreateBuffer", &cl->create_buffer},
@@ -131,6 +121,41 @@ static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to
     return true;
 }
 
+static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
+                           uint64_t pieces)
+{
+    opencl_baseline *cl = opencl_of(baseline);
+    if (cl->last != NULL) {
+        cl->release_event(cl->last);
+        cl->last = NULL;
+    }
+    for (uint64_t piece = 0; piece < pieces; piece++) {
+        const size_t at = piece * bytes;
+        const cl_int code = cl->copy(cl->queue, memory_of(from), memory_of(to), from->values[1] + at, to->values[1] + at, bytes,
+                                     0, NULL, piece == pieces - 1 ? &cl->last : NULL);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueCopyBuffer", code);
+        }
+    }
+    return true;
+}
+
+static bool opencl_submit(gpuhal_bench_baseline *baseline)
+{
+    const opencl_baseline *cl = opencl_of(baseline);
+    const cl_int code = cl->flush(cl->queue);
+    return code == CL_SUCCESS || failed("clFlush", code);
+}
+
+static bool opencl_await(gpuhal_bench_baseline *baseline)
+{
+    opencl_baseline *cl = opencl_of(baseline);
+    const cl_int code = cl->wait(1, &cl->last);
+    cl->release_event(cl->last);
+    cl->last = NULL;
+    return code == CL_SUCCESS || failed("clWaitForEvents", code);
+}
+
 static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count)
 {
     const opencl_baseline *cl = opencl_of(baseline);
@@ -169,6 +194,9 @@ static bool opencl_import_host(gpuhal_bench_baseline *baseline, void *memory, ui
 static void opencl_destroy(gpuhal_bench_baseline *baseline)
 {
     opencl_baseline *cl = opencl_of(baseline);
+    if (cl->last != NULL) {
+        cl->release_event(cl->last);
+    }
     cl->release_queue(cl->queue);
     free(cl);
 }
@@ -178,17 +206,15 @@ static const gpuhal_bench_baseline_calls opencl_calls = {
     .write = opencl_write,
     .read = opencl_read,
     .copy = opencl_copy,
+    .enqueue = opencl_enqueue,
+    .submit = opencl_submit,
+    .await = opencl_await,
     .allocate = opencl_allocate,
     .import_host = opencl_import_host,
 };
 
-gpuhal_bench_baseline *gpuhal_bench_opencl_create(const gpuhal *gpu, const gpuhal_native *device)
+gpuhal_bench_baseline *gpuhal_bench_opencl_create(void *library, const gpuhal_native *device)
 {
-    void *library = open_library(gpu);
-    if (library == NULL) {
-        gpuhal_bench_failed("%s", dlerror());
-        return NULL;
-    }
     opencl_baseline *cl = calloc(1, sizeof *cl);
     if (cl == NULL) {
         gpuhal_bench_failed("memory is short");

@@ -4,7 +4,7 @@
 
 #include "baseline.h"
 
-/* A queue of our own in the context of the device. NULL with gpuhal_bench_failure(). */
-gpuhal_bench_baseline *gpuhal_bench_opencl_create(const gpuhal *gpu, const gpuhal_native *device);
+/* A queue of our own in the context of the device, with the functions of @library. NULL with gpuhal_bench_failure(). */
+gpuhal_bench_baseline *gpuhal_bench_opencl_create(void *library, const gpuhal_native *device);
 
 #endif

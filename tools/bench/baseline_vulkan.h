@@ -5,6 +5,6 @@
 #include "baseline.h"
 
 /* Command buffer, fence and semaphore of our own on the first queue of the VkDevice. NULL with gpuhal_bench_failure(). */
-gpuhal_bench_baseline *gpuhal_bench_vulkan_create(const gpuhal_native *device);
+gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_native *device);
 
 #endif

@@ -2,18 +2,20 @@
 #include "bench.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CALL_ROUNDS = 301, CALL_SERIES = 8 };
 
-bool gpuhal_bench_open_cpu_alone(gpuhal **out_gpu)
+bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu)
 {
     static const char *const others[] = {"GPUHAL_BACKENDS", "GPUHAL_ISOLATION", "GPUHAL_DEVICES", "GPUHAL_LOG"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         unsetenv(others[i]);
     }
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .backends = "cpu"};
+    const gpuhal_config config = {.size = sizeof config, .isolation = isolation, .backends = backend};
     return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
 }
 
@@ -33,6 +35,17 @@ bool gpuhal_bench_is_software(const gpuhal_device *device)
     return gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software) == GPUHAL_OK && software != 0;
 }
 
+bool gpuhal_bench_is_streamed(const gpuhal_device *device)
+{
+    const char *backend = gpuhal_device_backend(device);
+    return strcmp(backend, "cuda") == 0 || strcmp(backend, "rocm") == 0;
+}
+
+gpuhal_memory_kind gpuhal_bench_call_kind(const gpuhal_device *device)
+{
+    return gpuhal_bench_is_streamed(device) ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE;
+}
+
 bool gpuhal_bench_is_inline(const gpuhal_device *device)
 {
     const char *name;
@@ -46,42 +59,113 @@ bool gpuhal_bench_is_threaded(const gpuhal_device *device)
            !gpuhal_bench_is_inline(device);
 }
 
-gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench)
+gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judged)
 {
+    const gpuhal_bench_options *options = bench->options;
+    const bool thorough = options->baseline && !options->quick;
+    const size_t fewest = thorough ? 15 : 3;
     return (gpuhal_bench_plan){
-        .rounds = bench->options->pairs,
-        .sample_ns = bench->options->quick ? 20000 : 200000,
-        .extra_ns = bench->options->quick ? 0 : UINT64_C(1500000000),
+        .rounds = options->pairs,
+        .least = options->pairs_given ? options->pairs : fewest,
+        .enough_ns = thorough ? UINT64_C(4000000000) : UINT64_C(60000000),
+        .sample_ns = options->quick ? 20000 : 200000,
+        .extra_ns = thorough && judged ? UINT64_C(1500000000) : 0,
     };
 }
 
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
 {
-    gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench);
+    gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
     if (!bench->options->quick) {
         plan.rounds = plan.rounds > CALL_ROUNDS ? plan.rounds : CALL_ROUNDS;
         plan.sample_ns = 50000;
+    }
+    if (bench->options->baseline && !bench->options->quick) {
         plan.series = CALL_SERIES;
-        plan.extra_ns = 0; /* They are judged by the difference, and have rounds enough. */
     }
     return plan;
 }
 
-const char *gpuhal_bench_path_name(gpuhal_path path)
+void gpuhal_bench_row_take(const gpuhal_bench *bench, size_t ours, size_t baseline, gpuhal_bench_row *row)
 {
-    static const char *const names[] = {
-        [GPUHAL_PATH_NATIVE] = "native",
-        [GPUHAL_PATH_PEER] = "peer",
-        [GPUHAL_PATH_SHARED] = "shared",
-        [GPUHAL_PATH_STAGED] = "staged",
-    };
-    return path < sizeof names / sizeof *names && names[path] != NULL ? names[path] : "unknown";
+    const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
+    const gpuhal_bench_interval time = gpuhal_bench_time(&bench->times, ours);
+    row->ours = time.median;
+    if (baseline == ours) {
+        row->baseline = NAN;
+        row->result = amount ? time : (gpuhal_bench_interval){NAN, NAN, NAN};
+        row->budget = amount ? row->budget : NAN;
+        return;
+    }
+    row->baseline = gpuhal_bench_time(&bench->times, baseline).median;
+    row->result =
+        amount ? gpuhal_bench_difference(&bench->times, ours, baseline) : gpuhal_bench_ratio(&bench->times, baseline, ours);
+}
+
+size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other)
+{
+    return gpuhal_bench_time(&bench->times, one).median > gpuhal_bench_time(&bench->times, other).median ? one : other;
+}
+
+static bool free_bytes(gpuhal_device *device, uint64_t *out_bytes)
+{
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    if (gpuhal_device_sample(device, 0, &value, 1, NULL) != GPUHAL_OK || value.missing != 0) {
+        return false;
+    }
+    *out_bytes = value.u64;
+    return true;
+}
+
+static bool works_in_host_memory(const gpuhal_device *device)
+{
+    uint64_t unified;
+    return gpuhal_bench_is_cpu(device) || gpuhal_bench_is_software(device) ||
+           (gpuhal_device_u64(device, GPUHAL_FACT_UNIFIED_MEMORY, &unified) == GPUHAL_OK && unified != 0);
+}
+
+/* Software devices promise memory that the system does not have: it is found missing at the first touch, by a killed process. So
+ * the question is put before; a tenth is left to others. */
+static bool has_room(gpuhal_device *device, uint64_t bytes)
+{
+    uint64_t left;
+    return device == NULL || !free_bytes(device, &left) || bytes <= left - left / 10;
+}
+
+bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes)
+{
+    gpuhal_device *cpu = NULL;
+    gpuhal_device *const ends[] = {to, from};
+    uint64_t host = bytes;
+    uint64_t largest;
+    bool good = true;
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu) && cpu == NULL; i++) {
+        cpu = gpuhal_bench_is_cpu(gpuhal_device_at(bench->gpu, i)) ? gpuhal_device_at(bench->gpu, i) : NULL;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t here = to == from ? 2 * bytes : bytes;
+        host += works_in_host_memory(ends[i]) ? bytes : 0;
+        good = good && (works_in_host_memory(ends[i]) || has_room(ends[i], here));
+        good = good && (gpuhal_device_u64(ends[i], GPUHAL_FACT_ALLOCATION_MAX_BYTES, &largest) != GPUHAL_OK || bytes <= largest);
+    }
+    good = good && has_room(cpu, host);
+    if (!good) {
+        char what[64];
+        snprintf(what, sizeof what, "%s of %" PRIu64 " MiB", test, bytes >> 20);
+        gpuhal_bench_remark(bench->output, gpuhal_device_id(from), what, "there is not that much memory");
+    }
+    return good;
+}
+
+bool gpuhal_bench_buffer_of(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = bytes};
+    return gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create");
 }
 
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = bytes};
-    return gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create");
+    return gpuhal_bench_buffer_of(device, GPUHAL_MEMORY_DEVICE, bytes, out_buffer);
 }
 
 void gpuhal_bench_not_measured(gpuhal_bench *bench, const char *device, const char *test, bool no_buffer)

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes @count blocking copies of 64 bytes on cpu:0, by the library ("ours") or by the plugin's own function ("direct"). Prints
- * nothing. False with gpuhal_bench_failure(). */
-bool gpuhal_bench_callgrind_loop(uint64_t count, const char *kind);
+/* Makes @count blocking copies of 64 bytes on the device of the selector, which names the backend first ("cuda:0"), by the
+ * library ("ours") or by the plugin's own function ("direct"). Prints nothing. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_callgrind_loop(const char *selector, uint64_t count, const char *kind);
 
 #endif

@@ -3,7 +3,9 @@
  * A process that has opened the library once keeps what it started, and memory that was resident stays so: numbers about opening
  * and about growth are true in a process that does nothing else. */
 #include "child.h"
+#include "baseline_stream.h"
 #include "bench.h"
+#include "device_memory.h"
 #include "memory_use.h"
 
 #include <fcntl.h>
@@ -74,13 +76,60 @@ static bool enumerate(double *out_ns)
 {
     gpuhal *gpu;
     const uint64_t start = gpuhal_bench_now_ns();
-    if (!gpuhal_bench_open_cpu_alone(&gpu)) {
+    if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
     }
     *out_ns = (double)(gpuhal_bench_now_ns() - start);
     const uint32_t count = gpuhal_device_count(gpu);
     gpuhal_close(gpu);
     return count > 0 || gpuhal_bench_failed("the CPU plugin was not found");
+}
+
+static bool lists(const gpuhal *gpu, const char *backend)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        if (strcmp(gpuhal_device_backend(gpuhal_device_at(gpu, i)), backend) == 0) {
+            return true;
+        }
+    }
+    return gpuhal_bench_failed("%s lists no device", backend);
+}
+
+static bool list(const char *backend, double *out_ns)
+{
+    gpuhal *gpu;
+    const uint64_t start = gpuhal_bench_now_ns();
+    if (!gpuhal_bench_open_alone(backend, 0, &gpu)) {
+        return false;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    const bool good = lists(gpu, backend);
+    gpuhal_close(gpu);
+    return good;
+}
+
+static bool list_direct(const char *backend, const char *library, double *out_ns)
+{
+    const gpuhal_bench_stream_driver *driver = gpuhal_bench_stream_driver_of(backend);
+    return driver != NULL ? gpuhal_bench_stream_list(driver, library, out_ns)
+                          : gpuhal_bench_failed("no direct calls of %s are known", backend);
+}
+
+/* The plugin is met in this process, where what it takes stays taken as long as it lives. */
+static bool device_memory(const char *backend, const char *pci, double *out_kib)
+{
+    gpuhal *gpu;
+    double before;
+    double after;
+    if (!gpuhal_bench_device_memory(backend, pci, &before) || !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
+        return false;
+    }
+    const bool good = lists(gpu, backend) && gpuhal_bench_device_memory(backend, pci, &after);
+    if (good) {
+        *out_kib = after - before;
+    }
+    gpuhal_close(gpu);
+    return good;
 }
 
 /* The program links the library, so its pages are there in the empty program too; they are none of an empty program's. */
@@ -97,7 +146,7 @@ static bool empty(double *out_kib)
 static bool opened(double *out_kib)
 {
     gpuhal *gpu;
-    if (!gpuhal_bench_open_cpu_alone(&gpu)) {
+    if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
     }
     gpuhal_device *device;
@@ -238,6 +287,12 @@ int gpuhal_bench_child_main(const char *const *words)
         good = empty(&number);
     } else if (strcmp(words[0], "opened") == 0) {
         good = opened(&number);
+    } else if (strcmp(words[0], "list") == 0 && count == 2) {
+        good = list(words[1], &number);
+    } else if (strcmp(words[0], "list_direct") == 0 && count == 3) {
+        good = list_direct(words[1], words[2], &number);
+    } else if (strcmp(words[0], "device_memory") == 0 && count == 3) {
+        good = device_memory(words[1], words[2], &number);
     } else if (strcmp(words[0], "staging") == 0 && count == 4) {
         good = staging(words + 1, &number);
     } else if (strcmp(words[0], "sharing") == 0 && count == 4) {

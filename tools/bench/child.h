@@ -5,9 +5,11 @@
 #include <stdbool.h>
 
 /* Runs the child with @words, ended by NULL: "enumerate" (nanoseconds of gpuhal_open() with the CPU plugin alone, in-process),
- * "empty" and "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by
- * which the resident memory grows at most during a copy), "sharing OWNER USER BYTES" (KiB by which it has grown once USER sees
- * and has used such a buffer of OWNER). False with gpuhal_bench_failure(). */
+ * "list BACKEND" (the same with that backend, as it is by default), "list_direct BACKEND LIBRARY" (of the vendor's own calls for
+ * it), "device_memory BACKEND PCI" (KiB of the device that opening the library with the backend takes, in-process), "empty" and
+ * "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by which the
+ * resident memory grows at most during a copy), "sharing OWNER USER BYTES" (KiB by which it has grown once USER sees and has used
+ * such a buffer of OWNER). False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
 /* The child's side: does what the words say, prints the number, and returns the exit code. */

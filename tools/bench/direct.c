@@ -17,8 +17,7 @@ static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_repo
     return gpuhal_bench_failed("no report tells the file of %s", backend);
 }
 
-bool gpuhal_bench_direct_allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes,
-                                  gpuhal_memory *out_memory)
+static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -26,7 +25,8 @@ bool gpuhal_bench_direct_allocate(const gpuhal_bench_direct *direct, gpuhal_memo
     return status == GPUHAL_OK || gpuhal_bench_failed("the plugin's allocate: %s", gpuhal_status_name(status));
 }
 
-bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t bytes, gpuhal_bench_direct *out_direct)
+bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
+                              gpuhal_bench_direct *out_direct)
 {
     gpuhal_plugin_report report;
     gpuhal_bench_direct *direct = out_direct;
@@ -46,10 +46,10 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t
     if (status != GPUHAL_OK) {
         return gpuhal_bench_failed("the plugin's open: %s", gpuhal_status_name(status));
     }
-    if (!gpuhal_bench_direct_allocate(direct, GPUHAL_MEMORY_DEVICE, bytes, &direct->to)) {
+    if (!allocate(direct, kind, bytes, &direct->to)) {
         goto close;
     }
-    if (!gpuhal_bench_direct_allocate(direct, GPUHAL_MEMORY_DEVICE, bytes, &direct->from)) {
+    if (!allocate(direct, kind, bytes, &direct->from)) {
         goto release;
     }
     return true;

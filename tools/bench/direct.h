@@ -21,12 +21,9 @@ typedef struct gpuhal_bench_direct {
 
 /* Opens what @device is in its plugin, once more, with two allocations of @bytes. @device has been opened by the library: that
  * has started the plugin, and it is the same file, so the functions are the very same. False with gpuhal_bench_failure(). */
-bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, uint64_t bytes, gpuhal_bench_direct *out_direct);
+bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
+                              gpuhal_bench_direct *out_direct);
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
-
-/* One more allocation; as.ops.release() takes it. */
-bool gpuhal_bench_direct_allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes,
-                                  gpuhal_memory *out_memory);
 
 /* Makes @count blocking copies of @bytes. */
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count);

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Counts the instructions that a 64-byte blocking copy on cpu:0 costs over the plugin's own function, with valgrind's callgrind.
-# Usage: instructions.sh [path of gpuhal-bench]. Prints the number; exit code 1 when it is above the budget of 150, 2 when the
+# Counts the instructions that a 64-byte blocking copy costs over the plugin's own function, with valgrind's callgrind.
+# Usage: instructions.sh [path of gpuhal-bench [device]], cpu:0 without a device. Prints the number; exit code 1 when it is above the budget of 150, 2 when the
 # count could not be taken. Time plays no part in it, so a loaded machine gives the same number as an idle one.
 set -eu
 
 bench=${1:-gpuhal-bench}
+device=${2:-cpu:0}
 budget=150
 few=1000
 many=11000
@@ -14,7 +15,7 @@ command -v "$bench" >/dev/null || { echo "instructions.sh: there is no program $
 
 # Instructions of a whole run of the loop.
 total() {
-    messages=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" --callgrind-loop "$1" "$2" 2>&1) || {
+    messages=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" --device "$device" --callgrind-loop "$1" "$2" 2>&1) || {
         echo "$messages" >&2
         exit 2
     }
@@ -34,5 +35,5 @@ per_call() {
 ours=$(per_call ours)
 direct=$(per_call direct)
 more=$((ours - direct))
-echo "gpuhal_copy: $ours, the plugin's copy: $direct, more: $more instructions (budget $budget)"
+echo "$device: gpuhal_copy: $ours, the plugin's copy: $direct, more: $more instructions (budget $budget)"
 [ "$more" -le "$budget" ]

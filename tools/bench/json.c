@@ -1,10 +1,37 @@
-/* json.c: one object for each row. Copies have a ratio and a bandwidth, amounts have a value and a unit, times a ratio and a
- * unit. */
+/* json.c: one object for each row, and the same as a line of CSV. Copies have a ratio and a bandwidth, amounts have a value and a
+ * unit, times a ratio and a unit. */
 #include "json.h"
 
 #include <math.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+/* Every key of a result, in the order in which they are shown. */
+static const char *const keys[] = {
+    "device",
+    "peer",
+    "test",
+    "path",
+    "bytes",
+    "gib_per_s",
+    "baseline_gib_per_s",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "ratio_of_slower_half",
+    "unit",
+    "ours",
+    "baseline",
+    "value",
+    "value_low",
+    "value_high",
+    "budget",
+    "ok",
+    "software",
+    "error",
+};
+enum { KEYS = sizeof keys / sizeof *keys };
 
 static const double gib = 1024.0 * 1024.0 * 1024.0;
 
@@ -32,11 +59,20 @@ json_t *gpuhal_bench_json_document(const gpuhal_bench_options *options, const ch
     if (uname(&system) != 0) {
         return NULL;
     }
-    return json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b}, s:[]}", "schema", "gpuhal.bench/1",
+    return json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}, s:[]}", "schema", "gpuhal.bench/1",
                      "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
                      system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name), "processors",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs", (json_int_t)options->pairs, "quick",
-                     (int)options->quick, "results");
+                     (int)options->quick, "baseline", (int)options->baseline, "results");
+}
+
+static json_t *nulls(void)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < KEYS; i++) {
+        json_object_set_new(object, keys[i], json_null());
+    }
+    return object;
 }
 
 json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
@@ -69,9 +105,8 @@ json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
         {"budget", number(row->budget)},
         {"ok", verdict < 0 ? json_null() : json_boolean(verdict)},
         {"software", json_boolean(row->software || row->peer_software)},
-        {"error", json_null()},
     };
-    json_t *object = json_object();
+    json_t *object = nulls();
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         json_object_set_new(object, members[i].key, members[i].value);
     }
@@ -80,26 +115,51 @@ json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row)
 
 json_t *gpuhal_bench_json_error(const char *device, const char *test, const char *why)
 {
-    json_t *object = json_pack("{s:s, s:s, s:b, s:s}", "device", device, "test", test, "ok", 0, "error", why);
-    static const char *const absent[] = {"peer",
-                                         "path",
-                                         "bytes",
-                                         "gib_per_s",
-                                         "baseline_gib_per_s",
-                                         "ratio",
-                                         "ratio_low",
-                                         "ratio_high",
-                                         "ratio_of_slower_half",
-                                         "unit",
-                                         "ours",
-                                         "baseline",
-                                         "value",
-                                         "value_low",
-                                         "value_high",
-                                         "budget",
-                                         "software"};
-    for (size_t i = 0; object != NULL && i < sizeof absent / sizeof *absent; i++) {
-        json_object_set_new(object, absent[i], json_null());
-    }
+    json_t *object = nulls();
+    json_object_set_new(object, "device", json_string(device));
+    json_object_set_new(object, "test", json_string(test));
+    json_object_set_new(object, "ok", json_false());
+    json_object_set_new(object, "error", json_string(why));
     return object;
+}
+
+void gpuhal_bench_csv_header(FILE *to)
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        fprintf(to, "%s%s", i > 0 ? "," : "", keys[i]);
+    }
+    fputc('\n', to);
+}
+
+/* In quotes where a comma, a quote or the end of a line would be misread; quotes inside are doubled. */
+static void csv_text(FILE *to, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (const char *at = text; *at != '\0'; at++) {
+        fputs(*at == '"' ? "\"\"" : (const char[]){*at, '\0'}, to);
+    }
+    fputc('"', to);
+}
+
+void gpuhal_bench_csv_row(FILE *to, const json_t *row)
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        const json_t *value = json_object_get(row, keys[i]);
+        fputs(i > 0 ? "," : "", to);
+        if (json_is_string(value)) {
+            csv_text(to, json_string_value(value));
+        } else if (json_is_integer(value)) {
+            fprintf(to, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        } else if (json_is_real(value)) {
+            fprintf(to, "%.6g", json_real_value(value));
+        } else if (json_is_boolean(value)) {
+            fputs(json_is_true(value) ? "true" : "false", to);
+        }
+    }
+    fputc('\n', to);
+    fflush(to);
 }

@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+#include <stdio.h>
+
 /* The verdict on a row: 1 good, 0 failed, -1 none, because it has no budget. */
 int gpuhal_bench_verdict(const gpuhal_bench_row *row);
 
@@ -15,5 +17,9 @@ json_t *gpuhal_bench_json_row(const gpuhal_bench_row *row);
 
 /* The result of what could not be measured. */
 json_t *gpuhal_bench_json_error(const char *device, const char *test, const char *why);
+
+/* Results as CSV: the names of the columns, which are the keys of a result, and one result; null is an empty field. */
+void gpuhal_bench_csv_header(FILE *to);
+void gpuhal_bench_csv_row(FILE *to, const json_t *row);
 
 #endif

@@ -60,25 +60,40 @@ static void tell_what_is_absent(const gpuhal_bench *bench)
     }
 }
 
+/* Each with its share of the time of a whole run, and the steps in which it tells of its progress: for a device, and for a size.
+ */
+static const struct {
+    uint32_t bit;
+    void (*rows)(gpuhal_bench *bench);
+    double share;
+    size_t steps_per_device;
+    size_t steps_per_size;
+} groups[] = {
+    {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call, 0.03, 1, 0},   {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue, 0.06, 3, 0},
+    {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch, 0.02, 1, 0}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate, 0.03, 2, 0},
+    {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open, 0.01, 1, 0},   {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share, 0.05, 2, 0},
+    {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file, 0.05, 1, 0},   {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy, 0.5, 0, 5},
+    {GPUHAL_BENCH_PAIRS, gpuhal_bench_rows_pairs, 0.25, 1, 1},
+};
+
+enum { GROUPS = sizeof groups / sizeof *groups };
+
 static int run_groups(gpuhal_bench *bench)
 {
-    static const struct {
-        uint32_t bit;
-        void (*rows)(gpuhal_bench *bench);
-    } groups[] = {
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},     {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
-        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},     {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
-        {GPUHAL_BENCH_STAGED, gpuhal_bench_rows_staged}, {GPUHAL_BENCH_ONEPASS, gpuhal_bench_rows_onepass},
-        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},   {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share},
-    };
+    const size_t devices = bench->only != NULL ? 1 : gpuhal_device_count(bench->gpu);
+    double whole = 0;
     bench->output = gpuhal_bench_output_create(bench->options, cpu_name(bench->gpu));
     if (bench->output == NULL) {
-        gpuhal_bench_failed("memory is short");
         return stop(GPUHAL_BENCH_EXIT_FAILED);
     }
     tell_what_is_absent(bench);
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    for (size_t i = 0; i < GROUPS; i++) {
+        whole += (bench->options->groups & groups[i].bit) != 0 ? groups[i].share : 0;
+    }
+    for (size_t i = 0; i < GROUPS; i++) {
+        const size_t steps = groups[i].steps_per_device + groups[i].steps_per_size * bench->options->size_count;
         if ((bench->options->groups & groups[i].bit) != 0) {
+            gpuhal_bench_output_group(bench->output, groups[i].share / whole, devices * steps);
             groups[i].rows(bench);
         }
     }
@@ -99,7 +114,8 @@ int main(int argc, char **argv)
         return gpuhal_bench_child_main(options.child);
     }
     if (options.callgrind_count > 0) {
-        const bool good = gpuhal_bench_callgrind_loop(options.callgrind_count, options.callgrind_kind);
+        const char *selector = options.device != NULL ? options.device : "cpu:0";
+        const bool good = gpuhal_bench_callgrind_loop(selector, options.callgrind_count, options.callgrind_kind);
         return good ? GPUHAL_BENCH_EXIT_OK : stop(GPUHAL_BENCH_EXIT_FAILED);
     }
     bench.options = &options;

@@ -13,6 +13,9 @@
 
 static const uint64_t largest_batch = UINT64_C(1) << 24;
 
+/* A first call that takes so long tells enough, cold as it is. */
+static const uint64_t long_ns = 20000000;
+
 /* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never of where
  * it lies, so that they favour no verdict. */
 static const double wanted_width = 0.02;
@@ -51,27 +54,30 @@ static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_n
     const uint64_t start = gpuhal_bench_now_ns();
     const bool good = side->run(side->user, count);
     *out_ns = gpuhal_bench_now_ns() - start;
-    return good;
+    return good && (side->settle == NULL || side->settle(side->user));
 }
 
 /* How often the side must be run for a sample of the wanted length. Also warms it up. */
-static bool calibrate(const gpuhal_bench_side *side, uint64_t sample_ns, uint64_t *out_count)
+static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *plan, uint64_t *out_count)
 {
+    const uint64_t most = plan->most > 0 ? plan->most : largest_batch;
     uint64_t ns;
     *out_count = 1;
     if (!timed(side, 1, &ns)) {
         return false;
     }
-    for (;;) {
+    while (ns < long_ns) {
         if (!timed(side, *out_count, &ns)) {
             return false;
         }
-        if (ns >= sample_ns || *out_count >= largest_batch) {
+        if (ns >= plan->sample_ns || *out_count >= most) {
             return true;
         }
         /* A first estimate from a cold call is far off, so the count grows by steps. */
-        *out_count *= ns > sample_ns / 2 ? 2 : 4;
+        *out_count *= ns > plan->sample_ns / 2 ? 2 : 4;
+        *out_count = *out_count < most ? *out_count : most;
     }
+    return true;
 }
 
 static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, uint64_t batch, size_t count, gpuhal_bench_times *times)
@@ -101,14 +107,19 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     uint64_t batch = 1;
     for (size_t side = 0; side < side_count; side++) {
         uint64_t count;
-        if (!calibrate(&sides[side], plan->sample_ns, &count)) {
+        if (!calibrate(&sides[side], plan, &count)) {
             return false;
         }
         batch = count > batch ? count : batch;
     }
-    out_times->rounds = 0;
-    if (!add_rounds(sides, side_count, batch, plan->rounds, out_times)) {
-        return false;
+    const uint64_t enough = gpuhal_bench_now_ns() + plan->enough_ns;
+    for (out_times->rounds = 0; out_times->rounds < plan->rounds;) {
+        if (!add_rounds(sides, side_count, batch, 1, out_times)) {
+            return false;
+        }
+        if (out_times->rounds >= plan->least && gpuhal_bench_now_ns() >= enough) {
+            break;
+        }
     }
     const uint64_t end = gpuhal_bench_now_ns() + plan->extra_ns;
     while (side_count > 1 && uncertain(out_times) && gpuhal_bench_now_ns() < end) {

@@ -11,14 +11,18 @@
 typedef struct gpuhal_bench_side {
     bool (*run)(void *user, uint64_t count);
     void *user;
+    bool (*settle)(void *user); /* Ends, outside the time taken, what a run has only begun; NULL: nothing to end. */
 } gpuhal_bench_side;
 
 enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 
 /* How long to measure. */
 typedef struct gpuhal_bench_plan {
-    size_t rounds;      /* At least so many, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
-    uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it. */
+    size_t rounds;      /* So many, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
+    size_t least;       /* Once there are so many, it is enough when ... */
+    uint64_t enough_ns; /* ... they took so long. */
+    uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it ... */
+    uint64_t most;      /* ... so often at most; 0: no limit. */
     size_t series;      /* Of so many series, spread over time, the calmest counts; 0 and 1: one. */
     uint64_t extra_ns;  /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
 } gpuhal_bench_plan;

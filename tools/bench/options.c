@@ -15,30 +15,38 @@ enum { FEWEST_PAIRS = 15, USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
 
 static const uint64_t largest_size = UINT64_C(1) << 30;
 
+/* The largest size takes half of the time of a run: without a baseline that is to be short. */
+static const uint64_t largest_brief_size = UINT64_C(256) << 20;
+
 static const struct {
     const char *name;
     uint32_t bit;
 } groups[] = {
-    {"call", GPUHAL_BENCH_CALL},   {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},
-    {"copy", GPUHAL_BENCH_COPY},   {"staged", GPUHAL_BENCH_STAGED},     {"onepass", GPUHAL_BENCH_ONEPASS},
-    {"batch", GPUHAL_BENCH_BATCH}, {"share", GPUHAL_BENCH_SHARE},
+    {"call", GPUHAL_BENCH_CALL},         {"queue", GPUHAL_BENCH_QUEUE}, {"batch", GPUHAL_BENCH_BATCH},
+    {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},   {"share", GPUHAL_BENCH_SHARE},
+    {"file", GPUHAL_BENCH_FILE},         {"copy", GPUHAL_BENCH_COPY},   {"pairs", GPUHAL_BENCH_PAIRS},
 };
 
 static const char help[] = "usage: gpuhal-bench [option]...\n"
-                           "Measures libgpuhal beside the vendor's own calls and memcpy, in one run.\n"
+                           "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and\n"
+                           "memcpy, in one run, against its budgets.\n"
                            "\n"
+                           "  --baseline         measure the vendor's own calls in alternating rounds, print\n"
+                           "                     the ratio with its 95 % interval, and give a verdict\n"
                            "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
-                           "  --only GROUP,...   call, allocate, open, copy, staged, onepass, batch, share;\n"
-                           "                     default: all\n"
-                           "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB\n"
-                           "  --pairs N          pairs of samples for a row, 15 to 999; default 31; noisy\n"
-                           "                     rows get more\n"
-                           "  --quick            few pairs and small sizes: shows that all runs, no verdict\n"
-                           "  --json             print JSON (schema gpuhal.bench/1) instead of a table\n"
+                           "  --only GROUP,...   call, queue, batch, allocate, open, share, file, copy,\n"
+                           "                     pairs; default: all\n"
+                           "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB; default: 256 to\n"
+                           "                     256MiB, with --baseline to 1GiB\n"
+                           "  --pairs N          rounds of samples for a row, 15 to 999; default 31 with\n"
+                           "                     --baseline\n"
+                           "  --quick            few rounds and small sizes: shows that all runs, no verdict\n"
+                           "  --json, --csv      print JSON (schema gpuhal.bench/1) or CSV, not a table\n"
+                           "  --svg FILE         draw bandwidth over size into the file, too\n"
                            "  --callgrind-loop N ours|direct\n"
-                           "                     make N blocking copies of 64 bytes on cpu:0, by the library\n"
-                           "                     or by the plugin's own function, and print nothing: for\n"
-                           "                     counting instructions (tools/bench/instructions.sh)\n"
+                           "                     make N blocking copies of 64 bytes on --device (cpu:0), by\n"
+                           "                     the library or by the plugin's own function, and print\n"
+                           "                     nothing: for counting instructions (instructions.sh)\n"
                            "  --help, --version\n"
                            "\n"
                            "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
@@ -123,13 +131,15 @@ static bool take_group(gpuhal_bench_options *options, const char *word)
 
 static void set_defaults(gpuhal_bench_options *options)
 {
+    const uint64_t largest = options->baseline ? largest_size : largest_brief_size;
     options->sizes_given = options->size_count > 0;
-    for (uint64_t bytes = 256; !options->sizes_given && bytes <= UINT64_C(256) << 20; bytes *= 4) {
+    for (uint64_t bytes = 256; !options->sizes_given && bytes <= largest; bytes *= 4) {
         if (!options->quick || bytes == 256 || bytes == 64 << 10 || bytes == 1 << 20) {
             options->sizes[options->size_count++] = bytes;
         }
     }
-    if (options->pairs == 0) {
+    options->pairs_given = options->pairs > 0;
+    if (!options->pairs_given) {
         options->pairs = options->quick ? QUICK_PAIRS : USUAL_PAIRS;
     }
     if (options->groups == 0) {
@@ -138,24 +148,30 @@ static void set_defaults(gpuhal_bench_options *options)
 }
 
 enum {
-    OPTION_DEVICE = 256,
+    OPTION_BASELINE = 256,
+    OPTION_DEVICE,
     OPTION_ONLY,
     OPTION_SIZES,
     OPTION_PAIRS,
     OPTION_QUICK,
     OPTION_JSON,
+    OPTION_CSV,
+    OPTION_SVG,
     OPTION_CALLGRIND,
     OPTION_HELP,
     OPTION_VERSION
 };
 
 static const struct option long_options[] = {
+    {"baseline", no_argument, NULL, OPTION_BASELINE},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"only", required_argument, NULL, OPTION_ONLY},
     {"sizes", required_argument, NULL, OPTION_SIZES},
     {"pairs", required_argument, NULL, OPTION_PAIRS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"csv", no_argument, NULL, OPTION_CSV},
+    {"svg", required_argument, NULL, OPTION_SVG},
     {"callgrind-loop", required_argument, NULL, OPTION_CALLGRIND},
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},
@@ -176,11 +192,23 @@ static bool read_callgrind(int argc, char **argv, gpuhal_bench_options *options,
     return true;
 }
 
+static bool take_format(gpuhal_bench_options *options, gpuhal_bench_format format, int *out_exit)
+{
+    if (options->format != GPUHAL_BENCH_TABLE && options->format != format) {
+        return usage(out_exit, "one format at a time", "--json or --csv");
+    }
+    options->format = format;
+    return true;
+}
+
 static bool read_option(int option, int argc, char **argv, gpuhal_bench_options *options, int *out_exit)
 {
     const char *word;
     uint64_t number;
     switch (option) {
+    case OPTION_BASELINE:
+        options->baseline = true;
+        return true;
     case OPTION_DEVICE:
         options->device = optarg;
         return true;
@@ -198,7 +226,11 @@ static bool read_option(int option, int argc, char **argv, gpuhal_bench_options 
         options->quick = true;
         return true;
     case OPTION_JSON:
-        options->json = true;
+        return take_format(options, GPUHAL_BENCH_JSON, out_exit);
+    case OPTION_CSV:
+        return take_format(options, GPUHAL_BENCH_CSV, out_exit);
+    case OPTION_SVG:
+        options->svg = optarg;
         return true;
     case OPTION_CALLGRIND:
         return read_callgrind(argc, argv, options, out_exit);

@@ -9,15 +9,19 @@
 /* Groups of rows, for --only. Bits. */
 enum {
     GPUHAL_BENCH_CALL = 1u << 0,
-    GPUHAL_BENCH_COPY = 1u << 1,
-    GPUHAL_BENCH_STAGED = 1u << 2,
+    GPUHAL_BENCH_QUEUE = 1u << 1,
+    GPUHAL_BENCH_BATCH = 1u << 2,
     GPUHAL_BENCH_ALLOCATE = 1u << 3,
     GPUHAL_BENCH_OPEN = 1u << 4,
-    GPUHAL_BENCH_BATCH = 1u << 5,
-    GPUHAL_BENCH_SHARE = 1u << 6,
-    GPUHAL_BENCH_ONEPASS = 1u << 7,
-    GPUHAL_BENCH_ALL = (1u << 8) - 1
+    GPUHAL_BENCH_SHARE = 1u << 5,
+    GPUHAL_BENCH_FILE = 1u << 6,
+    GPUHAL_BENCH_COPY = 1u << 7,
+    GPUHAL_BENCH_PAIRS = 1u << 8,
+    GPUHAL_BENCH_ALL = (1u << 9) - 1
 };
+
+/* What is printed. */
+typedef enum gpuhal_bench_format { GPUHAL_BENCH_TABLE, GPUHAL_BENCH_JSON, GPUHAL_BENCH_CSV } gpuhal_bench_format;
 
 enum { GPUHAL_BENCH_SIZES_MAX = 64 };
 
@@ -35,10 +39,13 @@ typedef struct gpuhal_bench_options {
     uint64_t sizes[GPUHAL_BENCH_SIZES_MAX];
     size_t size_count;
     bool sizes_given;
-    size_t pairs;
+    size_t pairs; /* Rounds of samples. */
+    bool pairs_given;
     uint32_t groups;
+    bool baseline; /* Measure what there is to compare with, and judge. */
     bool quick;
-    bool json;
+    gpuhal_bench_format format;
+    const char *svg;            /* The file to draw into; NULL: none. */
     uint64_t callgrind_count;   /* Not 0: run the loop for counting instructions and nothing else. */
     const char *callgrind_kind; /* "ours" or "direct". */
     const char *const *child;   /* Not NULL: the words behind --child, ended by NULL. */

@@ -1,4 +1,4 @@
-/* output.h: rows, and how they are shown: a table as they come, or JSON at the end. */
+/* output.h: rows, and where they go: a table or CSV as they come, JSON and curves at the end. */
 #ifndef GPUHAL_BENCH_OUTPUT_H
 #define GPUHAL_BENCH_OUTPUT_H
 
@@ -9,9 +9,8 @@
 
 /* What the result of a row is, and so what its budget limits. */
 typedef enum gpuhal_bench_kind {
-    GPUHAL_BENCH_RATIO,       /* Time of the baseline over ours; the budget is the least. */
-    GPUHAL_BENCH_SLOWER_HALF, /* Time of the slower half of a staged copy over the whole; the budget is the least. */
-    GPUHAL_BENCH_ONE_PASS,    /* Time of the one direct call over ours, between two devices; the budget is the least. */
+    GPUHAL_BENCH_RATIO,       /* Time of the baseline over ours, of a copy; the budget is the least. */
+    GPUHAL_BENCH_SLOWER_HALF, /* Time of the slower half of a copy over the whole; the budget is the least. */
     GPUHAL_BENCH_TIMES,       /* Time of the baseline over ours, of what is no copy of one size; the budget is the least. */
     GPUHAL_BENCH_AMOUNT       /* Ours, or ours less the baseline, in the row's unit; the budget is the most. */
 } gpuhal_bench_kind;
@@ -35,9 +34,13 @@ typedef struct gpuhal_bench_row {
 
 typedef struct gpuhal_bench_output gpuhal_bench_output;
 
-/* Starts the output. NULL when memory is short. */
+/* Starts the output. NULL with gpuhal_bench_failure(), also when the drawing cannot be written. */
 gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name);
 void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
+
+/* What is measured from now on: it takes about @share (of 1) of the time of the run, and tells about @steps times of its
+ * progress. */
+void gpuhal_bench_output_group(gpuhal_bench_output *output, double share, size_t steps);
 
 /* Tells on a terminal what is being measured now. */
 void gpuhal_bench_progress(gpuhal_bench_output *output, const char *device, const char *test, uint64_t bytes);

@@ -1,7 +1,21 @@
 cmake_minimum_required(VERSION 3.20)
 
-# Runs `gpuhal-bench --quick --json` and reads what it printed. BENCH: the program.
-execute_process(COMMAND ${BENCH} --quick --json RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE messages)
+# Runs `gpuhal-bench --quick --baseline --json` and reads what it printed. BENCH: the program. DEVICE: the device that has streams to measure
+# alone; without it all devices are. REPORTS: a folder of the test's own for the reports of the fake driver, in which its NVML reads
+# how much memory is taken.
+set(options --quick --baseline --json)
+if(DEVICE)
+  list(APPEND options --device ${DEVICE})
+endif()
+if(REPORTS)
+  file(REMOVE_RECURSE ${REPORTS})
+  file(MAKE_DIRECTORY ${REPORTS})
+  set(ENV{FAKE_CUDA_REPORT} ${REPORTS}/report)
+endif()
+execute_process(COMMAND ${BENCH} ${options} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE messages)
+if(REPORTS)
+  file(REMOVE_RECURSE ${REPORTS})
+endif()
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "exit code ${code}, messages: ${messages}, output: ${text}")
 endif()
@@ -22,6 +36,7 @@ endif()
 math(EXPR last "${count} - 1")
 set(tests "")
 set(devices "")
+set(compared "")
 foreach(index RANGE ${last})
   string(JSON row GET "${text}" results ${index})
   foreach(key IN ITEMS device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_low ratio_high ratio_of_slower_half
@@ -39,14 +54,36 @@ foreach(index RANGE ${last})
   list(APPEND tests ${test})
   string(JSON device GET "${row}" device)
   list(APPEND devices ${device})
+  foreach(key IN ITEMS baseline baseline_gib_per_s)
+    string(JSON type TYPE "${row}" ${key})
+    if(type STREQUAL "NUMBER")
+      list(APPEND compared ${test})
+    endif()
+  endforeach()
 endforeach()
-set(expected call_overhead allocate_4kib enumerate resident_memory write read copy share share_more import_host share_memory)
-# Queues are what only the Vulkan plugin has.
-if("vulkan:0" IN_LIST devices)
-  list(APPEND expected batch_direct batch_awaited)
+
+# The rows that have to be there, and those among them that have to be compared with direct calls.
+if(DEVICE)
+  set(expected_compared call_overhead awaited_copy allocate_4kib open_backend write read copy locked_write locked_read upload readback
+                        batch batch_awaited submit queued_copy event_to_fd
+                        fd_after_event file_to_device share_more import_more)
+  set(expected ${expected_compared} staging_memory share import_host share_memory share_to_cpu)
+  # The kernel's files of AMD's GPUs are not faked.
+  if(REPORTS)
+    list(APPEND expected device_memory)
+  endif()
+else()
+  set(expected_compared "")
+  set(expected call_overhead allocate_4kib enumerate resident_memory write read copy upload readback share share_more import_host
+               share_memory batch batch_awaited submit queued_copy event_to_fd file_to_device)
 endif()
 foreach(test IN LISTS expected)
   if(NOT test IN_LIST tests)
-    message(FATAL_ERROR "no result is about ${test}")
+    message(FATAL_ERROR "no result is about ${test}: ${messages}")
+  endif()
+endforeach()
+foreach(test IN LISTS expected_compared)
+  if(NOT test IN_LIST compared)
+    message(FATAL_ERROR "${test} is compared with nothing")
   endif()
 endforeach()

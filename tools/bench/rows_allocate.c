@@ -1,7 +1,7 @@
 /* rows_allocate.c: allocating and releasing beside the direct calls.
  *
  * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by migrating the
- * buffer to its device, Vulkan and the CPU by bringing the pages of what is ordinary memory. */
+ * buffer to its device, Vulkan and the CPU by bringing the pages of what is ordinary memory; CUDA and HIP do it by themselves. */
 #include "baseline.h"
 #include "bench.h"
 
@@ -74,27 +74,26 @@ static const struct {
 static void measure(gpuhal_bench *bench, allocation *a, size_t index)
 {
     const char *id = gpuhal_device_id(a->device);
-    const gpuhal_bench_side sides[] = {{run_ours, a}, {a->baseline != NULL ? run_vendor : run_mmap, a}};
-    const gpuhal_bench_plan plan = rows[index].brief ? gpuhal_bench_plan_calls(bench) : gpuhal_bench_plan_copies(bench);
+    const gpuhal_bench_side sides[] = {{run_ours, a, NULL}, {a->baseline != NULL ? run_vendor : run_mmap, a, NULL}};
+    const bool compared = bench->options->baseline && (a->baseline != NULL || gpuhal_bench_is_cpu(a->device));
     /* PoCL's other devices wake a thread and wait for it, which takes a hundred times what the budget allows, up or down. */
-    const bool waits = gpuhal_bench_is_threaded(a->device);
+    const bool judged = compared && !gpuhal_bench_is_threaded(a->device);
+    const gpuhal_bench_plan plan = rows[index].brief ? gpuhal_bench_plan_calls(bench) : gpuhal_bench_plan_copies(bench, judged);
     a->bytes = rows[index].bytes;
     gpuhal_bench_progress(bench->output, id, rows[index].test, 0);
-    if (!gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
-        gpuhal_bench_failed_row(bench->output, id, rows[index].test, gpuhal_bench_failure());
+    if (!gpuhal_bench_measure(sides, compared ? 2 : 1, &plan, &bench->times)) {
+        gpuhal_bench_not_measured(bench, id, rows[index].test, true);
         return;
     }
-    const gpuhal_bench_row row = {
+    gpuhal_bench_row row = {
         .kind = GPUHAL_BENCH_AMOUNT,
         .device = id,
         .test = rows[index].test,
         .unit = "ns",
-        .ours = gpuhal_bench_time(&bench->times, 0).median,
-        .baseline = gpuhal_bench_time(&bench->times, 1).median,
-        .result = gpuhal_bench_difference(&bench->times, 0, 1),
-        .budget = waits ? NAN : budget_ns,
+        .budget = judged ? budget_ns : NAN,
         .software = gpuhal_bench_is_software(a->device),
     };
+    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
     gpuhal_bench_row_add(bench->output, &row);
 }
 
@@ -103,11 +102,6 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench)
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
         allocation a = {.device = gpuhal_device_at(bench->gpu, i)};
         if (!gpuhal_bench_wants(bench, a.device)) {
-            continue;
-        }
-        if (!gpuhal_bench_baseline_is_known(a.device) && !gpuhal_bench_is_cpu(a.device)) {
-            gpuhal_bench_remark(bench->output, gpuhal_device_id(a.device), "allocate",
-                                "no direct calls of this backend are known");
             continue;
         }
         if (gpuhal_bench_baseline_is_known(a.device) &&

@@ -2,16 +2,19 @@
  *
  * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API has no such
  * call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the addresses at which the host
- * sees the buffers; memory without an address is then measured alone. One warm buffer pair of the largest size would hide what
- * small sizes cost, so each size has buffers of its own. */
+ * sees the buffers; memory without an address is then measured alone. Page-locked memory follows for each size (rows_locked.c).
+ * One warm buffer pair of the largest size would hide what small sizes cost, so each size has buffers of its own. */
 #include "baseline.h"
 #include "bench.h"
+#include "rows_locked.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double vendor_budget = 0.98; /* from 1 MiB, on devices with an API of their own */
+static const double ordinary_budget = 1;  /* from 1 MiB, between ordinary host memory and CUDA or HIP */
+static const double ring_budget = 1.3;    /* from 64 MiB, the same where the device has memory of its own */
 static const double memcpy_budget = 0.95; /* from 16 MiB, on the CPU */
 
 typedef struct transfer {
@@ -110,10 +113,19 @@ static bool is_compared(const transfer *t, size_t direction)
     return has_call || (t->host_to != NULL && t->host_from != NULL);
 }
 
-static double budget_of(const transfer *t, size_t direction)
+static bool has_own_memory(const gpuhal_device *device)
+{
+    uint64_t type;
+    return gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type) == GPUHAL_OK && type == GPUHAL_DEVICE_GPU;
+}
+
+static double budget_of(const gpuhal_device *device, const transfer *t, size_t direction)
 {
     if (!is_compared(t, direction)) {
         return NAN;
+    }
+    if (gpuhal_bench_is_streamed(device) && direction != COPY && t->bytes >= UINT64_C(1) << 20) {
+        return t->bytes >= UINT64_C(64) << 20 && has_own_memory(device) ? ring_budget : ordinary_budget;
     }
     if (t->baseline != NULL) {
         return t->bytes >= UINT64_C(1) << 20 ? vendor_budget : NAN;
@@ -124,25 +136,24 @@ static double budget_of(const transfer *t, size_t direction)
 static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, size_t direction)
 {
     const char *test = directions[direction].test;
-    const gpuhal_bench_side sides[] = {{directions[direction].ours, t}, {directions[direction].direct, t}};
-    const bool compared = is_compared(t, direction);
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench);
+    const gpuhal_bench_side sides[] = {{directions[direction].ours, t, NULL}, {directions[direction].direct, t, NULL}};
+    const bool compared = bench->options->baseline && is_compared(t, direction);
+    const double budget = budget_of(device, t, direction);
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, !isnan(budget));
     gpuhal_bench_progress(bench->output, gpuhal_device_id(device), test, t->bytes);
     if (!gpuhal_bench_measure(sides, compared ? 2 : 1, &plan, &bench->times)) {
         gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), test, gpuhal_bench_failure());
         return;
     }
-    const gpuhal_bench_row row = {
+    gpuhal_bench_row row = {
         .kind = GPUHAL_BENCH_RATIO,
         .device = gpuhal_device_id(device),
         .test = test,
         .bytes = t->bytes,
-        .ours = gpuhal_bench_time(&bench->times, 0).median,
-        .baseline = compared ? gpuhal_bench_time(&bench->times, 1).median : NAN,
-        .result = compared ? gpuhal_bench_ratio(&bench->times, 1, 0) : (gpuhal_bench_interval){NAN, NAN, NAN},
-        .budget = budget_of(t, direction),
+        .budget = budget,
         .software = gpuhal_bench_is_software(device),
     };
+    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
     gpuhal_bench_row_add(bench->output, &row);
 }
 
@@ -166,6 +177,9 @@ static bool prepare(gpuhal_device *device, transfer *t)
 static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes)
 {
     transfer t = {.bytes = bytes, .baseline = baseline};
+    if (!gpuhal_bench_fits(bench, device, device, "copy", bytes)) {
+        return;
+    }
     if (prepare(device, &t)) {
         for (size_t i = 0; i < DIRECTIONS; i++) {
             measure(bench, device, &t, i);
@@ -176,6 +190,7 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_ba
     free(t.host);
     gpuhal_buffer_release(t.to);
     gpuhal_buffer_release(t.from);
+    gpuhal_bench_rows_locked(bench, device, baseline, bytes);
 }
 
 void gpuhal_bench_rows_copy(gpuhal_bench *bench)

@@ -1,33 +1,41 @@
-/* rows_open.c: what opening the library with the CPU plugin alone costs: time to the list of devices, and resident memory.
+/* rows_open.c: what opening the library costs: with the CPU plugin alone the time to the list of devices, and resident memory;
+ * with CUDA or HIP the time beside loading the vendor's library and listing its devices directly, and the memory of the device.
  *
- * Each sample is a process of its own, ours and the empty one in turn. */
+ * Each sample is a process of its own, ours and the other one in turn. */
+#include "baseline.h"
 #include "bench.h"
 #include "child.h"
+#include "device_memory.h"
 
 #include <math.h>
 
 static const double enumerate_budget_ns = 2e6;
 static const double resident_budget_kib = 4 * 1024;
+static const double listing_budget = 1 / 1.2;
+static const double device_memory_budget_kib = 0;
 
-static bool sample(gpuhal_bench *bench, const char *ours, const char *baseline)
+/* @baseline NULL: there is nothing to compare with. Both are the words of a child. */
+static bool sample(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
 {
-    const size_t rounds = bench->options->pairs;
-    for (size_t round = 0; round < rounds; round++) {
-        if (!gpuhal_bench_child_run((const char *const[]){ours, NULL}, &bench->times.ns[0][round])) {
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
+    size_t round = 0;
+    for (; round < plan.rounds && (round < plan.least || gpuhal_bench_now_ns() < enough); round++) {
+        if (!gpuhal_bench_child_run(ours, &bench->times.ns[0][round])) {
             return false;
         }
-        if (baseline != NULL && !gpuhal_bench_child_run((const char *const[]){baseline, NULL}, &bench->times.ns[1][round])) {
+        if (baseline != NULL && !gpuhal_bench_child_run(baseline, &bench->times.ns[1][round])) {
             return false;
         }
     }
-    bench->times.rounds = rounds;
+    bench->times.rounds = round;
     return true;
 }
 
 static void enumerate(gpuhal_bench *bench)
 {
     gpuhal_bench_progress(bench->output, "cpu:0", "enumerate", 0);
-    if (!sample(bench, "enumerate", NULL)) {
+    if (!sample(bench, (const char *const[]){"enumerate", NULL}, NULL)) {
         gpuhal_bench_failed_row(bench->output, "cpu:0", "enumerate", gpuhal_bench_failure());
         return;
     }
@@ -48,7 +56,7 @@ static void enumerate(gpuhal_bench *bench)
 static void resident(gpuhal_bench *bench)
 {
     gpuhal_bench_progress(bench->output, "cpu:0", "resident_memory", 0);
-    if (!sample(bench, "opened", "empty")) {
+    if (!sample(bench, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL})) {
         gpuhal_bench_failed_row(bench->output, "cpu:0", "resident_memory", gpuhal_bench_failure());
         return;
     }
@@ -65,11 +73,77 @@ static void resident(gpuhal_bench *bench)
     gpuhal_bench_row_add(bench->output, &row);
 }
 
-void gpuhal_bench_rows_open(gpuhal_bench *bench)
+static void listing(gpuhal_bench *bench, gpuhal_device *device)
 {
-    if (bench->only != NULL && !gpuhal_bench_is_cpu(bench->only)) {
+    const char *id = gpuhal_device_id(device);
+    const char *backend = gpuhal_device_backend(device);
+    const char *library = gpuhal_bench_vendor_library(bench->gpu, backend);
+    gpuhal_bench_progress(bench->output, id, "open_backend", 0);
+    const char *const direct[] = {"list_direct", backend, library, NULL};
+    const bool compared = bench->options->baseline;
+    if (library == NULL || !sample(bench, (const char *const[]){"list", backend, NULL}, compared ? direct : NULL)) {
+        gpuhal_bench_failed_row(bench->output, id, "open_backend", gpuhal_bench_failure());
         return;
     }
-    enumerate(bench);
-    resident(bench);
+    gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_TIMES,
+        .device = id,
+        .test = "open_backend",
+        .unit = "ns",
+        .budget = listing_budget,
+    };
+    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
+{
+    const char *id = gpuhal_device_id(device);
+    const char *backend = gpuhal_device_backend(device);
+    const char *pci;
+    double now;
+    gpuhal_bench_progress(bench->output, id, "device_memory", 0);
+    if (gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &pci) != GPUHAL_OK) {
+        gpuhal_bench_remark(bench->output, id, "device_memory", "its PCI address is not known");
+        return;
+    }
+    if (!gpuhal_bench_device_memory(backend, pci, &now)) {
+        gpuhal_bench_remark(bench->output, id, "device_memory", gpuhal_bench_failure());
+        return;
+    }
+    if (!sample(bench, (const char *const[]){"device_memory", backend, pci, NULL}, NULL)) {
+        gpuhal_bench_failed_row(bench->output, id, "device_memory", gpuhal_bench_failure());
+        return;
+    }
+    const gpuhal_bench_interval growth = gpuhal_bench_time(&bench->times, 0);
+    const gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_AMOUNT,
+        .device = id,
+        .test = "device_memory",
+        .unit = "KiB",
+        .ours = growth.median,
+        .baseline = NAN,
+        .result = growth,
+        .budget = device_memory_budget_kib,
+    };
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+void gpuhal_bench_rows_open(gpuhal_bench *bench)
+{
+    if (bench->only == NULL || gpuhal_bench_is_cpu(bench->only)) {
+        enumerate(bench);
+        resident(bench);
+    }
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
+        if (!gpuhal_bench_wants(bench, device) || !gpuhal_bench_is_streamed(device)) {
+            continue;
+        }
+        /* One device stands for its backend. */
+        if (bench->only != NULL || gpuhal_device_index(device) == 0) {
+            listing(bench, device);
+        }
+        device_memory(bench, device);
+    }
 }

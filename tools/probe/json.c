@@ -1,6 +1,7 @@
 /* json.c: the document gpuhal.probe/1; docs/gpuhal.probe-1.schema.json describes it. Keys are always there and in this order.
- * What is unknown of a device is null, and its reason stands in the device's `missing`. */
+ * What is unknown of a device or a link is null, and its reason stands in the `missing` beside it. */
 #include "host.h"
+#include "links.h"
 #include "print.h"
 #include "utf8.h"
 
@@ -100,12 +101,10 @@ static json_t *make_plugin(json_builder *builder, const gpuhal_plugin_report *re
     return object;
 }
 
-static void put_reason(json_builder *builder, json_t *missing, const char *name, const gpuhal_device *device, gpuhal_key key)
+static void put_reason(json_builder *builder, json_t *missing, const char *name, gpuhal_missing reason, const char *why)
 {
-    const char *why = "";
-    const char *reason = gpuhal_missing_name(gpuhal_device_missing(device, key, &why));
     char text[512];
-    snprintf(text, sizeof text, "%s%s%s", reason, why && *why ? ": " : "", why ? why : "");
+    snprintf(text, sizeof text, "%s%s%s", gpuhal_missing_name(reason), why && *why ? ": " : "", why ? why : "");
     put(builder, missing, name, make_text(text));
 }
 
@@ -119,8 +118,10 @@ static void put_fact(json_builder *builder, json_t *object, json_t *missing, con
         return;
     }
     if (!gpuhal_key_is_text(key) || gpuhal_device_text(device, key, &text) != GPUHAL_OK) {
+        const char *why = "";
+        gpuhal_missing reason = gpuhal_device_missing(device, key, &why);
         put(builder, object, name, json_null());
-        put_reason(builder, missing, name, device, key);
+        put_reason(builder, missing, name, reason, why);
         return;
     }
     put(builder, object, name, make_text_or_null(text));
@@ -148,15 +149,22 @@ static json_t *make_capabilities(json_builder *builder, const gpuhal_device *dev
     return array;
 }
 
-static void put_verdict(json_builder *builder, json_t *object, json_t *missing, const gpuhal_probe_device *entry, bool verifying)
+/* Why something was not tried. */
+static const char *why_untried(bool verifying)
 {
-    bool failed = entry->verified && entry->verdict.status;
-    put(builder, object, "verified", entry->verified ? json_boolean(!failed) : json_null());
-    if (!entry->verified) {
-        put(builder, missing, "verified", make_text(verifying ? "not read: --verify without --all leaves out faces that are not preferred"
-                                                              : "not read: --verify was not given"));
+    return verifying ? "--verify without --all leaves out faces that are not preferred" : "--verify was not given";
+}
+
+/* Of a device or a link that was tried, or was not. */
+static void put_verdict(json_builder *builder, json_t *object, json_t *missing, bool tried, const gpuhal_probe_verdict *verdict,
+                        bool verifying)
+{
+    bool failed = tried && verdict->status;
+    put(builder, object, "verified", tried ? json_boolean(!failed) : json_null());
+    if (!tried) {
+        put_reason(builder, missing, "verified", GPUHAL_MISSING_NOT_READ, why_untried(verifying));
     }
-    put(builder, object, "verify_error", failed ? make_text(entry->verdict.sentence) : json_null());
+    put(builder, object, "verify_error", failed ? make_text(verdict->sentence) : json_null());
 }
 
 /* What the library knows of a device beyond the keys at the device itself. */
@@ -194,7 +202,7 @@ static json_t *make_device(json_builder *builder, const gpuhal_probe_device *ent
     put(builder, object, "physical_device", make_number(entry->physical));
     put(builder, object, "preferred", json_boolean(entry->preferred != 0));
     put(builder, object, "capabilities", make_capabilities(builder, device));
-    put_verdict(builder, object, missing, entry, verifying);
+    put_verdict(builder, object, missing, entry->verified, &entry->verdict, verifying);
     put(builder, object, "facts", make_facts(builder, missing, object, device));
     put(builder, object, "missing", missing);
     return object;
@@ -228,6 +236,54 @@ static json_t *make_physical(json_builder *builder, const gpuhal *gpu, uint32_t 
     }
     put(builder, object, "evidence", array);
     return object;
+}
+
+/* What a value of a link says in the document. */
+static json_t *make_link_value(size_t place, uint64_t value)
+{
+    switch (place) {
+    case PROBE_LINK_KIND:
+        return make_text(gpuhal_link_kind_name((gpuhal_link_kind)value));
+    case PROBE_LINK_PATH:
+        return make_text(gpuhal_path_name((gpuhal_path)value));
+    case PROBE_LINK_ADVERTISED:
+        return json_boolean(value != 0);
+    default:
+        return make_number(value);
+    }
+}
+
+static json_t *make_link(json_builder *builder, const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
+{
+    static const char *const names[PROBE_LINK_VALUES] = {
+        "kind",  "bandwidth_bytes_per_second", "generation", "count", "peer_advertised",
+        "path", "measured_bytes_per_second",  "measured_latency_ns"};
+    json_t *object = json_object(), *missing = json_object();
+    put(builder, object, "from", make_text(gpuhal_device_id(machine->devices[link->from].device)));
+    put(builder, object, "to", make_text(gpuhal_device_id(machine->devices[link->to].device)));
+    put(builder, object, "software", json_boolean(link->software));
+    for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
+        const gpuhal_value *value = &link->values[i];
+        put(builder, object, names[i], value->missing ? json_null() : make_link_value(i, value->u64));
+        if (value->missing) {
+            bool untried = value->missing == GPUHAL_MISSING_NOT_READ && !link->tried && !link->verdict.status;
+            put_reason(builder, missing, names[i], value->missing, untried ? why_untried(machine->verifying) : value->why);
+        }
+        if (i == PROBE_LINK_ADVERTISED) {
+            put_verdict(builder, object, missing, link->tried, &link->verdict, machine->verifying);
+        }
+    }
+    put(builder, object, "missing", missing);
+    return object;
+}
+
+static json_t *make_links(json_builder *builder, const gpuhal_probe_machine *machine)
+{
+    json_t *array = machine->links ? json_array() : json_null();
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        append(builder, array, make_link(builder, machine, &machine->links[i]));
+    }
+    return array;
 }
 
 static json_t *make_environment(json_builder *builder, const gpuhal_probe_environment *environment)
@@ -279,6 +335,7 @@ static json_t *make_document(json_builder *builder, const gpuhal_probe_machine *
         append(builder, physicals, make_physical(builder, machine->gpu, i, &physical));
     }
     put(builder, document, "physical_devices", physicals);
+    put(builder, document, "links", make_links(builder, machine));
     put(builder, document, "chosen", make_chosen(builder, machine));
     const char *remark;
     for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {

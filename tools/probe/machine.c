@@ -2,13 +2,14 @@
  * before the library reads it. */
 #include "machine.h"
 
+#include "links.h"
 #include "screen.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define VERIFY_NS 60000000000u
+#define VERIFY_NS 60000000000u /* for a device, and for a link */
 
 static void complain(const char *sentence)
 {
@@ -111,6 +112,18 @@ static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_dev
     return options->all || entry->preferred || names_faces(options->device);
 }
 
+/* A plugin that was met in this process has been started here, so that a forked child could not use it. */
+static bool was_met_here(const gpuhal *gpu, const char *backend)
+{
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
+        if (report.state == GPUHAL_PLUGIN_OK && strcmp(report.name, backend) == 0) {
+            return !report.isolated;
+        }
+    }
+    return true;
+}
+
 static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     machine->count = gpuhal_device_count(machine->gpu);
@@ -125,6 +138,7 @@ static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuha
         entry->device = gpuhal_device_at(machine->gpu, i);
         gpuhal_device_physical(entry->device, &entry->physical, &entry->preferred);
         entry->shown = is_shown(options, entry);
+        entry->apart = !was_met_here(machine->gpu, gpuhal_device_backend(entry->device));
     }
     return PROBE_GO_ON;
 }
@@ -146,18 +160,6 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return PROBE_GO_ON;
 }
 
-/* A plugin that was met in this process has been started here, so that a forked child could not use it. */
-static bool was_met_here(const gpuhal *gpu, const char *backend)
-{
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
-        if (report.state == GPUHAL_PLUGIN_OK && strcmp(report.name, backend) == 0) {
-            return !report.isolated;
-        }
-    }
-    return true;
-}
-
 /* What the listing for people shows; the other faces of the same hardware would keep it busy once more. */
 static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
@@ -174,8 +176,7 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
         char text[96];
         snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
         gpuhal_probe_progress(text);
-        bool apart = !was_met_here(machine->gpu, gpuhal_device_backend(entry->device));
-        gpuhal_probe_verify(entry->device, apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS, &entry->verdict);
+        gpuhal_probe_verify(entry->device, entry->apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS, &entry->verdict);
         entry->verified = true;
     }
     gpuhal_probe_progress(NULL);
@@ -204,6 +205,11 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     }
     if (code == PROBE_GO_ON && options->verify) {
         verify_devices(options, out_machine);
+    }
+    uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : VERIFY_NS;
+    if (code == PROBE_GO_ON && options->links && !gpuhal_probe_links_find(options, timeout_ns, out_machine)) {
+        complain("out of memory");
+        code = PROBE_INTERNAL;
     }
     return code;
 }
@@ -267,6 +273,7 @@ gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine
             refused = refused || entry->verdict.status == GPUHAL_ERROR_NO_PERMISSION;
         }
     }
+    partial = !gpuhal_probe_links_judge(machine) || partial;
     if (options->device && refused) {
         return PROBE_NO_PERMISSION;
     }
@@ -281,6 +288,7 @@ void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
 {
     gpuhal_close(machine->gpu);
     free(machine->devices);
+    free(machine->links);
     free(machine->chosen_reason);
     *machine = (gpuhal_probe_machine){0};
 }

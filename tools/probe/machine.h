@@ -7,10 +7,13 @@
 
 #include <gpuhal/gpuhal.h>
 
+typedef struct gpuhal_probe_link gpuhal_probe_link; /* links.h */
+
 typedef struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
     bool shown;    /* in the listing for people */
+    bool apart;    /* its driver can be tried in a child process */
     bool verified; /* `verdict` holds something */
     gpuhal_probe_verdict verdict;
 } gpuhal_probe_device;
@@ -22,10 +25,12 @@ typedef struct gpuhal_probe_machine {
     gpuhal_device *chosen; /* NULL: none */
     char *chosen_reason;   /* also why there is none */
     uint64_t open_ns;
+    gpuhal_probe_link *links; /* NULL without --links */
+    uint32_t link_count;
     bool verifying; /* --verify was given: what is not verified has been left out by intention */
 } gpuhal_probe_machine;
 
-/* Finds everything and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard error.
+/* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard error.
  * Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
 /* The exit code that the findings deserve; says on standard error what is not as it should be. */

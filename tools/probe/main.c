@@ -74,6 +74,12 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     if (!gpuhal_probe_print_list(machine, options, &screen)) {
         return false;
     }
+    if (options->links) {
+        fputc('\n', out);
+        if (!gpuhal_probe_print_links(machine, options, &screen)) {
+            return false;
+        }
+    }
     if (options->explain) {
         fputc('\n', out);
         gpuhal_probe_print_explanation(machine, options, &screen);
@@ -108,7 +114,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 /* The variables alone need no plugin and are told even where one hangs. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
-    return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all;
+    return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all &&
+           !options->links;
 }
 
 int main(int count, char **arguments)

@@ -21,6 +21,8 @@ static const char usage[] =
     "                      are faces of one piece of hardware, and why; the choice\n"
     "  --verify            move bytes to each device and back, and compare them; only\n"
     "                      the devices that are listed, with --all every face\n"
+    "  --links             how devices are connected, for every pair; with --verify\n"
+    "                      also whether bytes come through right, and how fast\n"
     "  --timings           how long each plugin took\n"
     "  --env               the environment variables of the library\n"
     "  --all               every face of each piece of hardware, the preferred one\n"
@@ -30,7 +32,7 @@ static const char usage[] =
     "  --backends LIST     only these backends, in this order (rocm,vulkan), or all\n"
     "                      but some (-opencl)\n"
     "  --timeout SECONDS   time for a plugin to list its devices (15), and for a\n"
-    "                      device to be verified (60)\n"
+    "                      device or a link to be verified (60)\n"
     "  -h, --help          this text\n"
     "  -V, --version       versions of the program, the library and the plugin ABI\n"
     "\n"
@@ -41,8 +43,8 @@ static const char usage[] =
     "2 bad usage, 3 no device, 4 partial (a plugin failed, or --verify did),\n"
     "5 no such device or backend, 6 the selected device is refused to this user.\n";
 
-enum { OPTION_JSON = 256, OPTION_EXPLAIN, OPTION_VERIFY, OPTION_TIMINGS, OPTION_ENV, OPTION_ALL, OPTION_DEVICE, OPTION_BACKENDS,
-       OPTION_TIMEOUT };
+enum { OPTION_JSON = 256, OPTION_EXPLAIN, OPTION_VERIFY, OPTION_TIMINGS, OPTION_ENV, OPTION_ALL, OPTION_LINKS, OPTION_DEVICE,
+       OPTION_BACKENDS, OPTION_TIMEOUT };
 
 static const struct option long_options[] = {
     {"json", no_argument, NULL, OPTION_JSON},
@@ -51,6 +53,7 @@ static const struct option long_options[] = {
     {"timings", no_argument, NULL, OPTION_TIMINGS},
     {"env", no_argument, NULL, OPTION_ENV},
     {"all", no_argument, NULL, OPTION_ALL},
+    {"links", no_argument, NULL, OPTION_LINKS},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"backends", required_argument, NULL, OPTION_BACKENDS},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
@@ -115,6 +118,8 @@ static bool keep(gpuhal_probe_options *options, int option, const char *value)
         return options->environment = true;
     case OPTION_ALL:
         return options->all = true;
+    case OPTION_LINKS:
+        return options->links = true;
     case OPTION_DEVICE:
         return keep_once(&options->device, "device", value);
     case OPTION_BACKENDS:

@@ -12,7 +12,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_INTERNAL = 1,      /* no memory, or the output could not be written */
     PROBE_USAGE = 2,         /* a bad option, or a bad value in an option or environment variable */
     PROBE_NO_DEVICE = 3,     /* there is no device at all */
-    PROBE_PARTIAL = 4,       /* a plugin failed, or a device did not pass --verify */
+    PROBE_PARTIAL = 4,       /* a plugin failed, or a device or a link did not pass --verify */
     PROBE_NOT_FOUND = 5,     /* no such device or backend */
     PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
     PROBE_GO_ON = -1         /* not an exit code: carry on */
@@ -20,7 +20,7 @@ typedef enum gpuhal_probe_exit {
 
 /* Texts belong to the argument vector; NULL: not given. */
 typedef struct gpuhal_probe_options {
-    bool json, explain, verify, timings, environment, all;
+    bool json, explain, verify, timings, environment, all, links;
     const char *device, *backends;
     uint64_t timeout_ns; /* 0: not given */
 } gpuhal_probe_options;

@@ -10,6 +10,9 @@
  * that they are faces of, with the evidence, and the reason is always told. false without memory. */
 bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
+/* A table from device to device for each thing that is known of links, of the devices that are listed. false without memory. */
+bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                              const gpuhal_probe_screen *screen);
 /* One block per plugin; what is one piece of hardware, unless --all has told that already; the choice, and the remarks. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);

@@ -2,18 +2,9 @@
 #ifndef PROBE_VERIFY_H
 #define PROBE_VERIFY_H
 
-#include <gpuhal/gpuhal.h>
+#include "apart.h"
 
-#include <stdbool.h>
-
-/* What came of it. */
-typedef struct gpuhal_probe_verdict {
-    gpuhal_status status;
-    char sentence[512]; /* "" with GPUHAL_OK */
-} gpuhal_probe_verdict;
-
-/* Verifies the device in a child process (`apart`), where a driver that crashes or hangs costs nothing but the verdict, or here.
- */
+/* Verifies the device in a child process (`apart`), where a driver that crashes or hangs costs nothing but the verdict, or here. */
 void gpuhal_probe_verify(gpuhal_device *device, bool apart, uint64_t timeout_ns, gpuhal_probe_verdict *out_verdict);
 
 #endif

@@ -1,0 +1,57 @@
+/* baseline_stream.h: what CUDA and HIP have in common, so that their direct calls are written down once: copies are given to a
+ * stream, and the stream or an event is awaited.
+ *
+ * baseline_cuda.c and baseline_hip.c bring the functions; they use the vendors' declarations in the plugins' folders, of which
+ * there is one copy. Nothing is linked: the library is the one that the plugin opened, so that handles mean the same. */
+#ifndef GPUHAL_BENCH_BASELINE_STREAM_H
+#define GPUHAL_BENCH_BASELINE_STREAM_H
+
+#include "baseline.h"
+
+typedef enum gpuhal_bench_direction {
+    GPUHAL_BENCH_TO_DEVICE,
+    GPUHAL_BENCH_TO_HOST,
+    GPUHAL_BENCH_ON_DEVICE
+} gpuhal_bench_direction;
+
+/* A thing to find in a library, and where to put it. */
+typedef struct gpuhal_bench_symbol {
+    const char *name;
+    void *slot;
+} gpuhal_bench_symbol;
+
+/* One API behind functions of one shape. They answer the API's code, 0 for success; streams and events are its own handles. */
+typedef struct gpuhal_bench_stream_driver {
+    const char *name;                   /* "CUDA" */
+    const gpuhal_bench_symbol *symbols; /* What must be found before anything else is called. */
+    size_t symbol_count;
+    /* Makes the device the calling thread's current one, and lets the thread have again what it had. */
+    unsigned (*enter)(const gpuhal_native *device, int *out_before);
+    void (*leave)(int before);
+    /* A stream that does not wait for the default one, and an event whose waiter sleeps: what the plugin uses. */
+    unsigned (*create)(void **out_stream, void **out_event);
+    void (*destroy)(void *stream, void *event);
+    unsigned (*move)(gpuhal_bench_direction direction, uint64_t to, uint64_t from, uint64_t bytes, void *stream);
+    unsigned (*wait)(void *stream);
+    unsigned (*record)(void *event, void *stream);
+    unsigned (*wait_asleep)(void *event);
+    unsigned (*allocate_and_free)(uint64_t bytes);
+    unsigned (*lock_and_unlock)(void *memory, uint64_t bytes); /* Page-locks memory of the caller's. */
+    /* Initialises the API and asks each device for its name, memory and PCI address. */
+    unsigned (*list)(int *out_count);
+} gpuhal_bench_stream_driver;
+
+extern const gpuhal_bench_stream_driver gpuhal_bench_cuda_driver;
+extern const gpuhal_bench_stream_driver gpuhal_bench_hip_driver;
+
+/* The one behind a backend; NULL: the backend's API is another. */
+const gpuhal_bench_stream_driver *gpuhal_bench_stream_driver_of(const char *backend);
+
+/* A stream of our own on the device. NULL with gpuhal_bench_failure(). */
+gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
+                                                  const gpuhal_native *device);
+
+/* Loads the library and lists its devices, which is what opening a backend is compared with: the time of it all. */
+bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, const char *library, double *out_ns);
+
+#endif

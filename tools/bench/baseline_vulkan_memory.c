@@ -1,0 +1,172 @@
+/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and let go as a program would without the library. */
+#include "baseline_vulkan_memory.h"
+#include "measure.h"
+
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { PAGE_BYTES = 4096, FEW_BYTES = 32 << 10 };
+
+static bool failed(const char *call, VkResult code)
+{
+    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+}
+
+/* The first type among @types that has all of @wanted; the types are in the driver's order of preference. */
+static uint32_t type_with(const gpuhal_bench_vulkan *v, uint32_t types, VkMemoryPropertyFlags wanted)
+{
+    for (uint32_t i = 0; i < v->memory.memoryTypeCount; i++) {
+        if ((types >> i & 1) != 0 && (v->memory.memoryTypes[i].propertyFlags & wanted) == wanted) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+typedef struct vulkan_memory {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    VkDeviceAddress address; /* 0: none. */
+    uint32_t type;
+} vulkan_memory;
+
+static void let_go(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
+{
+    v->vk.destroy_buffer(v->device, memory->buffer, NULL);
+    v->vk.free(v->device, memory->memory, NULL);
+}
+
+/* A buffer with memory of its own, and with the address that the library's buffers have too. @buffer_chain, @memory_chain and
+ * @types: what an import adds, and the types that it allows. */
+static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buffer_chain, const void *memory_chain,
+                   uint32_t types, vulkan_memory *out_memory)
+{
+    const VkBufferCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .pNext = buffer_chain,
+        .size = bytes,
+        .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                 (v->has_addresses ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0u),
+    };
+    const VkMemoryAllocateFlagsInfo flags = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+        .pNext = memory_chain,
+        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
+    };
+    *out_memory = (vulkan_memory){0};
+    VkResult code = v->vk.create_buffer(v->device, &info, NULL, &out_memory->buffer);
+    if (code != VK_SUCCESS) {
+        return failed("vkCreateBuffer", code);
+    }
+    VkMemoryRequirements needs;
+    v->vk.requirements(v->device, out_memory->buffer, &needs);
+    types &= needs.memoryTypeBits;
+    out_memory->type = type_with(v, types, memory_chain == NULL ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0);
+    const VkMemoryAllocateInfo allocate = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+        .pNext = v->has_addresses ? &flags : memory_chain,
+        .allocationSize = memory_chain == NULL ? needs.size : bytes,
+        .memoryTypeIndex = out_memory->type,
+    };
+    if (out_memory->type == UINT32_MAX) {
+        let_go(v, out_memory);
+        return gpuhal_bench_failed("no memory type of the Vulkan device fits");
+    }
+    code = v->vk.allocate(v->device, &allocate, NULL, &out_memory->memory);
+    if (code == VK_SUCCESS) {
+        code = v->vk.bind(v->device, out_memory->buffer, out_memory->memory, 0);
+    }
+    if (code != VK_SUCCESS) {
+        let_go(v, out_memory);
+        return failed("vkAllocateMemory or vkBindBufferMemory", code);
+    }
+    if (v->has_addresses) {
+        const VkBufferDeviceAddressInfo question = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                                    .buffer = out_memory->buffer};
+        out_memory->address = v->vk.address(v->device, &question);
+    }
+    return true;
+}
+
+/* Memory of a software device is ordinary memory, whose pages come at their first touch: that is now, by one call where they are
+ * many. */
+static void bring_pages(void *start, uint64_t bytes)
+{
+    volatile char *at = start;
+    const uint64_t before = (uintptr_t)start % PAGE_BYTES;
+    const uint64_t length = (before + bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    if (length > FEW_BYTES && madvise((char *)start - before, length, MADV_POPULATE_WRITE) == 0) {
+        return;
+    }
+    for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) {
+        at[i] = 0;
+    }
+}
+
+/* Where the host sees the memory the library's buffer has an address, so this one gets one too. */
+static bool commit(const gpuhal_bench_vulkan *v, const vulkan_memory *memory, uint64_t bytes)
+{
+    void *address;
+    if ((v->memory.memoryTypes[memory->type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0) {
+        return true;
+    }
+    const VkResult code = v->vk.map(v->device, memory->memory, 0, VK_WHOLE_SIZE, 0, &address);
+    if (code != VK_SUCCESS) {
+        return failed("vkMapMemory", code);
+    }
+    if (v->is_software) {
+        bring_pages(address, bytes);
+    }
+    return true;
+}
+
+bool gpuhal_bench_vulkan_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count)
+{
+    const gpuhal_bench_vulkan *v = (const gpuhal_bench_vulkan *)baseline;
+    for (uint64_t i = 0; i < count; i++) {
+        vulkan_memory memory;
+        if (!create(v, bytes, NULL, NULL, UINT32_MAX, &memory)) {
+            return false;
+        }
+        const bool good = commit(v, &memory, bytes);
+        let_go(v, &memory);
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_vulkan_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count)
+{
+    const gpuhal_bench_vulkan *v = (const gpuhal_bench_vulkan *)baseline;
+    const VkExternalMemoryHandleTypeFlagBits handle_type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+    const VkExternalMemoryBufferCreateInfo external = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+        .handleTypes = handle_type,
+    };
+    const VkImportMemoryHostPointerInfoEXT import = {
+        .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+        .handleType = handle_type,
+        .pHostPointer = memory,
+    };
+    if (v->vk.host_pointer_properties == NULL) {
+        return gpuhal_bench_failed("the Vulkan device was made without VK_EXT_external_memory_host");
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        VkMemoryHostPointerPropertiesEXT properties = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+        vulkan_memory imported;
+        const VkResult code = v->vk.host_pointer_properties(v->device, handle_type, memory, &properties);
+        if (code != VK_SUCCESS) {
+            return failed("vkGetMemoryHostPointerPropertiesEXT", code);
+        }
+        if (!create(v, bytes, &external, &import, properties.memoryTypeBits, &imported)) {
+            return false;
+        }
+        let_go(v, &imported);
+    }
+    return true;
+}

@@ -1,0 +1,82 @@
+/* device_memory.c: NVML, by the vendor's declarations in the CUDA plugin's folder, and a file of the kernel's. */
+#include "device_memory.h"
+#include "../../plugins/cuda/nvml_api.h"
+#include "measure.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBER(name, arguments)  nvmlReturn_t(*name) arguments;
+#define SYMBOL(name, arguments)  {#name, &nvml.name},
+#define NOTHING(name, arguments) /* What only some drivers have is not called here. */
+
+static struct {
+    GPUHAL_NVML_FUNCTIONS(MEMBER, NOTHING)
+} nvml;
+
+static bool open_nvml(void)
+{
+    static bool opened;
+    static const struct {
+        const char *name;
+        void *slot;
+    } symbols[] = {GPUHAL_NVML_FUNCTIONS(SYMBOL, NOTHING)};
+    const char *wish = secure_getenv("GPUHAL_NVML_LIBRARY");
+    if (opened) {
+        return true;
+    }
+    void *library = dlopen(wish != NULL && *wish != '\0' ? wish : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return gpuhal_bench_failed("%s", dlerror());
+    }
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *function = dlsym(library, symbols[i].name);
+        if (function == NULL) {
+            return gpuhal_bench_failed("NVML has no %s", symbols[i].name);
+        }
+        memcpy(symbols[i].slot, &function, sizeof function);
+    }
+    opened = true;
+    return true;
+}
+
+static bool ask_nvml(const char *pci, double *out_kib)
+{
+    nvmlDevice_t device;
+    nvmlMemory_t memory;
+    if (!open_nvml()) {
+        return false;
+    }
+    nvmlReturn_t code = nvml.nvmlInit_v2();
+    code = code != NVML_SUCCESS ? code : nvml.nvmlDeviceGetHandleByPciBusId_v2(pci, &device);
+    code = code != NVML_SUCCESS ? code : nvml.nvmlDeviceGetMemoryInfo(device, &memory);
+    if (code != NVML_SUCCESS) {
+        return gpuhal_bench_failed("NVML answered %u about the memory of %s", code, pci);
+    }
+    *out_kib = (double)memory.used / 1024;
+    return true;
+}
+
+static bool ask_kernel(const char *pci, double *out_kib)
+{
+    char path[128];
+    uint64_t used;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/mem_info_vram_used", pci);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return gpuhal_bench_failed("%s cannot be opened", path);
+    }
+    const bool good = fscanf(file, "%" SCNu64, &used) == 1;
+    fclose(file);
+    *out_kib = good ? (double)used / 1024 : 0;
+    return good || gpuhal_bench_failed("%s holds no number", path);
+}
+
+bool gpuhal_bench_device_memory(const char *backend, const char *pci, double *out_kib)
+{
+    return strcmp(backend, "cuda") == 0 ? ask_nvml(pci, out_kib) : ask_kernel(pci, out_kib);
+}

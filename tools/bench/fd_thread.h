@@ -1,0 +1,22 @@
+/* fd_thread.h: what a program writes by hand to have a descriptor that tells of the end of work on a device: a thread that sleeps
+ * in the vendor's wait and then writes to an eventfd. */
+#ifndef GPUHAL_BENCH_FD_THREAD_H
+#define GPUHAL_BENCH_FD_THREAD_H
+
+#include "baseline.h"
+
+typedef struct gpuhal_bench_fd_thread gpuhal_bench_fd_thread;
+
+/* Starts the thread. NULL with gpuhal_bench_failure(). The baseline has to outlive it. */
+gpuhal_bench_fd_thread *gpuhal_bench_fd_thread_start(gpuhal_bench_baseline *baseline);
+
+/* Takes NULL. */
+void gpuhal_bench_fd_thread_stop(gpuhal_bench_fd_thread *thread);
+
+/* Has the thread await what was submitted last. The descriptor is readable when it has ended, or has failed, until accept() tells
+ * which of the two. */
+bool gpuhal_bench_fd_thread_watch(gpuhal_bench_fd_thread *thread);
+bool gpuhal_bench_fd_thread_accept(gpuhal_bench_fd_thread *thread);
+int gpuhal_bench_fd_thread_descriptor(const gpuhal_bench_fd_thread *thread);
+
+#endif

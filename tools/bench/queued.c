@@ -1,0 +1,84 @@
+/* queued.c: both sides use the same two buffers, of which every byte that moved is looked at before anything is timed. */
+#include "queued.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t patience_ns = UINT64_C(10000000000);
+
+static bool open_baseline(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_queued *q)
+{
+    q->native_to = (gpuhal_native){.size = sizeof q->native_to};
+    q->native_from = (gpuhal_native){.size = sizeof q->native_from};
+    if (gpuhal_buffer_native(q->to, &q->native_to) != GPUHAL_OK || gpuhal_buffer_native(q->from, &q->native_from) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_buffer_native");
+    }
+    q->baseline = gpuhal_bench_baseline_create(bench->gpu, device);
+    return q->baseline != NULL;
+}
+
+bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64_t bytes, uint64_t pieces,
+                              gpuhal_bench_queued *out_queued)
+{
+    gpuhal_bench_queued *q = out_queued;
+    *q = (gpuhal_bench_queued){.bytes = bytes, .pieces = pieces};
+    if (!gpuhal_bench_buffer(device, bytes * pieces, &q->to) || !gpuhal_bench_buffer(device, bytes * pieces, &q->from)) {
+        return false;
+    }
+    if (gpuhal_queue_create(device, NULL, &q->queue) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_queue_create");
+    }
+    if (gpuhal_event_create(bench->gpu, 0, &q->event) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_event_create");
+    }
+    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(device) || open_baseline(bench, device, q);
+}
+
+void gpuhal_bench_queued_close(gpuhal_bench_queued *queued)
+{
+    gpuhal_bench_baseline_destroy(queued->baseline);
+    gpuhal_event_destroy(queued->event);
+    gpuhal_queue_destroy(queued->queue);
+    gpuhal_buffer_release(queued->to);
+    gpuhal_buffer_release(queued->from);
+}
+
+bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t first, uint64_t pieces)
+{
+    for (uint64_t piece = first; piece < first + pieces; piece++) {
+        const uint64_t at = piece * queued->bytes;
+        if (gpuhal_copy(queued->queue, queued->to, at, queued->from, at, queued->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_copy");
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued)
+{
+    return gpuhal_event_record(queued->event, queued->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_record");
+}
+
+bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued)
+{
+    return gpuhal_event_wait(queued->event, patience_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_wait");
+}
+
+bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed)
+{
+    const uint64_t bytes = queued->bytes * queued->pieces;
+    void *host = gpuhal_bench_host_memory(bytes);
+    if (host == NULL) {
+        return false;
+    }
+    memset(host, 0x5a, bytes);
+    bool good = gpuhal_write(NULL, queued->to, 0, host, bytes) == GPUHAL_OK;
+    gpuhal_bench_pattern(host, bytes, seed);
+    good = (good && gpuhal_write(NULL, queued->from, 0, host, bytes) == GPUHAL_OK) || gpuhal_bench_failed_call("gpuhal_write");
+    good = good && side->run(side->user, count) && (side->settle == NULL || side->settle(side->user));
+    good = good && (gpuhal_read(NULL, host, queued->to, 0, bytes) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_read"));
+    good = good && (gpuhal_bench_pattern_is(host, bytes, seed) ||
+                    gpuhal_bench_failed("the bytes that came back are others than went out"));
+    free(host);
+    return good;
+}

@@ -1,0 +1,35 @@
+/* queued.h: small copies on a queue of the application, beside the same copies on a queue of the vendor's: what the rows about
+ * queues share. */
+#ifndef GPUHAL_BENCH_QUEUED_H
+#define GPUHAL_BENCH_QUEUED_H
+
+#include "baseline.h"
+#include "bench.h"
+
+typedef struct gpuhal_bench_queued {
+    gpuhal_queue *queue;
+    gpuhal_event *event;
+    gpuhal_buffer *to;
+    gpuhal_buffer *from;
+    gpuhal_bench_baseline *baseline; /* NULL: nothing to compare with. */
+    gpuhal_native native_to;
+    gpuhal_native native_from;
+    uint64_t bytes; /* Of a piece; the pieces lie one after the other and do not touch. */
+    uint64_t pieces;
+} gpuhal_bench_queued;
+
+/* A queue, an event, and two buffers of that many pieces. The baseline only where the run compares and the API is known. False
+ * with gpuhal_bench_failure(); close it in any case. */
+bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64_t bytes, uint64_t pieces,
+                              gpuhal_bench_queued *out_queued);
+void gpuhal_bench_queued_close(gpuhal_bench_queued *queued);
+
+/* Ours: enqueues so many pieces, and records the event and sleeps until it is done. */
+bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t first, uint64_t pieces);
+bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued);
+bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued);
+
+/* Lets a side, run @count times, move a pattern of all pieces and looks at every byte. */
+bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed);
+
+#endif

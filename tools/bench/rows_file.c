@@ -1,0 +1,126 @@
+/* rows_file.c: from a file that lies in the page cache to a device, beside its two halves: reading the file into host memory, and
+ * writing host memory to the device. Both halves at once could take as long as the slower one. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const double file_budget = 0.9;
+static const uint64_t usual_bytes = UINT64_C(256) << 20;
+static const uint64_t quick_bytes = UINT64_C(1) << 20;
+
+/* What programs read at a time: more brings nothing. */
+static const uint64_t piece_bytes = UINT64_C(2) << 20;
+
+typedef struct file_to_device {
+    gpuhal_buffer *buffer;
+    FILE *file;
+    unsigned char *host;
+    uint64_t bytes;
+} file_to_device;
+
+enum { WHOLE, READ_HALF, WRITE_HALF, SIDES };
+
+static bool run_whole(void *user, uint64_t count)
+{
+    const file_to_device *f = user;
+    const gpuhal_file file = {.size = sizeof file, .descriptor = fileno(f->file)};
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_read_file(NULL, f->buffer, 0, &file, f->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_read_file");
+        }
+    }
+    return true;
+}
+
+static bool run_read_half(void *user, uint64_t count)
+{
+    const file_to_device *f = user;
+    for (uint64_t i = 0; i < count; i++) {
+        for (uint64_t at = 0; at < f->bytes;) {
+            const uint64_t most = f->bytes - at < piece_bytes ? f->bytes - at : piece_bytes;
+            const ssize_t got = pread(fileno(f->file), f->host + at, most, (off_t)at);
+            if (got <= 0) {
+                return gpuhal_bench_failed("reading the file by pread failed");
+            }
+            at += (uint64_t)got;
+        }
+    }
+    return true;
+}
+
+static bool run_write_half(void *user, uint64_t count)
+{
+    const file_to_device *f = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_write(NULL, f->buffer, 0, f->host, f->bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_write");
+        }
+    }
+    return true;
+}
+
+/* A temporary file without a name, with a pattern. Writing it puts it into the page cache. */
+static bool prepare(gpuhal_device *device, file_to_device *f)
+{
+    if (!gpuhal_bench_buffer(device, f->bytes, &f->buffer) || (f->host = gpuhal_bench_host_memory(f->bytes)) == NULL) {
+        return false;
+    }
+    f->file = tmpfile();
+    if (f->file == NULL || fwrite(f->host, 1, f->bytes, f->file) != f->bytes || fflush(f->file) != 0) {
+        return gpuhal_bench_failed("no room for a temporary file");
+    }
+    /* Proves that the call to be measured moves the bytes. */
+    if (!run_whole(f, 1)) {
+        return false;
+    }
+    gpuhal_bench_pattern(f->host, f->bytes, 2);
+    if (gpuhal_read(NULL, f->host, f->buffer, 0, f->bytes) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_read");
+    }
+    return gpuhal_bench_pattern_is(f->host, f->bytes, 1) || gpuhal_bench_failed("other bytes than the file's came to the device");
+}
+
+static bool measure(gpuhal_bench *bench, gpuhal_device *device, file_to_device *f)
+{
+    const gpuhal_bench_side sides[SIDES] = {
+        {.run = run_whole, .user = f}, {.run = run_read_half, .user = f}, {.run = run_write_half, .user = f}};
+    const bool compared = bench->options->baseline;
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, compared);
+    if (!gpuhal_bench_measure(sides, compared ? SIDES : READ_HALF, &plan, &bench->times)) {
+        return false;
+    }
+    gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_SLOWER_HALF,
+        .device = gpuhal_device_id(device),
+        .test = "file_to_device",
+        .bytes = f->bytes,
+        .budget = compared ? file_budget : NAN,
+        .software = gpuhal_bench_is_software(device),
+    };
+    gpuhal_bench_row_take(bench, WHOLE, compared ? gpuhal_bench_slower(bench, READ_HALF, WRITE_HALF) : WHOLE, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+    return true;
+}
+
+void gpuhal_bench_rows_file(gpuhal_bench *bench)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
+        file_to_device f = {.bytes = bench->options->quick ? quick_bytes : usual_bytes};
+        if (!gpuhal_bench_wants(bench, device) || !gpuhal_bench_fits(bench, device, device, "file_to_device", f.bytes)) {
+            continue;
+        }
+        gpuhal_bench_progress(bench->output, gpuhal_device_id(device), "file_to_device", f.bytes);
+        if (!prepare(device, &f) || !measure(bench, device, &f)) {
+            gpuhal_bench_not_measured(bench, gpuhal_device_id(device), "file_to_device", f.buffer == NULL);
+        }
+        if (f.file != NULL) {
+            fclose(f.file);
+        }
+        free(f.host);
+        gpuhal_buffer_release(f.buffer);
+    }
+}

@@ -1,0 +1,206 @@
+/* rows_queue.c: what the smallest copy costs on an application's queue: to enqueue it, to wait for its event, and to hear of its
+ * end through a descriptor, each beside what a program would write on a queue of the vendor's. */
+#include "fd_thread.h"
+#include "queued.h"
+
+#include <math.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* So many are enqueued in a sample: more would measure how a driver copes with a queue that is full. */
+enum { PIECES = 64, PIECE_BYTES = 256 };
+
+static const double descriptor_budget = 1 / 1.25;
+static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
+static const int patience_ms = 10000;
+
+typedef struct small_copies {
+    gpuhal_bench_queued queued;
+    gpuhal_bench_fd_thread *thread; /* NULL: nothing to compare with. */
+    int ours;                       /* An epoll for each side, as a program has one; -1: none. */
+    int direct;
+} small_copies;
+
+static bool submit_ours(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    return gpuhal_bench_queued_enqueue(&s->queued, 0, count);
+}
+
+static bool settle_ours(void *user)
+{
+    const small_copies *s = user;
+    return gpuhal_bench_queued_record(&s->queued) && gpuhal_bench_queued_await(&s->queued);
+}
+
+static bool enqueue_direct(const gpuhal_bench_queued *q, uint64_t pieces)
+{
+    return q->baseline->calls->enqueue(q->baseline, &q->native_to, &q->native_from, PIECE_BYTES, pieces);
+}
+
+static bool submit_direct(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    return enqueue_direct(&s->queued, count);
+}
+
+static bool settle_direct(void *user)
+{
+    const gpuhal_bench_queued *q = &((const small_copies *)user)->queued;
+    return q->baseline->calls->submit(q->baseline) && q->baseline->calls->await(q->baseline);
+}
+
+static bool await_ours(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !settle_ours(user)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool await_direct(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!enqueue_direct(&s->queued, 1) || !settle_direct(user)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool becomes_readable(int epoll)
+{
+    struct epoll_event event;
+    return epoll_wait(epoll, &event, 1, patience_ms) == 1 || gpuhal_bench_failed("the descriptor did not become readable");
+}
+
+static bool hear_ours(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !gpuhal_bench_queued_record(&s->queued) ||
+            !becomes_readable(s->ours)) {
+            return false;
+        }
+        if (gpuhal_event_poll(s->queued.event) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_event_poll");
+        }
+    }
+    return true;
+}
+
+static bool hear_direct(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    const gpuhal_bench_queued *q = &s->queued;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!enqueue_direct(q, 1) || !q->baseline->calls->submit(q->baseline) || !gpuhal_bench_fd_thread_watch(s->thread) ||
+            !becomes_readable(s->direct) || !gpuhal_bench_fd_thread_accept(s->thread)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool watch(int descriptor, int *out_epoll)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    *out_epoll = epoll_create1(EPOLL_CLOEXEC);
+    return (*out_epoll >= 0 && epoll_ctl(*out_epoll, EPOLL_CTL_ADD, descriptor, &event) == 0) ||
+           gpuhal_bench_failed("no epoll for the descriptor");
+}
+
+/* A descriptor needs a recording, which the rows before have made. */
+static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
+{
+    if (gpuhal_event_descriptor(s->queued.event, out_descriptor) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_event_descriptor");
+    }
+    if (!watch((int)*out_descriptor, &s->ours)) {
+        return false;
+    }
+    if (s->queued.baseline == NULL) {
+        return true;
+    }
+    s->thread = gpuhal_bench_fd_thread_start(s->queued.baseline);
+    return s->thread != NULL && watch(gpuhal_bench_fd_thread_descriptor(s->thread), &s->direct);
+}
+
+static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char *test, gpuhal_bench_kind kind, size_t side,
+                    double budget)
+{
+    gpuhal_bench_row row = {
+        .kind = kind,
+        .device = gpuhal_device_id(device),
+        .test = test,
+        .unit = "ns",
+        .budget = budget,
+        .software = gpuhal_bench_is_software(device),
+    };
+    gpuhal_bench_row_take(bench, 0, side, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+static bool measure(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, const char *test,
+                    const gpuhal_bench_side *sides, size_t side_count, double budget)
+{
+    const size_t last = s->queued.baseline != NULL ? side_count - 1 : 0;
+    gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
+    plan.most = PIECES;
+    gpuhal_bench_progress(bench->output, gpuhal_device_id(device), test, 0);
+    for (size_t i = 0; i <= last; i++) {
+        /* The others copy one piece again and again, by the same calls. */
+        if (sides[i].settle != NULL && !gpuhal_bench_queued_prove(&s->queued, &sides[i], PIECES, i + 1)) {
+            return false;
+        }
+    }
+    if (!gpuhal_bench_measure(sides, last + 1, &plan, &bench->times)) {
+        return false;
+    }
+    add_row(bench, device, test, GPUHAL_BENCH_TIMES, last > 0 ? 1 : 0, budget);
+    return true;
+}
+
+static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, gpuhal_os_handle *out_descriptor)
+{
+    const gpuhal_bench_side submit[] = {{submit_ours, s, settle_ours}, {submit_direct, s, settle_direct}};
+    const gpuhal_bench_side await[] = {{await_ours, s, NULL}, {await_direct, s, NULL}};
+    const gpuhal_bench_side hear[] = {{hear_ours, s, NULL}, {hear_direct, s, NULL}, {await_direct, s, NULL}};
+    if (!measure(bench, device, s, "submit", submit, 2, NAN) || !measure(bench, device, s, "queued_copy", await, 2, NAN) ||
+        !open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", hear, 3, descriptor_budget)) {
+        return false;
+    }
+    if (s->queued.baseline != NULL) {
+        const double budget = gpuhal_bench_is_threaded(device) ? descriptor_budget_ns : NAN;
+        add_row(bench, device, "fd_after_event", GPUHAL_BENCH_AMOUNT, 2, budget);
+    }
+    return true;
+}
+
+void gpuhal_bench_rows_queue(gpuhal_bench *bench)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
+        gpuhal_os_handle descriptor = -1;
+        small_copies s = {.ours = -1, .direct = -1};
+        if (!gpuhal_bench_wants(bench, device)) {
+            continue;
+        }
+        if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &s.queued) ||
+            !one_device(bench, device, &s, &descriptor)) {
+            gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "queue", gpuhal_bench_failure());
+        }
+        gpuhal_bench_fd_thread_stop(s.thread);
+        const int open_ones[] = {s.ours, s.direct, (int)descriptor};
+        for (size_t j = 0; j < sizeof open_ones / sizeof *open_ones; j++) {
+            if (open_ones[j] >= 0) {
+                close(open_ones[j]);
+            }
+        }
+        gpuhal_bench_queued_close(&s.queued);
+    }
+}

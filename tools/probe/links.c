@@ -1,0 +1,238 @@
+/* links.c: see links.h. One child process looks at link after link and sends what it found, so that each driver is started once. When
+ * it dies or hangs, the link that it was at gets the blame, and another child goes on behind that; where this happens again and again,
+ * the rest is left alone. */
+#include "links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAILURES_MOST = 3 };
+
+typedef struct job {
+    const gpuhal_probe_machine *machine;
+    uint32_t first; /* link to begin with */
+} job;
+
+static const gpuhal_probe_device *device_of(const gpuhal_probe_machine *machine, uint32_t place)
+{
+    return &machine->devices[place];
+}
+
+static bool is_apart(const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
+{
+    return device_of(machine, link->from)->apart && device_of(machine, link->to)->apart;
+}
+
+/* The first link from `place` on which is looked at in a child, or here. */
+static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, bool apart)
+{
+    while (place < machine->link_count && is_apart(machine, &machine->links[place]) != apart) {
+        place++;
+    }
+    return place;
+}
+
+/* ---- looking */
+
+static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *value)
+{
+    const char *why = "";
+    gpuhal_status status = gpuhal_link_u64(from, to, value->key, &value->u64);
+    value->missing = status ? gpuhal_link_missing(from, to, value->key, &why) : 0;
+    snprintf(value->why, sizeof value->why, "%s", status ? why : "");
+}
+
+static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link)
+{
+    for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
+        read_value(device_of(machine, link->from)->device, device_of(machine, link->to)->device, &link->values[i]);
+    }
+}
+
+static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *link)
+{
+    gpuhal_device *from = device_of(machine, link->from)->device, *to = device_of(machine, link->to)->device;
+    char subject[128];
+    gpuhal_status status = gpuhal_link_verify(from, to);
+    snprintf(subject, sizeof subject, "%s to %s", gpuhal_device_id(from), gpuhal_device_id(to));
+    gpuhal_probe_judge(status, subject, &link->verdict);
+    read_values(machine, link);
+}
+
+/* Of a link that is tried what is known without that is sent first: a driver that dies then does not take it along. */
+static void work(void *user, int to)
+{
+    const job *own = user;
+    for (uint32_t i = next_link(own->machine, own->first, true); i < own->machine->link_count;
+         i = next_link(own->machine, i + 1, true)) {
+        gpuhal_probe_link link = own->machine->links[i];
+        read_values(own->machine, &link);
+        gpuhal_probe_child_send(to, &link, sizeof link);
+        if (link.tried) {
+            try_link(own->machine, &link);
+            gpuhal_probe_child_send(to, &link, sizeof link);
+        }
+    }
+}
+
+/* ---- children */
+
+/* Nothing came of a link, and this is why. */
+static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
+{
+    for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
+        link->values[i].missing = reason;
+        snprintf(link->values[i].why, sizeof link->values[i].why, "%.111s", why);
+    }
+}
+
+static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
+{
+    const gpuhal_probe_link *link = &machine->links[place];
+    char text[128];
+    snprintf(text, sizeof text, "link from %.30s to %.30s, %u of %u ...", gpuhal_device_id(device_of(machine, link->from)->device),
+             gpuhal_device_id(device_of(machine, link->to)->device), place + 1, machine->link_count);
+    gpuhal_probe_progress(text);
+}
+
+/* All that is to be heard of one link. *out_known: something was. */
+static gpuhal_probe_answer hear_one(const gpuhal_probe_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
+{
+    gpuhal_probe_link told = *link;
+    gpuhal_probe_answer answer = gpuhal_probe_child_hear(child, timeout_ns, &told, sizeof told);
+    *out_known = answer == PROBE_ANSWERED;
+    *link = *out_known ? told : *link;
+    if (*out_known && link->tried) {
+        answer = gpuhal_probe_child_hear(child, timeout_ns, &told, sizeof told);
+        *link = answer == PROBE_ANSWERED ? told : *link;
+    }
+    return answer;
+}
+
+/* Hears of links from `place` on until all are told, or the child fails at one. Returns where to go on. */
+static uint32_t hear(gpuhal_probe_machine *machine, gpuhal_probe_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
+{
+    gpuhal_probe_answer answer = PROBE_ANSWERED;
+    gpuhal_probe_verdict verdict = {0};
+    bool known = false;
+    while (place < machine->link_count) {
+        show_progress(machine, place);
+        answer = hear_one(child, &machine->links[place], timeout_ns, &known);
+        if (answer != PROBE_ANSWERED) {
+            break;
+        }
+        place = next_link(machine, place + 1, true);
+    }
+    gpuhal_probe_child_end(child, answer, timeout_ns, &verdict);
+    if (answer != PROBE_ANSWERED) {
+        gpuhal_probe_link *link = &machine->links[place];
+        link->verdict = verdict;
+        if (!known) {
+            set_failed(link, answer == PROBE_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, verdict.sentence);
+        }
+        ++*failures;
+        place = next_link(machine, place + 1, true);
+    }
+    return place;
+}
+
+/* Returns where the links begin that no child could be started for. */
+static uint32_t look_apart(gpuhal_probe_machine *machine, uint64_t timeout_ns)
+{
+    uint32_t place = next_link(machine, 0, true), failures = 0;
+    while (place < machine->link_count && failures < FAILURES_MOST) {
+        job own = {.machine = machine, .first = place};
+        gpuhal_probe_child child;
+        if (!gpuhal_probe_child_start(work, &own, &child)) {
+            return place;
+        }
+        place = hear(machine, &child, place, timeout_ns, &failures);
+    }
+    for (; place < machine->link_count; place = next_link(machine, place + 1, true)) {
+        gpuhal_probe_link *link = &machine->links[place];
+        link->verdict = (gpuhal_probe_verdict){.status = GPUHAL_ERROR_CANCELLED};
+        snprintf(link->verdict.sentence, sizeof link->verdict.sentence, "left out after drivers had failed %u times", failures);
+        set_failed(link, GPUHAL_MISSING_NOT_READ, link->verdict.sentence);
+    }
+    return place;
+}
+
+/* ---- all */
+
+static bool is_software(const gpuhal_device *device)
+{
+    uint64_t software = 0;
+    return gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software) == GPUHAL_OK && software != 0;
+}
+
+static bool list_links(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    static const gpuhal_key keys[PROBE_LINK_VALUES] = {
+        GPUHAL_LINK_KIND,
+        GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
+        GPUHAL_LINK_GENERATION,
+        GPUHAL_LINK_COUNT,
+        GPUHAL_LINK_PEER_ADVERTISED,
+        GPUHAL_LINK_PATH,
+        GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
+        GPUHAL_LINK_MEASURED_LATENCY_NS,
+    };
+    machine->links = calloc((size_t)machine->count * machine->count + 1, sizeof *machine->links);
+    if (!machine->links) {
+        return false;
+    }
+    for (uint32_t i = 0; i < machine->count * machine->count; i++) {
+        uint32_t from = i / machine->count, to = i % machine->count;
+        if (from != to) {
+            gpuhal_probe_link *link = &machine->links[machine->link_count++];
+            link->from = from;
+            link->to = to;
+            link->software = is_software(machine->devices[from].device) || is_software(machine->devices[to].device);
+            link->tried = options->verify && machine->devices[from].shown && machine->devices[to].shown;
+            for (size_t k = 0; k < PROBE_LINK_VALUES; k++) {
+                link->values[k].key = keys[k];
+            }
+        }
+    }
+    return true;
+}
+
+bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine)
+{
+    if (!list_links(options, machine)) {
+        return false;
+    }
+    /* Links that are looked at here come last: they start drivers in this process, which no child could start any more. */
+    uint32_t left = look_apart(machine, timeout_ns);
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        if (i >= left || !is_apart(machine, &machine->links[i])) {
+            show_progress(machine, i);
+            read_values(machine, &machine->links[i]);
+            if (machine->links[i].tried) {
+                try_link(machine, &machine->links[i]);
+            }
+        }
+    }
+    gpuhal_probe_progress(NULL);
+    return true;
+}
+
+bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine)
+{
+    uint32_t left_out = 0, bad = 0;
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        const gpuhal_probe_link *link = &machine->links[i];
+        bad += link->verdict.status != GPUHAL_OK;
+        left_out += link->verdict.status == GPUHAL_ERROR_CANCELLED;
+        if (link->verdict.status && link->verdict.status != GPUHAL_ERROR_CANCELLED) {
+            gpuhal_probe_say("the link from %s to %s %s: %s", gpuhal_device_id(device_of(machine, link->from)->device),
+                             gpuhal_device_id(device_of(machine, link->to)->device), link->tried ? "is not verified" : "cannot be read",
+                             link->verdict.sentence);
+        }
+    }
+    if (left_out) {
+        gpuhal_probe_say("%u more link%s left out after drivers had failed %u times", left_out, left_out == 1 ? " was" : "s were",
+                         (unsigned)FAILURES_MOST);
+    }
+    return bad == 0;
+}

@@ -1,0 +1,36 @@
+/* links.h: what is known about the ways between devices: what the library tells, and with --verify what bytes and a clock tell. */
+#ifndef PROBE_LINKS_H
+#define PROBE_LINKS_H
+
+#include "machine.h"
+#include "print.h"
+
+/* In the order of the document. */
+enum {
+    PROBE_LINK_KIND,
+    PROBE_LINK_BANDWIDTH,
+    PROBE_LINK_GENERATION,
+    PROBE_LINK_COUNT,
+    PROBE_LINK_ADVERTISED,
+    PROBE_LINK_PATH,
+    PROBE_LINK_SPEED,
+    PROBE_LINK_LATENCY,
+    PROBE_LINK_VALUES
+};
+
+/* From one device to another. */
+struct gpuhal_probe_link {
+    uint32_t from, to; /* places among the devices of the machine */
+    bool software;     /* one of the two, at least, is a program on the host's processor: what is measured is that */
+    bool tried;        /* --verify was meant for it */
+    gpuhal_probe_verdict verdict; /* of verifying it, and of the driver while it was asked */
+    gpuhal_value values[PROBE_LINK_VALUES];
+};
+
+/* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown. false without
+ * memory. */
+bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
+/* Says on standard error which links are not as they should be; true when all are. */
+bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine);
+
+#endif

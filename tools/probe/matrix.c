@@ -1,0 +1,228 @@
+/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top. A table that is too wide for the
+ * screen goes on below, with further devices on top. */
+#include "links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_BYTES = 24 };
+
+/* Short, and what it means. The places are those of the kinds. */
+static const char *const kinds[][2] = {
+    {"?", "not known"},
+    [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly"},
+    [GPUHAL_LINK_NVLINK_SWITCH] = {"nvswitch", "NVLink, through NVSwitch"},
+    [GPUHAL_LINK_XGMI] = {"xgmi", "xGMI"},
+    [GPUHAL_LINK_SAME_BOARD] = {"board", "PCI Express inside one card, or parts of one device"},
+    [GPUHAL_LINK_PCIE_SWITCH] = {"switch", "PCI Express switches, not through the processor"},
+    [GPUHAL_LINK_PCIE_HOST_BRIDGE] = {"bridge", "one PCI Express host bridge of the processor"},
+    [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node"},
+    [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another"},
+    [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
+    [GPUHAL_LINK_HOST] = {"host", "host memory, or nothing closer is known"},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+typedef struct table {
+    const gpuhal_probe_machine *machine;
+    const gpuhal_probe_screen *screen;
+    uint32_t *rows; /* places of the shown devices */
+    uint32_t count;
+} table;
+
+typedef gpuhal_probe_style write_cell(const gpuhal_probe_link *link, char cell[CELL_BYTES]);
+
+static const gpuhal_probe_link *find(const gpuhal_probe_machine *machine, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        if (machine->links[i].from == from && machine->links[i].to == to) {
+            return &machine->links[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- cells */
+
+static size_t kind_of(const gpuhal_probe_link *link)
+{
+    const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
+    return kind->missing || kind->u64 >= KINDS ? 0 : (size_t)kind->u64;
+}
+
+static bool is_advertised(const gpuhal_probe_link *link)
+{
+    const gpuhal_value *advertised = &link->values[PROBE_LINK_ADVERTISED];
+    return !advertised->missing && advertised->u64 != 0;
+}
+
+/* 0: nothing to be said. A link that works and is not gone over has proven nothing. */
+static char mark_of(const gpuhal_probe_link *link)
+{
+    bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
+    return link->verdict.status ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
+}
+
+static gpuhal_probe_style write_kind(const gpuhal_probe_link *link, char cell[CELL_BYTES])
+{
+    char mark = mark_of(link);
+    snprintf(cell, CELL_BYTES, "%s%.1s", kinds[kind_of(link)][0], mark ? &mark : "");
+    return mark == '!' ? PROBE_BAD : link->tried && mark ? PROBE_GOOD : PROBE_PLAIN;
+}
+
+static gpuhal_probe_style write_path(const gpuhal_probe_link *link, char cell[CELL_BYTES])
+{
+    const gpuhal_value *path = &link->values[PROBE_LINK_PATH];
+    snprintf(cell, CELL_BYTES, "%s", path->missing ? "-" : gpuhal_path_name((gpuhal_path)path->u64));
+    return PROBE_PLAIN;
+}
+
+static gpuhal_probe_style write_measured(const gpuhal_probe_link *link, size_t place, double unit, char cell[CELL_BYTES])
+{
+    const gpuhal_value *value = &link->values[place];
+    double number = (double)value->u64 / unit;
+    snprintf(cell, CELL_BYTES, "%.*f%s", number < 10 ? 2 : number < 100 ? 1 : 0, number, link->software ? "~" : "");
+    if (value->missing) {
+        snprintf(cell, CELL_BYTES, "-");
+    }
+    return PROBE_PLAIN;
+}
+
+static gpuhal_probe_style write_speed(const gpuhal_probe_link *link, char cell[CELL_BYTES])
+{
+    return write_measured(link, PROBE_LINK_SPEED, 1024.0 * 1024 * 1024, cell);
+}
+
+static gpuhal_probe_style write_latency(const gpuhal_probe_link *link, char cell[CELL_BYTES])
+{
+    return write_measured(link, PROBE_LINK_LATENCY, 1000, cell);
+}
+
+/* ---- tables */
+
+static const char *id_of(const table *own, uint32_t row)
+{
+    return gpuhal_device_id(own->machine->devices[own->rows[row]].device);
+}
+
+/* Columns of the widest thing that stands under a device, its id included. */
+static size_t widest(const table *own, write_cell *write, size_t *out_id)
+{
+    size_t width = 0;
+    *out_id = 0;
+    for (uint32_t i = 0; i < own->count; i++) {
+        size_t id = strlen(id_of(own, i));
+        *out_id = id > *out_id ? id : *out_id;
+        for (uint32_t k = 0; k < own->count; k++) {
+            char cell[CELL_BYTES] = "";
+            if (i != k) {
+                write(find(own->machine, own->rows[i], own->rows[k]), cell);
+            }
+            width = strlen(cell) > width ? strlen(cell) : width;
+        }
+    }
+    return width > *out_id ? width : *out_id;
+}
+
+static void print_row(const table *own, write_cell *write, uint32_t row, uint32_t begin, uint32_t end, size_t width)
+{
+    const gpuhal_probe_screen *screen = own->screen;
+    for (uint32_t k = begin; k < end; k++) {
+        char cell[CELL_BYTES] = ".";
+        gpuhal_probe_style style = PROBE_DIM;
+        if (row != k) {
+            style = write(find(own->machine, own->rows[row], own->rows[k]), cell);
+        }
+        fputs("  ", screen->out);
+        gpuhal_probe_screen_fit(screen, style, cell, width, true);
+    }
+    fputc('\n', screen->out);
+}
+
+static void print_table(const table *own, const char *title, write_cell *write)
+{
+    const gpuhal_probe_screen *screen = own->screen;
+    size_t id = 0, width = widest(own, write, &id);
+    size_t head = strlen(title) > id ? strlen(title) : id;
+    size_t fitting = screen->width > head ? (screen->width - head) / (width + 2) : 1;
+    uint32_t step = fitting ? (uint32_t)fitting : 1;
+    for (uint32_t begin = 0; begin < own->count; begin += step) {
+        uint32_t end = own->count - begin > step ? begin + step : own->count;
+        gpuhal_probe_screen_fit(screen, PROBE_DIM, title, head, false);
+        for (uint32_t k = begin; k < end; k++) {
+            fputs("  ", screen->out);
+            gpuhal_probe_screen_fit(screen, PROBE_BOLD, id_of(own, k), width, true);
+        }
+        fputc('\n', screen->out);
+        for (uint32_t row = 0; row < own->count; row++) {
+            gpuhal_probe_screen_fit(screen, PROBE_BOLD, id_of(own, row), head, false);
+            print_row(own, write, row, begin, end, width);
+        }
+        fputc('\n', screen->out);
+    }
+}
+
+/* ---- legend */
+
+static void print_meaning(const table *own, const char *word, const char *meaning)
+{
+    gpuhal_probe_screen_fit(own->screen, PROBE_BOLD, word, 10, false);
+    gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
+}
+
+/* Only what stands in the table. */
+static void print_legend(const table *own, bool verify)
+{
+    bool of_kind[KINDS] = {false}, good = false, bad = false, software = false;
+    for (uint32_t i = 0; i < own->machine->link_count; i++) {
+        const gpuhal_probe_link *link = &own->machine->links[i];
+        if (own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
+            of_kind[kind_of(link)] = true;
+            good = good || mark_of(link) == '+';
+            bad = bad || mark_of(link) == '!';
+            software = software || (link->software && !link->values[PROBE_LINK_SPEED].missing);
+        }
+    }
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        if (of_kind[kind]) {
+            print_meaning(own, kinds[kind][0], kinds[kind][1]);
+        }
+    }
+    if (good) {
+        print_meaning(own, "+", verify ? "one reaches the other's memory, as its driver says and bytes have proven"
+                                       : "one reaches the other's memory, as its driver says; --verify tries it");
+    }
+    if (bad) {
+        print_meaning(own, "!", verify ? "not verified" : "could not be read");
+    }
+    if (software) {
+        print_meaning(own, "~", "measured with a software device: a figure of the processor, not of a link");
+    }
+}
+
+bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                              const gpuhal_probe_screen *screen)
+{
+    table own = {.machine = machine, .screen = screen, .rows = calloc(machine->count + 1, sizeof *own.rows)};
+    if (!own.rows) {
+        return false;
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (machine->devices[i].shown) {
+            own.rows[own.count++] = i;
+        }
+    }
+    if (own.count < 2) {
+        gpuhal_probe_screen_wrap(screen, "there are no two devices to have a link between them", 0, 0);
+    } else {
+        print_table(&own, "from/to", write_kind);
+        if (options->verify) {
+            print_table(&own, "way", write_path);
+            print_table(&own, "GiB/s", write_speed);
+            print_table(&own, screen->utf8 ? "µs" : "us", write_latency);
+        }
+        print_legend(&own, options->verify);
+    }
+    free(own.rows);
+    return true;
+}
