@@ -88,4 +88,55 @@ static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
     with->ops.event_destroy(event);
 }
 
+/* What the plugin tells of a link. */
+typedef struct told {
+    uint64_t kind, advertised, bandwidth, generation, count;
+} told;
+
+/* A link's facts reach the listener of a whole enumeration only; so they are taken by a host of the test. */
+static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    (void)host;
+    told *out = (told *)(void *)sink;
+    switch (key) {
+    case GPUHAL_LINK_KIND:
+        out->kind = value;
+        break;
+    case GPUHAL_LINK_PEER_ADVERTISED:
+        out->advertised = value;
+        break;
+    case GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND:
+        out->bandwidth = value;
+        break;
+    case GPUHAL_LINK_GENERATION:
+        out->generation = value;
+        break;
+    case GPUHAL_LINK_COUNT:
+        out->count = value;
+        break;
+    default:
+        break;
+    }
+}
+
+static inline void take_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                                const char *why)
+{
+    (void)host;
+    (void)sink;
+    (void)key;
+    (void)reason;
+    (void)why;
+}
+
+static inline told link_of(const bench *with, uint32_t from, uint32_t to)
+{
+    told out = {0};
+    gpuhal_host host = *gpuhal_direct_host();
+    host.u64 = take_u64;
+    host.missing = take_missing;
+    expect_fine(with->plugin->link(&host, from, to, (gpuhal_sink *)(void *)&out), with, "link");
+    return out;
+}
+
 #endif

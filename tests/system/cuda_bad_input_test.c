@@ -32,6 +32,23 @@ TEST(without_a_driver_the_sentence_says_what_was_tried)
     expect_state(GPUHAL_PLUGIN_NO_DRIVER, WORDS("/nowhere/libcuda.so.1"));
 }
 
+/* The helper process finds a file that is no library under the name, wherever the machine's own is. */
+TEST(without_a_driver_the_name_that_was_tried_stands_in_the_sentence)
+{
+    char directory[] = "/tmp/gpuhal-names-XXXXXX", file[64];
+    use_machine("devices 1");
+    assert_non_null(mkdtemp(directory));
+    snprintf(file, sizeof file, "%s/libcuda.so.1", directory);
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    assert_true(fputs("no library\n", out) >= 0 && fclose(out) == 0);
+    unsetenv("GPUHAL_CUDA_LIBRARY");
+    setenv("LD_LIBRARY_PATH", directory, 1);
+    expect_state(GPUHAL_PLUGIN_NO_DRIVER, WORDS("tried libcuda.so.1: "));
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 TEST(a_stub_library_is_no_driver)
 {
     use_machine("init 34");

@@ -132,7 +132,7 @@ def cpu_and_opencl_devices_are_listed_and_verified(probe):
 
 
 def the_document_follows_the_schema_with_every_option(probe):
-    for options in ([], ["--verify", "--explain", "--timings", "--env", "--all"], ["--device", "cpu"], ["--backends", "cpu"]):
+    for options in ([], ["--verify", "--explain", "--timings", "--env", "--all", "--links"], ["--links"], ["--device", "cpu"], ["--backends", "cpu"]):
         document, result = probe.json(*options)
         check(not complaints(probe, document), options, complaints(probe, document), result)
 
@@ -145,8 +145,9 @@ def the_document_follows_the_schema_when_plugins_misbehave(probe):
 
 
 def a_changed_document_does_not_pass_the_schema(probe):
-    document, _ = probe.json("--verify", "--env", plugins=("face_a", "face_b"))
+    document, _ = probe.json("--verify", "--env", "--links", plugins=("face_a", "face_b"))
     check(not complaints(probe, document), complaints(probe, document))
+    document["links"] = document["links"][:1]  # one stands for all
     hardware = next(i for i, one in enumerate(document["physical_devices"]) if "face_a:0" in one["faces"])
     evidence = ("physical_devices", hardware, "evidence", 0)
 
@@ -170,7 +171,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
     passed = []
     for path, key in places(document):
         if path[-1:] == ("missing",):
-            needed = key in document["devices"][path[1]]  # reasons of single facts are checked by another test
+            needed = key in document[path[0]][path[1]]  # reasons of single facts are checked by another test
             if not needed:
                 continue
         for what, change in (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
@@ -184,6 +185,8 @@ def a_changed_document_does_not_pass_the_schema(probe):
                              (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"]),
                              (evidence[:2], "faces", []), (evidence[:2], "faces", ["face_a:0", "face_a:0"]), (evidence[:2], "faces", ["gpu"]),
                              (evidence[:2], "pci_address", "c1:00.0"), (evidence[:2], "uuid", ""), (evidence[:2], "number", -1),
+                             (("links", 0), "kind", "wire"), (("links", 0), "path", "native"), (("links", 0), "verified", False),
+                             (("links", 0), "from", "cpu"), (("links", 0), "peer_advertised", 1),
                              (evidence, "same", 1), (evidence, "matched_by", "name"), (evidence, "value", None), (evidence, "sentence", ""),
                              (evidence, "device", "vulkan"), (evidence, "matched_by", "host_processor")):
         if not complaints(probe, changed(path, lambda at: at.update({key: value}))):
@@ -204,7 +207,7 @@ def everything_unknown_is_null_with_a_reason(probe):
 
 
 def keys_come_in_the_order_of_the_schema(probe):
-    document, _ = probe.json("--env")
+    document, _ = probe.json("--env", "--links")
     schema = validator(probe.schema_path).schema
 
     def order(part):
@@ -216,6 +219,8 @@ def keys_come_in_the_order_of_the_schema(probe):
     for device in document["devices"]:
         check(list(device) == order(definitions["device"]), list(device))
         check(list(device["facts"]) == order(definitions["facts"]), list(device["facts"]))
+    for link in document["links"]:
+        check(list(link) == order(definitions["link"]), list(link))
     for physical in document["physical_devices"]:
         check(list(physical) == order(definitions["physical_device"]), list(physical))
         for evidence in physical["evidence"]:
@@ -276,6 +281,140 @@ def bytes_that_are_no_text_do_not_spoil_the_document(probe):
     check(not complaints(probe, document), complaints(probe, document))
     value = next(v["value"] for v in document["environment"] if v["name"] == "GPUHAL_OPENCL_LIBRARY")
     check(value == "/no/\ufffd\x1b[31m", repr(value))
+
+
+# ---------------------------------------------------------------------------------------------- links
+
+def fake_cuda(machine):
+    """Settings for devices that are not there; 77 where the fake driver was not built."""
+    libraries = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), "cuda")
+    if not os.path.exists(os.path.join(libraries, "libcuda.so.1")):
+        print("skipped: the fake CUDA driver was not built")
+        sys.exit(77)
+    return {"GPUHAL_CUDA_LIBRARY": os.path.join(libraries, "libcuda.so.1"), "FAKE_CUDA": machine,
+            "GPUHAL_NVML_LIBRARY": os.path.join(libraries, "libnvidia-ml.so.1")}
+
+
+def by_ends(document):
+    return {(link["from"], link["to"]): link for link in document["links"]}
+
+
+def cells_of(text, title):
+    """The table with this title, which may go on below: what stands at (from, to)."""
+    cells, above = {}, None
+    for line in text.splitlines():
+        words = line.split()
+        if words and (words[0] == title or above):
+            if words[0] == title:
+                above = words[1:]
+            elif above:
+                cells |= {(words[0], to): cell for to, cell in zip(above, words[1:])}
+        elif not words:
+            above = None
+    return cells
+
+
+def links_go_from_every_device_to_every_other_one(probe):
+    document, result = probe.json("--links")
+    ids = list(by_id(document))
+    check([(a, b) for a in ids for b in ids if a != b] == list(by_ends(document)), list(by_ends(document)))
+    for link in document["links"]:
+        nulls = {key for key, value in link.items() if value is None and key != "verify_error"}
+        check(nulls == set(link["missing"]), link)
+        check(link["missing"]["verified"] == "not read: --verify was not given", link)
+    check(by_ends(document)["cpu:0", "opencl:0"]["kind"] == "same_memory", result)
+    check(result.code == 0, result)
+    check(probe.json()[0]["links"] is None)
+
+
+def links_are_verified_and_measured_between_the_devices_that_are_listed(probe):
+    document, result = probe.json("--links", "--verify", "--backends", "opencl", plugins=("face_a", "face_b"))
+    preferred = {device["id"] for device in document["devices"] if device["preferred"]}
+    for ends, link in by_ends(document).items():
+        measured = [link[key] is not None and link[key] > 0 for key in ("measured_bytes_per_second", "measured_latency_ns")]
+        tried = preferred.issuperset(ends)
+        check(link["verified"] is (True if tried else None) and measured == [tried, tried], link)
+        check(tried or "--all" in link["missing"]["verified"], link)
+    document, result = probe.json("--links", "--verify", "--all", "--backends", "opencl")
+    check(all(link["verified"] is True and link["path"] in ("shared", "staged") for link in document["links"]), result)
+    check(result.code == 0, result)
+
+
+def figures_of_software_devices_are_labelled_and_others_are_not(probe):
+    document, result = probe.json("--links", "--verify", "--all", "--backends", "opencl")
+    check(document["links"] and all(link["software"] is True for link in document["links"]), result)
+    result = probe.run("--links", "--verify", "--all", "--backends", "opencl")
+    for title in ("GiB/s", "µs"):
+        numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
+        check(numbers and all(cell[-1] == "~" and float(cell[:-1]) > 0 for cell in numbers.values()), title, result)
+    check("~         measured with a software device" in result.out, result)
+    check("~" not in probe.run("--links", "--all", "--backends", "opencl").out, "nothing was measured")
+    settings = fake_cuda("devices 2")
+    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    check(all(link["software"] is False for link in document["links"]), result)
+    check("~" not in probe.run("--links", "--verify", "--backends", "cuda", **settings).out)
+
+
+def a_link_that_lies_answers_4_and_is_named(probe):
+    settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 1; link 1 2 system")
+    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    links = by_ends(document)
+    check(result.code == 4 and "the link from cuda:0 to cuda:1 is not verified: the driver says that cuda:1 reaches memory of cuda:0"
+          in result.err, result)
+    lying = links["cuda:0", "cuda:1"]
+    check(lying["verified"] is False and lying["peer_advertised"] and lying["path"] == "staged" and lying["kind"] == "nvlink", lying)
+    check("cuda:1 reaches memory of cuda:0" in lying["verify_error"], lying)
+    check(links["cuda:0", "cuda:2"]["verified"] and links["cuda:0", "cuda:2"]["path"] == "peer", result)
+    check(links["cuda:1", "cuda:2"]["verified"] and links["cuda:1", "cuda:2"]["path"] == "staged", result)
+    check(not complaints(probe, document), complaints(probe, document))
+    check(probe.run("--links", "--backends", "cuda", **settings).code == 0, "without --verify nobody knows")
+
+
+def the_tables_of_links_say_what_the_document_says(probe):
+    settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 2; link 1 2 system")
+    result = probe.run("--links", "--verify", "--backends", "cuda", **settings)
+    kinds, ways = cells_of(result.out, "from/to"), cells_of(result.out, "way")
+    check(kinds["cuda:0", "cuda:1"] == "nvlink+" and kinds["cuda:0", "cuda:2"] == "switch!", result)
+    check(kinds["cuda:1", "cuda:2"] == "system" and kinds["cpu:0", "cuda:0"] == "host" and kinds["cpu:0", "cpu:0"] == ".", result)
+    check(ways["cuda:0", "cuda:1"] == "peer" and ways["cuda:0", "cuda:2"] == "staged" and ways["cuda:0", "cpu:0"] == "shared", result)
+    for title in ("GiB/s", "µs"):
+        numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
+        check(len(numbers) == 12 and all(float(cell) > 0 for cell in numbers.values()), title, result)
+    for word in ("nvlink    NVLink, directly", "+         one reaches the other's memory, as its driver says and bytes", "!         not verified"):
+        check(word in result.out, word, result)
+    plain = probe.run("--links", "--backends", "cuda", **settings)
+    check(cells_of(plain.out, "from/to")["cuda:0", "cuda:2"] == "switch+" and "as its driver says; --verify tries" in plain.out, plain)
+    check(not cells_of(plain.out, "way") and "Express host bridge" not in plain.out, plain)
+
+
+def tables_of_many_links_fit_the_screen(probe):
+    settings = fake_cuda("devices 8; link 0 1 nvlink 4 6; link 0 7 system")
+    for columns in (40, 60, 80, 200):
+        result = probe.on_terminal("--links", "--backends", "cuda", columns=columns, **settings)
+        lines = screen_lines(result.out)
+        check(all(columns_of(line) <= columns for line in lines), columns, result)
+        check(len(cells_of("\n".join(lines), "from/to")) == 81, columns, result)
+    check(sum("from/to" in line for line in screen_lines(probe.on_terminal("--links", "--backends", "cuda", columns=90, **settings).out)) == 1)
+    check(probe.run("--links", "--verify", "--backends", "cpu,opencl", LC_ALL="C").out.isascii())
+
+
+def links_of_a_single_device_are_none(probe):
+    result = probe.run("--links", "--backends", "cpu")
+    check(result.code == 0 and "no two devices" in result.out, result)
+    check(probe.json("--links", "--backends", "cpu")[0]["links"] == [])
+
+
+def drivers_that_die_or_hang_at_a_link_cost_that_link_and_the_rest_goes_on(probe):
+    document, result = probe.json("--links", "--verify", "--timeout", "2", "--device", "cpu:0,dying:0,opencl:0", plugins=("dying",))
+    links = by_ends(document)
+    check(result.code == 4 and "crashed: signal" in result.err, result)
+    check(links["dying:0", "cpu:0"]["verified"] is False and "crashed" in links["dying:0", "cpu:0"]["verify_error"], result)
+    check(not complaints(probe, document), complaints(probe, document))
+    document, result = probe.json("--links", "--verify", "--timeout", "1", "--device", "cpu:0,stuck:0", plugins=("stuck",))
+    links = by_ends(document)
+    check(result.code == 4 and "the link from stuck:0 to cpu:0 is not verified: the driver did not finish within 1 s" in result.err, result)
+    check(all(link["kind"] == "host" and link["verified"] is False for link in links.values()), "what was known stays", result)
+    check(not complaints(probe, document), complaints(probe, document))
 
 
 # ---------------------------------------------------------------------------------------------- exit codes
@@ -528,7 +667,7 @@ def the_explanation_tells_why_each_plugin_is_used_or_not(probe):
 def help_and_version_answer_0_on_standard_output(probe):
     result = probe.run("--help")
     check(result.code == 0 and result.err == "", result)
-    for option in "--json --explain --verify --timings --env --all --device --backends --timeout --help --version".split():
+    for option in "--json --explain --verify --links --timings --env --all --device --backends --timeout --help --version".split():
         check(option in result.out, option)
     check(all(len(line) <= 80 for line in result.out.splitlines()), result)
     result = probe.run("--version")

@@ -1,6 +1,6 @@
-/* The ROCm plugin over the fake runtime, slot by slot (direct.h): queues, events, peers, programs, and the caller's
- * own context and stream. */
-#include "rocm_bench.h"
+/* A vendor's plugin over its fake, slot by slot (direct.h): queues, events, peers and programs. What is the vendor's own is in
+ * cuda_slots_own_test.c and rocm_slots_own_test.c. */
+#include "vendor_bench.h"
 
 /* ---- queues and events */
 
@@ -72,7 +72,7 @@ TEST(a_queue_waits_for_an_event_of_another_device)
 
 TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 {
-    use_machine("devices 2; slow_us 1000; lose 0 hipMemsetD8Async 1 700");
+    use_machine("devices 2; slow_us 1000; lose 0 " FILL_FUNCTION " 1 700");
     bench with;
     begin(&with, 2);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
@@ -96,56 +96,6 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 
 /* ---- peers */
 
-typedef struct told {
-    uint64_t kind, advertised, bandwidth;
-} told;
-
-/* A link's facts reach the listener of a whole enumeration only; so they are taken by a host of the test. */
-static void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
-{
-    (void)host;
-    told *out = (told *)(void *)sink;
-    out->kind = key == GPUHAL_LINK_KIND ? value : out->kind;
-    out->advertised = key == GPUHAL_LINK_PEER_ADVERTISED ? value : out->advertised;
-    out->bandwidth = key == GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND ? value : out->bandwidth;
-}
-
-static void take_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why)
-{
-    (void)host;
-    (void)sink;
-    (void)key;
-    (void)reason;
-    (void)why;
-}
-
-static told link_of(const bench *with, uint32_t from, uint32_t to)
-{
-    told out = {0};
-    gpuhal_host host = *gpuhal_direct_host();
-    host.u64 = take_u64;
-    host.missing = take_missing;
-    expect_fine(with->plugin->link(&host, from, to, (gpuhal_sink *)(void *)&out), with, "link");
-    return out;
-}
-
-TEST(links_of_amds_own_are_told_with_their_bandwidth)
-{
-    use_machine("devices 3; link 0 1 xgmi 1; link 0 2 system; link 1 2 pcie");
-    bench with;
-    start(&with);
-    told link = link_of(&with, 0, 1);
-    assert_int_equal(link.kind, GPUHAL_LINK_XGMI);
-    assert_int_equal(link.advertised, 1);
-    assert_int_equal(link.bandwidth, UINT64_C(64000000000));
-    link = link_of(&with, 0, 2);
-    assert_int_not_equal(link.kind, GPUHAL_LINK_XGMI);
-    assert_int_equal(link.advertised, 0);
-    assert_int_equal(link_of(&with, 2, 1).advertised, 1);
-    assert_int_equal(fake_report_get()->contexts_created, 0);
-    expect_clean();
-}
-
 static void copy_to_peer(const bench *with, unsigned char *out_got)
 {
     gpuhal_memory from = allocate(with, 0, (gpuhal_alloc){.bytes = 64}), to = allocate(with, 1, (gpuhal_alloc){.bytes = 64});
@@ -159,7 +109,7 @@ static void copy_to_peer(const bench *with, unsigned char *out_got)
 
 TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
 {
-    use_machine("devices 2; link 0 1 xgmi 1; slow_us 100");
+    use_machine("devices 2; link 0 1 " OWN_LINK "; slow_us 100");
     bench with;
     begin(&with, 2);
     unsigned char got[64] = {0};
@@ -172,21 +122,6 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     assert_int_equal(got[0] + got[63], 2 * 0x61);
     with.ops.peer_disable(with.devices[1], with.devices[0]);
     with.ops.peer_disable(with.devices[1], with.devices[0]);
-    end(&with);
-    expect_clean();
-}
-
-TEST(access_that_the_program_switched_on_stays_on)
-{
-    use_machine("devices 2");
-    const runtime api = load_runtime();
-    assert_int_equal(api.hipSetDevice(1), hipSuccess);
-    assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipSuccess);
-    bench with;
-    begin(&with, 2);
-    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
-    with.ops.peer_disable(with.devices[1], with.devices[0]);
-    assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipErrorPeerAccessAlreadyEnabled);
     end(&with);
     expect_clean();
 }
@@ -218,21 +153,6 @@ TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 
 /* ---- programs */
 
-enum { CODE_BYTES = 256 };
-
-/* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of kernels. */
-static void make_code(unsigned char out[CODE_BYTES])
-{
-    static const unsigned char begin[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    memset(out, 0, CODE_BYTES);
-    memcpy(out, begin, sizeof begin);
-    out[18] = 224; /* the machine AMDGPU */
-    out[52] = 64;  /* the header's size, and those of its entries */
-    out[54] = 56;
-    out[58] = 64;
-    snprintf((char *)out + 64, CODE_BYTES - 64, ".kernel fill\n.kernel add\n");
-}
-
 static gpuhal_plugin_kernel *kernel_of(const bench *with, gpuhal_plugin_program *program, const char *name)
 {
     gpuhal_plugin_kernel *kernel = NULL;
@@ -260,10 +180,7 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     gpuhal_memory one = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192}),
                   two = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    gpuhal_plugin_program *program = NULL;
-    unsigned char code[CODE_BYTES];
-    make_code(code);
-    expect_fine(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program), &with, "program_load");
+    gpuhal_plugin_program *program = load_kernels(&with);
     gpuhal_plugin_kernel *fill = kernel_of(&with, program, "fill"), *add = kernel_of(&with, program, "add");
     uint32_t seven = 7, five = 5, count = COUNT, got[2048] = {0};
     const gpuhal_argument number[] = {
@@ -288,97 +205,6 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     with.ops.release(with.devices[0], &one);
     with.ops.release(with.devices[0], &two);
     end(&with);
-    expect_clean();
-}
-
-TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
-{
-    unsigned char code[CODE_BYTES], wrong[CODE_BYTES];
-    use_machine("devices 1; fail hipModuleLoadData 1 209");
-    bench with;
-    begin(&with, 1);
-    make_code(code);
-    memcpy(wrong, code, sizeof wrong);
-    wrong[18] = 62; /* the processor's machine */
-    gpuhal_plugin_program *program = NULL;
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", wrong, sizeof wrong, NULL, &program),
-                     GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, 63, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program),
-                     GPUHAL_ERROR_INCOMPATIBLE);
-    assert_int_equal(with.ops.program_load(with.devices[0], "spirv", code, sizeof code, NULL, &program),
-                     GPUHAL_ERROR_NOT_SUPPORTED);
-    expect_fine(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program), &with, "program_load");
-    gpuhal_plugin_kernel *kernel = NULL;
-    assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
-    with.ops.program_unload(program);
-    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    end(&with);
-    expect_clean();
-}
-
-/* ---- the caller's own */
-
-TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
-{
-    use_machine("devices 2; slow_us 20000");
-    const runtime api = load_runtime();
-    hipStream_t stream = NULL;
-    void *own = NULL;
-    int current = -1;
-    assert_int_equal(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
-    assert_int_equal(api.hipMalloc(&own, 256), hipSuccess);
-    assert_int_equal(api.hipSetDevice(1), hipSuccess);
-    bench with;
-    start(&with);
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {1, 0, (uintptr_t)stream}};
-    assert_int_equal(open_device(&with, 1, &native), GPUHAL_ERROR_INVALID_ARGUMENT); /* the stream is of device 0 */
-    with.devices[1] = NULL;
-    native.values[0] = 0;
-    expect_fine(open_device(&with, 0, &native), &with, "open");
-    assert_int_equal(api.hipSetDevice(0), hipSuccess);
-    for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(api.hipMemsetD8Async(own, (unsigned char)i, 256, stream), hipSuccess);
-    }
-    assert_int_equal(api.hipSetDevice(1), hipSuccess);
-    gpuhal_memory wrapped = {.size = sizeof wrapped}, taken = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
-    const gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
-    unsigned char got[256] = {0};
-    expect_fine(with.ops.copy(with.devices[0], NULL, &taken, 0, &wrapped, 0, 256), &with, "copy");
-    expect_fine(with.ops.read(with.devices[0], NULL, got, &taken, 0, 256), &with, "read");
-    assert_int_equal(got[0] + got[255], 2 * 4);
-    with.ops.release(with.devices[0], &wrapped);
-    with.ops.release(with.devices[0], &taken);
-    end(&with);
-    assert_int_equal(api.hipGetDevice(&current), hipSuccess);
-    assert_int_equal(current, 1);
-    assert_int_equal(api.hipFree(own), hipSuccess);
-    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
-    expect_clean();
-}
-
-/* Kinds of memory have other numbers there. */
-TEST(memory_of_hip_5_is_told_apart_from_the_hosts)
-{
-    use_machine("devices 1");
-    use_runtime("", 5);
-    const runtime api = load_runtime();
-    void *own = NULL, *locked = NULL;
-    assert_int_equal(api.hipMalloc(&own, 256), hipSuccess);
-    assert_int_equal(api.hipHostMalloc(&locked, 256, 0), hipSuccess);
-    bench with;
-    begin(&with, 1);
-    gpuhal_memory wrapped = {.size = sizeof wrapped};
-    gpuhal_native memory = {.size = sizeof memory, .type = GPUHAL_NATIVE_HIP_MEMORY, .values = {(uintptr_t)own}};
-    expect_fine(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped), &with, "wrap_memory");
-    with.ops.release(with.devices[0], &wrapped);
-    memory.values[0] = (uintptr_t)locked;
-    wrapped = (gpuhal_memory){.size = sizeof wrapped};
-    assert_true(with.ops.wrap_memory(with.devices[0], &memory, 256, &wrapped) < 0);
-    end(&with);
-    assert_int_equal(api.hipFree(own), hipSuccess);
-    assert_int_equal(api.hipHostFree(locked), hipSuccess);
     expect_clean();
 }
 

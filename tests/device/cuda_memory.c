@@ -1,0 +1,226 @@
+/* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML is asked
+ * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see. One line of
+ * JSON for each way to meet the plugin and device:
+ *
+ *     {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
+ *
+ * NVML counts what all programs use, so others can disturb a try: it is good when one of several tries shows no growth. The
+ * library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something is wrong, 77 no CUDA
+ * device or no NVML. */
+#include "json_text.h"
+#include "nvml_api.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEVICES_MAX = 32, TRIES = 5, BUFFER = 64 << 20, BUFFER_SEEN = 32 << 20, SKIPPED = 77 };
+
+typedef struct meter {
+    char id[32];
+    nvmlDevice_t handle;
+    uint64_t before, peak, after;
+} meter;
+
+static struct {
+    nvmlReturn_t (*init)(void);
+    nvmlReturn_t (*by_pci)(const char *address, nvmlDevice_t *device);
+    nvmlReturn_t (*memory)(nvmlDevice_t device, nvmlMemory_t *memory);
+} nvml;
+
+static meter meters[DEVICES_MAX];
+static unsigned meter_count;
+static atomic_bool watching;
+
+static bool load_nvml(const char **out_why)
+{
+    const char *named = getenv("GPUHAL_NVML_LIBRARY");
+    void *library = dlopen(named != NULL ? named : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        *out_why = dlerror();
+        return false;
+    }
+    const struct {
+        const char *name;
+        void *slot;
+    } functions[] = {{"nvmlInit_v2", &nvml.init},
+                     {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.by_pci},
+                     {"nvmlDeviceGetMemoryInfo", &nvml.memory}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *found = dlsym(library, functions[i].name);
+        if (found == NULL) {
+            *out_why = functions[i].name;
+            return false;
+        }
+        memcpy(functions[i].slot, &found, sizeof found);
+    }
+    *out_why = "NVML does not start";
+    return nvml.init() == NVML_SUCCESS;
+}
+
+/* 0 when NVML does not tell, which no device uses in truth: the driver keeps some for itself. */
+static uint64_t used(const meter *m)
+{
+    nvmlMemory_t memory;
+    return nvml.memory(m->handle, &memory) == NVML_SUCCESS ? memory.used : 0;
+}
+
+static gpuhal *open_library(uint32_t isolation)
+{
+    gpuhal *gpu = NULL;
+    const gpuhal_config config = {.size = sizeof config, .backends = "cuda", .isolation = isolation};
+    return gpuhal_open(&config, &gpu) == GPUHAL_OK ? gpu : NULL;
+}
+
+/* A meter for each CUDA device with an address. The list has been opened and closed before anything is measured. */
+static bool find_devices(const char **out_why)
+{
+    gpuhal *gpu = open_library(GPUHAL_ISOLATION_ALWAYS);
+    if (gpu == NULL) {
+        *out_why = gpuhal_last_error()->sentence;
+        return false;
+    }
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu) && meter_count < DEVICES_MAX; i++) {
+        const gpuhal_device *device = gpuhal_device_at(gpu, i);
+        const char *address;
+        meter *m = &meters[meter_count];
+        if (strcmp(gpuhal_device_backend(device), "cuda") == 0 &&
+            gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &address) == GPUHAL_OK &&
+            nvml.by_pci(address, &m->handle) == NVML_SUCCESS && used(m) != 0) {
+            snprintf(m->id, sizeof m->id, "%s", gpuhal_device_id(device));
+            meter_count++;
+        }
+    }
+    gpuhal_close(gpu);
+    *out_why = "there is no CUDA device of which NVML tells the memory";
+    return meter_count > 0;
+}
+
+/* ---- measuring */
+
+static void *watch(void *argument)
+{
+    const struct timespec moment = {.tv_nsec = 500000};
+    while (atomic_load(&watching)) {
+        for (unsigned i = 0; i < meter_count; i++) {
+            const uint64_t now = used(&meters[i]);
+            meters[i].peak = now > meters[i].peak ? now : meters[i].peak;
+        }
+        nanosleep(&moment, NULL);
+    }
+    return argument;
+}
+
+static void look_at_everything(gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, i);
+        gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_POWER_MICROWATTS}};
+        uint64_t total;
+        (void)gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total);
+        (void)gpuhal_device_sample(device, 0, values, sizeof values / sizeof *values, NULL);
+    }
+}
+
+/* One try. False when the library cannot be opened. The last look comes before the library is closed: what it holds counts. */
+static bool measure(uint32_t isolation)
+{
+    pthread_t watcher;
+    for (unsigned i = 0; i < meter_count; i++) {
+        meters[i].before = meters[i].peak = used(&meters[i]);
+    }
+    atomic_store(&watching, true);
+    const bool watched = pthread_create(&watcher, NULL, watch, NULL) == 0;
+    gpuhal *gpu = open_library(isolation);
+    if (gpu != NULL) {
+        look_at_everything(gpu);
+    }
+    for (unsigned i = 0; i < meter_count; i++) {
+        meters[i].after = used(&meters[i]);
+    }
+    atomic_store(&watching, false);
+    if (watched) {
+        pthread_join(watcher, NULL);
+    }
+    gpuhal_close(gpu);
+    return gpu != NULL && watched;
+}
+
+static void report(const char *check, const meter *m, unsigned tries, bool good, const char *detail)
+{
+    fputs("{\"check\":", stdout);
+    print_json_text(check);
+    printf(",\"ok\":%s,\"device\":", good ? "true" : "false");
+    print_json_text(m->id);
+    printf(",\"tries\":%u,\"before\":%" PRIu64 ",\"peak\":%" PRIu64 ",\"after\":%" PRIu64 ",\"detail\":", tries, m->before,
+           m->peak, m->after);
+    print_json_text(good ? NULL : detail);
+    puts("}");
+    fflush(stdout);
+}
+
+/* All devices in each try; those that were good once are done. */
+static bool takes_nothing(const char *check, uint32_t isolation)
+{
+    bool done[DEVICES_MAX] = {false};
+    unsigned left = meter_count;
+    for (unsigned try = 1; try <= TRIES && left > 0; try++) {
+        const char *why = measure(isolation) ? "the device's memory grew" : "the library or a thread could not be had";
+        for (unsigned i = 0; i < meter_count; i++) {
+            const bool good = meters[i].before != 0 && meters[i].peak <= meters[i].before && meters[i].after <= meters[i].before;
+            if (!done[i] && (good || try == TRIES)) {
+                report(check, &meters[i], try, good, why);
+            }
+            left -= !done[i] && good;
+            done[i] = done[i] || good;
+        }
+    }
+    return left == 0;
+}
+
+static bool sees_a_buffer(void)
+{
+    gpuhal *gpu = open_library(GPUHAL_ISOLATION_DEFAULT);
+    bool all = gpu != NULL;
+    for (unsigned i = 0; i < meter_count && gpu != NULL; i++) {
+        meter *m = &meters[i];
+        const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BUFFER};
+        gpuhal_buffer *buffer = NULL;
+        gpuhal_device *device = NULL;
+        m->before = used(m);
+        bool good =
+            gpuhal_select(gpu, m->id, 0, &device, NULL) == GPUHAL_OK && gpuhal_buffer_create(device, &desc, &buffer) == GPUHAL_OK;
+        m->peak = m->after = used(m);
+        const char *why = good ? "NVML does not show the memory of a buffer" : gpuhal_last_error()->sentence;
+        good = good && m->after >= m->before + BUFFER_SEEN;
+        report("a buffer of 64 MiB is seen by the meter", m, 1, good, why);
+        gpuhal_buffer_release(buffer);
+        all = all && good;
+    }
+    gpuhal_close(gpu);
+    return all;
+}
+
+int main(void)
+{
+    const char *why = NULL;
+    if (!load_nvml(&why) || !find_devices(&why)) {
+        fputs("{\"check\":\"memory of CUDA "
+              "devices\",\"ok\":null,\"device\":null,\"tries\":0,\"before\":0,\"peak\":0,\"after\":0,\"detail\":",
+              stdout);
+        print_json_text(why);
+        puts("}");
+        return SKIPPED;
+    }
+    bool good = takes_nothing("listing devices by a helper process takes no device memory", GPUHAL_ISOLATION_ALWAYS);
+    good = takes_nothing("listing devices in this process takes no device memory", GPUHAL_ISOLATION_NEVER) && good;
+    good = sees_a_buffer() && good;
+    return good ? 0 : 1;
+}

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, and the loaders of both APIs.
+#
+#     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
+#
+# Run it where all of that is installed and let the folder travel with the tree: tests/device/run.sh finds it there by itself. Headers of
+# ours are not in it, and nothing of a vendor's driver. Libraries are for machines of this one's kind with a libc as new as this one's.
+set -u
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+kit=${1:-$root/build/device-kit/$(uname -m)}
+cc=${CC:-cc}
+mkdir -p "$kit/include" "$kit/lib" || exit 1
+
+say() { printf 'pack: %s\n' "$*"; }
+
+# The folder from which the compiler includes a header, or nothing.
+folder_of() {
+    printf '#include <%s>\n' "$1" | $cc -M -x c - 2>/dev/null | tr ' ' '\n' | sed -n "s|/$1\$||p" | head -n 1
+}
+
+# pack_headers FOLDER HEADER…: FOLDER under the place where its first header lies, "." for single files.
+pack_headers() {
+    below=$1
+    shift
+    from=$(folder_of "$1")
+    if [ -z "$from" ]; then
+        say "left behind: $1 was not found"
+        return
+    fi
+    if [ "$below" = . ]; then
+        for header; do
+            cp "$from/$header" "$kit/include/"
+        done
+    else
+        mkdir -p "$kit/include/$below"
+        cp "$from/$below"/*.h "$kit/include/$below/"
+    fi
+}
+
+pack_library() {
+    file=$($cc -print-file-name="$1")
+    if [ "$file" = "$1" ]; then
+        say "left behind: $1 was not found"
+    else
+        cp -L "$file" "$kit/lib/$1"
+    fi
+}
+
+pack_headers CL CL/cl.h
+pack_headers vulkan vulkan/vulkan_core.h
+pack_headers vk_video vk_video/vulkan_video_codec_h264std.h
+pack_headers . jansson.h jansson_config.h
+pack_library libjansson.a
+pack_library libvulkan.so.1
+pack_library libOpenCL.so.1
+say "$kit ($(du -sk "$kit" | cut -f 1) KiB)"

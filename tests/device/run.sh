@@ -1,0 +1,368 @@
+#!/bin/sh
+# Everything that a machine with a GPU can tell about this tree, in one command and in less than nine minutes:
+#
+#     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
+#
+# It builds, lists the devices, runs gpuhal-probe, gpuhal-check on every plugin that lists a device, copies between all pairs of devices,
+# the proofs about CUDA contexts and memory, and gpuhal-bench; then it writes into the folder (build/device-report)
+#
+#     report.json   everything, for programs; report.schema.json beside this script tells each field
+#     report.md     the same for people
+#     log.txt       what every step printed
+#
+#     --quick            few and small copies, no verdict about speed
+#     --seconds N        for all steps together (520); a step that no time is left for is skipped
+#     --step-seconds N   at most for each step
+#     --build FOLDER     where to build (build/device)
+#     --use FOLDER       take this build as it is and build nothing
+#     --kit FOLDER       headers and libraries to use before the machine's own, as tests/device/pack.sh collects them
+#                        (build/device-kit/<machine>, where there is one)
+#
+# A compiler, CMake and make or ninja are all it needs; what has to be left out for want of something else is said. A step that fails or
+# hangs does not keep the others from running. It asks nothing of the network and changes no setting of a card.
+# Exit codes: 0 all that could run passed, also without a GPU; 1 something failed; 2 usage.
+set -u
+export LC_ALL=C
+
+source=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+out=$source/build/device-report
+build=$source/build/device
+kit=$source/build/device-kit/$(uname -m)
+use='' quick='' seconds=520 step_seconds=520
+
+usage() {
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "$0" >&2
+    exit 2
+}
+
+number() {
+    case $1 in
+    '' | *[!0-9]*) usage ;;
+    esac
+    echo "$1"
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=--quick ;;
+    --out | --build | --use | --kit | --seconds | --step-seconds)
+        [ $# -gt 1 ] || usage
+        case $1 in
+        --out) out=$2 ;;
+        --build) build=$2 ;;
+        --use) use=$2 ;;
+        --kit) kit=$2 ;;
+        --seconds) seconds=$(number "$2") || exit 2 ;;
+        --step-seconds) step_seconds=$(number "$2") || exit 2 ;;
+        esac
+        shift
+        ;;
+    *) usage ;;
+    esac
+    shift
+done
+
+mkdir -p "$out" && out=$(CDPATH='' cd -- "$out" && pwd) || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+tab=$(printf '\t')
+began=$(date +%s)
+end=$((began + seconds))
+touch "$work/steps" "$work/left_out" "$work/notes" "$work/survey" "$work/bench" "$work/cuda"
+
+say() { printf 'device: %s\n' "$*"; }
+have() { command -v "$1" >/dev/null 2>&1; }
+note() {
+    say "$*"
+    printf '%s\n' "$*" >>"$work/notes"
+}
+
+. "$source/tests/device/report.sh"
+
+# ---- steps
+
+# record NAME RESULT REASON, of the step that was run last unless it was not run at all.
+record() {
+    reason=$(printf '%s' "$3" | tr '\n\t' '  ')
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$took" "$limit" "$code" "${reason:--}" >>"$work/steps"
+    [ "$2" = passed ] || say "$1 $2: $reason"
+}
+
+# skip NAME REASON, fail NAME REASON: of what was not run.
+skip() {
+    took=0 limit=0 code=-
+    record "$1" skipped "$2"
+}
+fail() {
+    took=0 limit=0 code=-
+    record "$1" failed "$2"
+}
+
+# run NAME LIMIT COMMAND…: leaves the exit code in $code and the output in $work/NAME.out and .err. False when it was not run.
+run() {
+    step=$1 limit=$2
+    shift 2
+    left=$((end - $(date +%s)))
+    [ "$limit" -le "$step_seconds" ] || limit=$step_seconds
+    curtailed=''
+    [ "$limit" -le "$left" ] || limit=$left curtailed=yes
+    if [ "$limit" -lt 1 ]; then
+        skip "$step" "no time was left of the $seconds s for everything"
+        return 1
+    fi
+    say "$step, at most $limit s"
+    started=$(date +%s)
+    code=0
+    timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null || code=$?
+    took=$(($(date +%s) - started))
+    { printf '\n==== %s: %s\n==== exit code %s after %s s\n' "$step" "$*" "$code" "$took" && cat "$work/$step.out" "$work/$step.err"; } >>"$work/log"
+}
+
+# What a program said last.
+last_words() {
+    if [ -s "$work/$1.err" ]; then
+        tail -n 1 "$work/$1.err"
+    else
+        echo "exit code $code; log.txt tells more"
+    fi
+}
+
+# settle NAME [REASON]: the verdict on what run() ran, by its exit code. REASON: why it failed, where the program's last words do not say.
+settle() {
+    case $code in
+    0) record "$1" passed '' ;;
+    77) record "$1" skipped "${2:-$(last_words "$1")}" ;;
+    124 | 137)
+        if [ -n "$curtailed" ]; then
+            record "$1" skipped "the $seconds s for everything ran out when it had run for $limit s"
+        else
+            record "$1" failed "it did not end within $limit s"
+        fi
+        ;;
+    126 | 127) record "$1" failed "it could not be started" ;;
+    *)
+        if [ "$code" -gt 128 ]; then
+            record "$1" failed "it was ended by signal $((code - 128))"
+        else
+            record "$1" failed "${2:-$(last_words "$1")}"
+        fi
+        ;;
+    esac
+}
+
+# ---- the machine
+
+describe_machine() {
+    system=$( (. /etc/os-release && printf '%s' "${PRETTY_NAME:-}") 2>/dev/null)
+    processor=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
+    processors=$(nproc 2>/dev/null || echo 1)
+    memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null)
+    compiler=$(${CC:-cc} --version 2>/dev/null | head -n 1)
+    revision=$(git -C "$source" describe --always --dirty 2>/dev/null)
+    nvidia=$(sed -n 's/^NVRM version: *//p' /proc/driver/nvidia/version 2>/dev/null)
+    amd=$(cat /sys/module/amdgpu/version 2>/dev/null)
+    : >"$work/cards"
+    if have nvidia-smi; then
+        fields=index,name,driver_version,memory.total,pci.bus_id,compute_mode,persistence_mode,mig.mode.current,pcie.link.gen.max,pcie.link.width.max
+        timeout -k 5 20 nvidia-smi --query-gpu=$fields --format=csv </dev/null >"$work/cards" 2>/dev/null || : >"$work/cards"
+    fi
+}
+
+# ---- what the drivers need
+
+has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
+
+# use_loader LIBRARY VARIABLE: a loader from the kit where the machine has none.
+use_loader() {
+    eval "set_already=\${$2:-}"
+    if [ -z "$set_already" ] && ! has_library "$1" && [ -e "$kit/lib/$1" ]; then
+        export "$2=$kit/lib/$1"
+        note "the machine has no $1; the kit's is used"
+    fi
+}
+
+# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for what belongs to it.
+use_drivers_elsewhere() {
+    elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
+    if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then
+        if ls /etc/vulkan/icd.d/*.json /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
+            export VK_ADD_DRIVER_FILES="${elsewhere%:}"
+        else
+            export VK_DRIVER_FILES="${elsewhere%:}" VK_ICD_FILENAMES="${elsewhere%:}"
+        fi
+        note "Vulkan is told of ${elsewhere%:}"
+    fi
+    if [ -z "${OCL_ICD_VENDORS:-}" ] && ! ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1; then
+        library=$(ls /usr/local/nvidia/lib64/libnvidia-opencl.so.1 /usr/lib/*/libnvidia-opencl.so.1 /usr/lib64/libnvidia-opencl.so.1 2>/dev/null |
+            head -n 1)
+        if [ -n "$library" ]; then
+            mkdir -p "$work/opencl"
+            printf '%s\n' "$library" >"$work/opencl/nvidia.icd"
+            export OCL_ICD_VENDORS="$work/opencl"
+            note "OpenCL is told of $library"
+        fi
+    fi
+}
+
+# ---- the steps
+
+build_all() {
+    if [ -n "$use" ]; then
+        build=$(CDPATH='' cd -- "$use" && pwd) || exit 2
+        skip build "the programs of $build are used"
+        return 0
+    fi
+    for tool in "${CC:-cc}" cmake; do
+        if ! have "$tool"; then
+            fail build "$tool was not found"
+            return 1
+        fi
+    done
+    set --
+    if [ -z "${CMAKE_GENERATOR:-}" ] && ! have make; then
+        set -- -G Ninja
+    fi
+    if [ -d "$kit" ]; then
+        kit=$(CDPATH='' cd -- "$kit" && pwd)
+        note "headers and libraries of $kit are used"
+        set -- "$@" "-DCMAKE_PREFIX_PATH=$kit"
+    fi
+    run configure 90 cmake -S "$source" -B "$build" "$@" -DCMAKE_BUILD_TYPE=Release -DGPUHAL_TESTS=OFF -DGPUHAL_REQUIRE_ALL=OFF || return 1
+    settle configure
+    sed -n 's/^-- gpuhal: //p' "$work/configure.out" >"$work/left_out"
+    [ "$code" -eq 0 ] || return 1
+    run build 240 cmake --build "$build" -j "$processors" || return 1
+    settle build "$(cat "$work/build.out" "$work/build.err" | grep -m 1 -i error)"
+    [ "$code" -eq 0 ]
+}
+
+# left_out WORD: why a part was not built.
+left_out() {
+    reason=$(grep -m 1 -F "$1" "$work/left_out")
+    printf '%s' "${reason:-$1 was not built}"
+}
+
+probe() {
+    if [ ! -x "$build/bin/gpuhal-probe" ]; then
+        skip probe "$(left_out gpuhal-probe)"
+        return
+    fi
+    run probe 60 "$build/bin/gpuhal-probe" --json && settle probe
+    run explain 60 "$build/bin/gpuhal-probe" --all --explain && settle explain
+    run verify 90 "$build/bin/gpuhal-probe" --all --verify && settle verify
+}
+
+check_plugins() {
+    if [ ! -x "$build/bin/gpuhal-check" ]; then
+        skip check "gpuhal-check was not built"
+        return
+    fi
+    while IFS=$tab read -r word name state devices file reason; do
+        [ "$word" = plugin ] || continue
+        case $state in
+        ok)
+            if run "check-$name" 100 "$build/bin/gpuhal-check" "$file"; then
+                settle "check-$name" "$(sed -n 's/^not ok [0-9]* - \([^:]*\):.*/\1/p' "$work/check-$name.out" | tr '\n' ' ')did not pass"
+            fi
+            ;;
+        no_driver | no_device | no_permission | duplicate | excluded) skip "check-$name" "$reason" ;;
+        *) fail "check-$name" "$reason" ;;
+        esac
+    done <"$work/survey"
+}
+
+copy_matrix() {
+    run copy-matrix 100 "$build/tests/device/copy_matrix" $quick --seconds 80 || return
+    settle copy-matrix "$(grep -c '"ok":false' "$work/copy-matrix.out") pairs of devices failed"
+}
+
+# prove NAME: a program about CUDA that prints lines of JSON, with the sentence in detail.
+prove() {
+    run "$1" 60 "$build/tests/device/$(printf '%s' "$1" | tr - _)" || return
+    cat "$work/$1.out" >>"$work/cuda"
+    settle "$1" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$1.out" | head -n 1)"
+}
+
+# The rows of a bench document that missed a budget or could not be measured.
+missed_rows() {
+    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); gsub(/[",]/, "", value); row[key] = value }
+         /^      "ok": false/ { bad = 1 }
+         /^    }/ { if (bad) printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
+                    bad = 0; split("", row) }' "$1"
+}
+
+# bench NAME LIMIT ARGUMENT…
+bench() {
+    name=bench-$1 limit=$2
+    shift 2
+    run "$name" "$limit" "$build/bin/gpuhal-bench" --baseline --json "$@" || return
+    printf '%s\n' "$name" >>"$work/bench"
+    settle "$name" "missed: $(missed_rows "$work/$name.out")"
+}
+
+# bench_group GROUP LIMIT ROWS [ARGUMENT…], on the first device of each backend with an API of its own, one of hardware before others. What
+# a program on the processor does needs no verdict about speed.
+bench_group() {
+    group=$1 most=$2 rows=$3
+    shift 3
+    for backend in cuda rocm vulkan opencl; do
+        line=$(awk -F "$tab" -v backend=$backend '$1 == "device" && $3 == backend { if (!any) any = $0; if ($5 == "hardware" && !hard) hard = $0 }
+            END { print hard ? hard : any }' "$work/survey")
+        [ -n "$line" ] || continue
+        device=$(printf '%s' "$line" | cut -f 2)
+        if [ -n "$quick" ] || [ "$(printf '%s' "$line" | cut -f 5)" = software ]; then
+            bench "$backend-$group" "$most" --device "$device" --only "$rows" --quick
+        else
+            bench "$backend-$group" "$most" --device "$device" --only "$rows" "$@"
+        fi
+    done
+}
+
+# The most important rows of all backends first, since the time may run out.
+bench_all() {
+    if [ ! -x "$build/bin/gpuhal-bench" ]; then
+        skip bench "$(left_out gpuhal-bench)"
+        return
+    fi
+    bench cpu-open 30 --device cpu:0 --only call,open $quick
+    bench_group copy 120 copy --sizes 4K,64K,1M,16M,64M,256M
+    bench_group call 90 call,queue,batch,allocate,open,file
+    bench_group pairs 90 pairs --sizes 64M,256M --pairs 15
+    bench_group share 60 share --pairs 15
+}
+
+# ---- everything
+
+if ! have timeout; then
+    echo "device: timeout (coreutils) was not found" >&2
+    exit 2
+fi
+describe_machine
+if build_all; then
+    use_loader libvulkan.so.1 GPUHAL_VULKAN_LIBRARY
+    use_loader libOpenCL.so.1 GPUHAL_OPENCL_LIBRARY
+    use_drivers_elsewhere
+    if run survey 60 "$build/tests/device/survey"; then
+        settle survey
+        cp "$work/survey.out" "$work/survey"
+    fi
+    probe
+    prove cuda-context
+    prove cuda-memory
+    copy_matrix
+    check_plugins
+    bench_all
+fi
+
+gpu=$(sentence_about_gpus)
+gpu_found=false
+[ "${gpu#found}" = "$gpu" ] || gpu_found=true
+result=passed
+! grep -q "^[^$tab]*${tab}failed$tab" "$work/steps" || result=failed
+write_json >"$out/report.json"
+write_markdown >"$out/report.md"
+cp "$work/log" "$out/log.txt" 2>/dev/null || : >"$out/log.txt"
+say "$gpu"
+say "$result after $(($(date +%s) - began)) s; the report is $out/report.md"
+[ $result = passed ]

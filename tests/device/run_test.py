@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""tests/device/run.sh, and the build on which it relies, as their users see them. One test a run: run_test.py TEST SOURCE BUILD WORK
+CMAKE GENERATOR COMPILER."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+
+class Here:
+    def __init__(self, source, build, work, cmake, generator, compiler):
+        self.source, self.build, self.work = Path(source), Path(build), Path(work)
+        self.cmake, self.generator, self.compiler = cmake, generator, compiler
+
+
+def expect(truth, sentence, more=""):
+    if not truth:
+        sys.exit(f"{sentence}\n{more}")
+
+
+def fresh(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def run_script(here, out, *arguments, **environment):
+    """The exit code, what was printed, and the report."""
+    shutil.rmtree(out, ignore_errors=True)
+    command = ["sh", str(here.source / "tests/device/run.sh"), "--out", str(out), *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})
+    report = json.loads((out / "report.json").read_text(encoding="ascii"))
+    if jsonschema:
+        schema = json.loads((here.source / "tests/device/report.schema.json").read_text(encoding="utf-8"))
+        complaints = [f"{list(e.absolute_path)}: {e.message}" for e in jsonschema.Draft202012Validator(schema).iter_errors(report)]
+        expect(not complaints, "the report breaks its schema", "\n".join(complaints))
+    for name in ("report.md", "log.txt"):
+        expect((out / name).stat().st_size > 100, f"{name} is missing or all but empty", done.stdout)
+    failed = [step for step in report["steps"] if step["result"] == "failed"]
+    expect((done.returncode == 1) == bool(failed) == (report["result"] == "failed"), "steps, result and exit code do not agree", done.stdout)
+    return done.returncode, done.stdout, report
+
+
+def results(report):
+    return {step["name"]: step["result"] for step in report["steps"]}
+
+
+def a_run_without_a_gpu_says_so_and_passes(here):
+    nowhere = {f"GPUHAL_{name}_LIBRARY": "/nonexistent/library" for name in ("CUDA", "NVML", "HIP")}
+    code, text, report = run_script(here, here.work / "report", "--quick", "--use", here.build, **nowhere)
+    expect(code == 0, f"exit code {code}", text)
+    found = [d for d in report["devices"] if d["type"] in ("gpu", "integrated_gpu") and not d["software"]]
+    expect(report["gpu_found"] == bool(found), "gpu_found does not agree with the devices", text)
+    if not found:
+        expect("no GPU was found: cuda: " in text, "it does not say that there is no GPU", text)
+    expect(results(report)["cuda-context"] == "skipped", "cuda-context was not skipped without a driver", text)
+    ids = [device["id"] for device in report["devices"]]
+    pairs = [(pair["from"], pair["to"]) for pair in report["copy_matrix"]]
+    expect(pairs == [(a, b) for a in ids for b in ids], f"the matrix has other pairs: {pairs}", text)
+    expect(all(pair["ok"] for pair in report["copy_matrix"]), "a pair of devices failed", text)
+    expect(report["probe"]["schema"] == "gpuhal.probe/1", "the report is without what gpuhal-probe printed")
+    for plugin in report["plugins"]:
+        wanted = "passed" if plugin["state"] == "ok" else "skipped"
+        expect(results(report)[f"check-{plugin['name']}"] == wanted, f"check-{plugin['name']} is not {wanted}", text)
+        # The processor has no calls of its own to compare with; with others each group of rows is a step.
+        if plugin["state"] == "ok" and plugin["name"] in ("opencl", "vulkan"):
+            documents = [b["document"] for b in report["bench"] if b["step"] == f"bench-{plugin['name']}-copy"]
+            expect(documents and documents[0]["results"], f"{plugin['name']} was not measured", text)
+    table = (here.work / "report/report.md").read_text(encoding="utf-8")
+    expect(all(f"| {step['name']} | " in table for step in report["steps"]), "report.md is without some steps", table)
+
+
+def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here):
+    fakes = here.build / "tests/fakes/cuda"
+    reports = fresh(here.work / "fake-reports")
+    code, text, report = run_script(
+        here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda", FAKE_CUDA="devices 2; strict 1",
+        FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
+        GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
+    expect(code == 0, f"exit code {code}", text)
+    expect(report["gpu_found"] and "cuda:0" in report["gpu"], "the GPU was not found", text)
+    ran = results(report)
+    for step in ("cuda-context", "cuda-memory", "check-cuda", "copy-matrix", "bench-cuda-copy"):
+        expect(ran[step] == "passed", f"{step} is {ran[step]}", text)
+    expect(len(report["copy_matrix"]) == 9, "the matrix has not all pairs of two GPUs and the processor", text)
+    expect(all(check["ok"] for check in report["cuda"]), "a check of CUDA failed", str(report["cuda"]))
+    calls = [check["calls"] for check in report["cuda"] if "calls" in check]
+    expect(len(calls) == 4 and min(calls) > 50, f"the context was looked at after {calls} calls", text)
+
+
+def copy_matrix(here, plugin):
+    """The exit code, and what is said of each pair of that plugin's device and the processor's."""
+    done = subprocess.run([here.build / "tests/device/copy_matrix", "--quick", "--seconds", "4"], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "GPUHAL_BACKENDS": plugin, "GPUHAL_PLUGIN_PATH": str(here.build / "tests/odd" / plugin)})
+    pairs = [json.loads(line) for line in done.stdout.splitlines()]
+    names = {f"{plugin}:0": "odd", "cpu:0": "cpu"}
+    return done.returncode, {(names[pair["from"]], names[pair["to"]]): (pair["ok"], pair["error"] or "") for pair in pairs}
+
+
+def the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs(here):
+    for plugin, word in (("wrong", " of the destination is 0x"), ("dying", "signal"), ("stuck", "did not end in time")):
+        code, pairs = copy_matrix(here, plugin)
+        expect(code == 1 and len(pairs) == 4, f"{plugin}: exit code {code}, {pairs}")
+        expect(pairs["odd", "odd"][0] is False and word in pairs["odd", "odd"][1], f"{plugin}: {pairs}")
+        if plugin == "stuck":
+            expect(pairs["odd", "cpu"] == (None, "not tried: the time had run out"), f"{plugin}: {pairs}")
+            continue
+        expect(pairs["odd", "cpu"][0] is False and pairs["cpu", "odd"][0] is False, f"{plugin}: {pairs}")
+        expect(pairs["cpu", "cpu"] == (True, ""), f"{plugin}: the processor's own pair suffers: {pairs}")
+
+
+def write_program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text, encoding="ascii")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def steps_that_fail_hang_or_crash_leave_the_others_running(here):
+    build = fresh(here.work / "odd-build")
+    write_program(build / "bin/gpuhal-probe", "case $1 in --json) printf '{\\n\"cut\": '; kill -SEGV $$;; esac\nexit 0\n")
+    write_program(build / "bin/gpuhal-check", "echo 'not ok 7 - copy: bytes stay'\nexit 1\n")
+    write_program(build / "bin/gpuhal-bench", "exec sleep 100\n")
+    write_program(build / "tests/device/survey", r"""printf 'plugin\tcuda\tok\t1\t/x.so\t-\nplugin\trocm\tbroken\t0\t/y.so\tit "crashed"\\\n'
+printf 'device\tcuda:0\tcuda\tgpu\thardware\t-\t-\tA | \303\251 "GPU"\n'
+""")
+    write_program(build / "tests/device/copy_matrix", "echo '{\"from\":\"a\",\"to\":\"a\",\"path\":null,\"ok\":false,\"copies\":0,\"bytes\":9,"
+                  "\"gib_per_s\":null,\"error\":\"x\"}'\nprintf '{\"from\":'\nexit 1\n")
+    write_program(build / "tests/device/cuda_context", "echo '{\"check\":\"c\",\"ok\":false,\"calls\":3,\"detail\":\"gone\"}'\nexit 1\n")
+    code, text, report = run_script(here, here.work / "report-odd", "--use", build, "--step-seconds", 1)
+    steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
+    expect(code == 1, f"exit code {code}", text)
+    for name, part in (("probe", "signal 11"), ("check-cuda", "copy did not pass"), ("check-rocm", 'it "crashed"\\'), ("cuda-context", "gone"),
+                       ("cuda-memory", "could not be started"), ("copy-matrix", "1 pairs"), ("bench-cuda-copy", "did not end within 1 s"),
+                       ("bench-cpu-open", "did not end")):
+        expect(steps[name][0] == "failed" and part in steps[name][1], f"{name}: {steps[name]}", text)
+    expect(steps["verify"][0] == "passed", "a step after a failed one did not run", text)
+    expect(report["probe"] is None and len(report["copy_matrix"]) == 1, "what was cut off is in the report", text)
+    expect(report["gpu"] == 'found: A |  "GPU" (cuda:0)', f"the device is called {report['gpu']}")
+    # A step that would have had more time, had others taken less, has not failed.
+    code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", 2)
+    steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
+    expect(steps["bench-cpu-open"][0] == "skipped" and "ran out" in steps["bench-cpu-open"][1], f"{steps['bench-cpu-open']}", text)
+    expect(steps["bench-cuda-copy"] == ("skipped", "no time was left of the 2 s for everything"), f"{steps['bench-cuda-copy']}", text)
+
+
+# Whatever is installed, nothing is found: headers and libraries are looked for below a folder that is not there.
+BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON")
+LEFT_OUT = (("the opencl plugin is", "CL/cl.h"), ("the vulkan plugin is", "vulkan/vulkan_core.h"),
+            ("gpuhal-probe and gpuhal-bench are", "jansson.h"), ("the tests are", "cmocka.h"), ("the tests are", "python3"))
+
+
+def configure(here, build, *settings):
+    environment = {name: value for name, value in os.environ.items() if name != "CMAKE_PREFIX_PATH"}
+    done = subprocess.run([here.cmake, "-S", str(here.source), "-B", str(build), "-G", here.generator, f"-DCMAKE_C_COMPILER={here.compiler}",
+                           "-DCMAKE_BUILD_TYPE=Debug", *BARE, *settings], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    return done.returncode, " ".join(done.stdout.split())
+
+
+def a_compiler_alone_builds_the_library_three_plugins_and_the_check(here):
+    build = fresh(here.work / "bare")
+    code, text = configure(here, build)
+    expect(code == 0, "it cannot be configured", text)
+    for what, missing in LEFT_OUT:
+        expect(any(line.startswith(f"{what} left out: ") and missing in line for line in text.split("gpuhal: ")),
+               f"it does not say that {what} left out for want of {missing}", text)
+    done = subprocess.run([here.cmake, "--build", str(build), "--parallel", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(done.returncode == 0, "it cannot be built", done.stdout)
+    plugins = sorted(path.name for path in (build / "lib/gpuhal").glob("*.gpuhal"))
+    expect(plugins == ["cpu.gpuhal", "cuda.gpuhal", "rocm.gpuhal"], f"it has the plugins {plugins}")
+    expect(sorted(os.listdir(build / "bin")) == ["gpuhal-check"], f"it has the programs {os.listdir(build / 'bin')}")
+    done = subprocess.run([build / "bin/gpuhal-check", build / "lib/gpuhal/gpuhal-cpu.so"], stdout=subprocess.PIPE, text=True)
+    expect(done.returncode == 0, "the cpu plugin does not pass", done.stdout)
+    shutil.rmtree(build)
+
+
+def a_build_that_must_have_everything_names_all_that_is_missing(here):
+    build = fresh(here.work / "strict")
+    code, text = configure(here, build, "-DGPUHAL_REQUIRE_ALL=ON")
+    expect(code != 0, "it goes on without", text)
+    for what, missing in LEFT_OUT:
+        expect(what in text and missing in text, f"it does not name {missing}", text)
+    code, text = configure(here, fresh(here.work / "strict"), "-DGPUHAL_BUILTIN=cpu;opencl")
+    expect(code != 0 and 'GPUHAL_BUILTIN asks for "opencl"' in text, "a plugin that is left out is built in", text)
+
+
+TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory,
+         the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
+         a_compiler_alone_builds_the_library_three_plugins_and_the_check, a_build_that_must_have_everything_names_all_that_is_missing)
+
+if __name__ == "__main__":
+    {test.__name__: test for test in TESTS}[sys.argv[1]](Here(*sys.argv[2:]))

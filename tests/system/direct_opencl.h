@@ -1,0 +1,187 @@
+/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, and the driver itself beside them.
+ *
+ * A gate is a barrier of the caller's that waits for a user event: what is enqueued behind it begins when the gate is opened, and fails
+ * when it is broken. On PoCL's `basic` device, which works inside the calls, a gate would wait for itself: it is for `pthread`.
+ */
+#ifndef GPUHAL_TEST_DIRECT_OPENCL_H
+#define GPUHAL_TEST_DIRECT_OPENCL_H
+
+#include "system.h"
+
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <gpuhal/direct.h>
+#include <gpuhal/plugin.h>
+
+enum { BASIC = 0, PTHREAD = 1, BYTES = 40000 };
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+/* An opening of a device, with a queue and an event, memory that the host sees, and memory that it does not. */
+typedef struct desk {
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_device *device;
+    gpuhal_ops *ops;
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    } slots;
+    cl_device_id id;
+    cl_context context;
+    gpuhal_plugin_queue *queue;
+    gpuhal_plugin_event *event;
+    gpuhal_memory near, far, result;
+} desk;
+
+/* The functions of the library that the plugin has opened. */
+static inline void *opencl_function(const char *name)
+{
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    void *function = dlsym(library, name);
+    assert_non_null(function);
+    return function;
+}
+
+#define CL(function) ((__typeof__(function) *)opencl_function(#function))
+
+static inline void expect_fine(const desk *d, gpuhal_status status, const char *what)
+{
+    if (status) {
+        (void)gpuhal_direct_failed(d->plugin, status, what);
+        fail_msg("%s", gpuhal_last_error()->sentence);
+    }
+}
+
+static inline gpuhal_memory memory_or_fail(const desk *d, gpuhal_memory_kind kind, uint64_t bytes)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
+    gpuhal_memory memory = {.size = sizeof memory};
+    expect_fine(d, d->ops->allocate(d->device, &alloc, &memory), "allocate");
+    return memory;
+}
+
+static inline gpuhal_plugin_queue *queue_or_fail(const desk *d, uint32_t flags)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(d, d->ops->queue_create(d->device, 0, flags, NULL, &queue), "queue_create");
+    return queue;
+}
+
+static inline gpuhal_plugin_queue *adopt_or_fail(const desk *d, cl_command_queue commands)
+{
+    const gpuhal_native adopt = {.size = sizeof adopt, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)commands}};
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(d, d->ops->queue_create(d->device, 0, 0, &adopt, &queue), "queue_create");
+    return queue;
+}
+
+static inline gpuhal_plugin_event *event_or_fail(const desk *d, uint32_t flags)
+{
+    gpuhal_plugin_event *event = NULL;
+    expect_fine(d, d->ops->event_create(d->device, flags, &event), "event_create");
+    return event;
+}
+
+static inline void open_desk(desk *d, uint32_t index, uint32_t flags)
+{
+    const gpuhal_direct_listener nobody = {0};
+    gpuhal_native native = {.size = sizeof native};
+    *d = (desk){0};
+    d->ops = &d->slots.ops;
+    assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
+    assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &d->plugin, NULL));
+    expect_fine(d, d->plugin->start(gpuhal_direct_host()), "start");
+    expect_fine(d, gpuhal_direct_enumerate(d->plugin, &nobody), "enumerate");
+    d->ops->size = sizeof *d->ops;
+    expect_fine(d, d->plugin->describe(index, d->ops), "describe");
+    expect_fine(d, d->plugin->open(gpuhal_direct_host(), index, NULL, &d->device, d->ops), "open");
+    expect_fine(d, d->ops->native_device(d->device, &native), "native_device");
+    d->id = (cl_device_id)(uintptr_t)native.values[1];
+    d->context = (cl_context)(uintptr_t)native.values[2];
+    d->queue = queue_or_fail(d, flags);
+    d->event = event_or_fail(d, flags);
+    d->near = memory_or_fail(d, GPUHAL_MEMORY_UPLOAD, BYTES);
+    d->far = memory_or_fail(d, GPUHAL_MEMORY_DEVICE, BYTES);
+    d->result = memory_or_fail(d, GPUHAL_MEMORY_READBACK, BYTES);
+    memset(d->near.host, 0x11, BYTES);
+    memset(d->result.host, 0x22, BYTES);
+    expect_fine(d, d->ops->fill(d->device, NULL, &d->far, 0, BYTES, 0x33, 1), "fill");
+}
+
+/* Of a desk whose queue is not in use any more. */
+static inline void close_desk(desk *d)
+{
+    d->ops->event_destroy(d->event);
+    d->ops->queue_destroy(d->queue);
+    d->ops->release(d->device, &d->near);
+    d->ops->release(d->device, &d->far);
+    d->ops->release(d->device, &d->result);
+    d->plugin->close(d->device);
+}
+
+static inline void copy_all(const desk *d, gpuhal_plugin_queue *queue, const gpuhal_memory *to, const gpuhal_memory *from)
+{
+    expect_fine(d, d->ops->copy(d->device, queue, to, 0, from, 0, BYTES), "copy");
+}
+
+static inline void record(const desk *d, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    expect_fine(d, d->ops->event_record(queue, event), "event_record");
+}
+
+static inline void await(const desk *d, gpuhal_plugin_event *event)
+{
+    expect_fine(d, d->ops->event_block(event, 20 * second_ns), "event_block");
+}
+
+static inline void synchronize(const desk *d, gpuhal_plugin_queue *queue)
+{
+    gpuhal_plugin_event *end = event_or_fail(d, 0);
+    record(d, queue, end);
+    await(d, end);
+    d->ops->event_destroy(end);
+}
+
+static inline cl_command_queue commands_of(const desk *d, gpuhal_plugin_queue *queue)
+{
+    gpuhal_native native = {.size = sizeof native};
+    expect_fine(d, d->ops->native_queue(queue, &native), "native_queue");
+    assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_QUEUE);
+    return (cl_command_queue)(uintptr_t)native.values[0];
+}
+
+/* The barrier's event is held: PoCL 3.1 aborts where a command fails whose event nobody holds. */
+typedef struct gate {
+    cl_event user, barrier;
+} gate;
+
+/* What is enqueued from now on waits for the gate. */
+static inline gate close_gate(const desk *d, gpuhal_plugin_queue *queue)
+{
+    cl_int code = CL_SUCCESS;
+    gate g = {.user = CL(clCreateUserEvent)(d->context, &code)};
+    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(CL(clEnqueueBarrierWithWaitList)(commands_of(d, queue), 1, &g.user, &g.barrier), CL_SUCCESS);
+    return g;
+}
+
+static inline void end_gate(gate g, cl_int status)
+{
+    assert_int_equal(CL(clSetUserEventStatus)(g.user, status), CL_SUCCESS);
+    (void)CL(clWaitForEvents)(1, &g.barrier);
+    assert_int_equal(CL(clReleaseEvent)(g.user), CL_SUCCESS);
+    assert_int_equal(CL(clReleaseEvent)(g.barrier), CL_SUCCESS);
+}
+
+static inline void open_gate(gate g)
+{
+    end_gate(g, CL_COMPLETE);
+}
+
+static inline void break_gate(gate g)
+{
+    end_gate(g, CL_OUT_OF_RESOURCES);
+}
+
+#endif

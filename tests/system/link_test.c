@@ -1,0 +1,351 @@
+/* Links between devices of a vendor, over its fake: what is told of them, copies over links that were proven, and links that lie. */
+#include "vendor_bench.h"
+
+#include <pthread.h>
+
+#ifdef GPUHAL_CUDA_PLUGIN
+#define BACKEND     "cuda"
+#define PEER_COPY   "cuMemcpyPeerAsync"
+#define PEER_ENABLE "cuCtxEnablePeerAccess"
+#define OWN_KIND    GPUHAL_LINK_NVLINK
+#define MACHINE     GPUHAL_SOURCE_DIRECTORY "/tests/fakes/cuda/eight_devices.machine"
+#else
+#define BACKEND     "rocm"
+#define PEER_COPY   "hipMemcpyPeerAsync"
+#define PEER_ENABLE "hipDeviceEnablePeerAccess"
+#define OWN_KIND    GPUHAL_LINK_XGMI
+#define MACHINE     GPUHAL_SOURCE_DIRECTORY "/tests/fakes/rocm/eight_devices.machine"
+#endif
+
+enum { BYTES = 300001 };
+
+typedef struct warnings {
+    _Atomic unsigned count;
+    char last[1024];
+} warnings;
+
+static void keep_warning(void *user, int32_t level, const char *line)
+{
+    warnings *own = user;
+    if (level <= 2) {
+        own->count++;
+        snprintf(own->last, sizeof own->last, "%s", line);
+    }
+}
+
+static gpuhal *open_listening(warnings *own)
+{
+    return open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .log = keep_warning, .log_user = own});
+}
+
+static gpuhal_device *device_number(gpuhal *gpu, unsigned number)
+{
+    char id[32];
+    snprintf(id, sizeof id, BACKEND ":%u", number);
+    return select_or_fail(gpu, id);
+}
+
+static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key key)
+{
+    uint64_t value = 0;
+    if (gpuhal_link_u64(from, to, key, &value)) {
+        fail_msg("%s", gpuhal_last_error()->sentence);
+    }
+    return value;
+}
+
+/* Between new buffers, at odd offsets; what lies beside the range stays. Returns the path that copies take afterwards. */
+static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
+{
+    unsigned char *sent = pattern_of(seed, BYTES), *got = pattern_of(seed + 1, BYTES);
+    gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_path path = 0;
+    assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
+    assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0x77, 1));
+    assert_ok(gpuhal_copy(NULL, to, 7, from, 3, BYTES - 11));
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_ok(gpuhal_read(NULL, got, to, 0, BYTES));
+    assert_memory_equal(got, "wwwwwww", 7);
+    assert_memory_equal(got + 7, sent + 3, BYTES - 11);
+    assert_memory_equal(got + BYTES - 4, "wwww", 4);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    free(sent);
+    free(got);
+    return path;
+}
+
+/* ---- links that work */
+
+TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
+{
+    use_machine("devices 2; link 0 1 " OWN_LINK);
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_path path = 0;
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_int_equal(path, GPUHAL_PATH_STAGED);
+    assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_PEER);
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_int_equal(path, GPUHAL_PATH_PEER);
+    const uint64_t before = calls_of(PEER_COPY);
+    assert_int_equal(copy_exactly(one, other, 2), GPUHAL_PATH_PEER);
+    assert_int_equal(calls_of(PEER_COPY), before + 1);
+    assert_int_equal(copy_exactly(other, one, 3), GPUHAL_PATH_PEER);
+    assert_int_equal(said.count, 0);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_link_is_told_before_and_measured_after_it_was_verified)
+{
+    use_machine("devices 2; link 0 1 " OWN_LINK "; slow_us 50");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    static const gpuhal_key later[] = {GPUHAL_LINK_VERIFIED, GPUHAL_LINK_PATH, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
+                                       GPUHAL_LINK_MEASURED_LATENCY_NS};
+    const char *why = NULL;
+    uint64_t value = 1;
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_KIND), OWN_KIND);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PEER_ADVERTISED), 1);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(gpuhal_link_u64(one, other, later[i], &value), GPUHAL_ERROR_NOT_SUPPORTED);
+        assert_int_equal(gpuhal_link_missing(one, other, later[i], &why), GPUHAL_MISSING_NOT_READ);
+        expect_word(why, "gpuhal_link_verify");
+    }
+    assert_int_equal(fake_report_get()->contexts_created, 0);
+    assert_ok(gpuhal_link_verify(one, other));
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 1);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_PEER);
+    assert_true(link_number(one, other, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND) > 0);
+    assert_true(link_number(one, other, GPUHAL_LINK_MEASURED_LATENCY_NS) >= 50000);
+    assert_int_equal(gpuhal_link_missing(other, one, GPUHAL_LINK_VERIFIED, NULL), GPUHAL_MISSING_NOT_READ);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
+{
+    use_machine("devices 2; link 0 1 system");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_STAGED);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PEER_ADVERTISED), 0);
+    assert_ok(gpuhal_link_verify(one, other));
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 1);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_STAGED);
+    assert_int_equal(calls_of(PEER_COPY) + said.count, 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_device_and_the_processor_meet_in_host_memory)
+{
+    use_machine("devices 1");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *processor = select_or_fail(gpu, "cpu:0");
+    const char *why = NULL;
+    assert_int_equal(link_number(one, processor, GPUHAL_LINK_KIND), GPUHAL_LINK_HOST);
+    assert_int_equal(gpuhal_link_missing(one, processor, GPUHAL_LINK_PEER_ADVERTISED, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    expect_word(why, "two backends");
+    assert_ok(gpuhal_link_verify(one, processor));
+    assert_ok(gpuhal_link_verify(processor, one));
+    assert_int_equal(link_number(processor, one, GPUHAL_LINK_PATH), GPUHAL_PATH_SHARED);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(every_pair_of_eight_devices_with_links_of_several_kinds_copies_byte_exactly)
+{
+    use_machine(MACHINE);
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    const uint32_t count = gpuhal_device_count(gpu);
+    unsigned of_kind[16] = {0}, of_path[8] = {0};
+    assert_true(count >= 9);
+    for (uint32_t i = 0; i < count * count; i++) {
+        gpuhal_device *from = gpuhal_device_at(gpu, i / count), *to = gpuhal_device_at(gpu, i % count);
+        if (from != to) {
+            uint64_t kind = link_number(from, to, GPUHAL_LINK_KIND), advertised = 0;
+            gpuhal_path path = copy_exactly(from, to, i);
+            gpuhal_link_u64(from, to, GPUHAL_LINK_PEER_ADVERTISED, &advertised);
+            assert_int_equal(path == GPUHAL_PATH_PEER, advertised);
+            assert_true(kind < 16);
+            of_kind[kind]++;
+            of_path[path]++;
+        }
+    }
+    assert_int_equal(of_kind[OWN_KIND], 12);
+    assert_int_equal(of_kind[GPUHAL_LINK_HOST] >= 2 * (count - 1), 1);
+    assert_true(of_path[GPUHAL_PATH_PEER] > 12 && of_path[GPUHAL_PATH_STAGED] > 0);
+    assert_int_equal(said.count, 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+typedef struct crossing {
+    gpuhal_device *from, *to;
+    uint32_t seed;
+} crossing;
+
+static void *cross_often(void *user)
+{
+    const crossing *own = user;
+    for (uint32_t i = 0; i < 5; i++) {
+        copy_exactly(own->from, own->to, own->seed + i);
+    }
+    return NULL;
+}
+
+TEST(threads_that_find_out_at_once_switch_access_on_once_for_each_direction)
+{
+    enum { THREADS = 8 };
+    use_machine("devices 2; slow_us 200");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    pthread_t threads[THREADS];
+    crossing own[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) {
+        own[i] = (crossing){i % 2 ? one : other, i % 2 ? other : one, 100 * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, cross_often, &own[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_PEER);
+    assert_int_equal(copy_exactly(other, one, 1), GPUHAL_PATH_PEER);
+    assert_int_equal(calls_of(PEER_ENABLE), 4);
+    assert_int_equal(said.count, 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_gpuhal_object_that_is_closed_leaves_the_links_of_others_alone)
+{
+    use_machine("devices 2");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said), *second = open_listening(&said);
+    assert_int_equal(copy_exactly(device_number(gpu, 0), device_number(gpu, 1), 1), GPUHAL_PATH_PEER);
+    assert_int_equal(copy_exactly(device_number(second, 0), device_number(second, 1), 2), GPUHAL_PATH_PEER);
+    gpuhal_close(gpu);
+    assert_int_equal(copy_exactly(device_number(second, 0), device_number(second, 1), 3), GPUHAL_PATH_PEER);
+    gpuhal_close(second);
+    expect_clean();
+}
+
+TEST(a_link_that_could_not_be_tried_for_lack_of_memory_is_tried_again)
+{
+    use_machine("devices 2; memory * 8M");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_buffer *hogs[64] = {NULL};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 256u << 10};
+    char got[8] = "";
+    gpuhal_path path = 0;
+    for (size_t i = 0; i < 64 && gpuhal_buffer_create(other, &desc, &hogs[i]) == GPUHAL_OK; i++) {
+    }
+    assert_ok(gpuhal_write(NULL, from, 1, "seven..", 8));
+    assert_ok(gpuhal_copy(NULL, to, 3, from, 1, 8));
+    assert_ok(gpuhal_read(NULL, got, to, 3, 8));
+    assert_string_equal(got, "seven..");
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_int_equal(path, GPUHAL_PATH_STAGED);
+    for (size_t i = 0; i < 64; i++) {
+        gpuhal_buffer_release(hogs[i]);
+    }
+    assert_ok(gpuhal_copy(NULL, to, 3, from, 1, 8));
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_int_equal(path, GPUHAL_PATH_PEER);
+    assert_int_equal(said.count, 0);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- links that do not */
+
+TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
+{
+    use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PEER_ADVERTISED), 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(copy_exactly(one, other, i), GPUHAL_PATH_STAGED);
+    }
+    assert_int_equal(said.count, 1);
+    expect_word(said.last, "from " BACKEND ":0 to " BACKEND ":1 take another way");
+    assert_int_equal(copy_exactly(other, one, 9), GPUHAL_PATH_STAGED);
+    assert_int_equal(said.count, 2);
+    assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
+    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 reaches memory of " BACKEND ":0");
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_STAGED);
+    assert_int_equal(said.count, 2);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_link_over_which_copies_fail_is_broken_with_the_drivers_words)
+{
+    use_machine("devices 2; fail " PEER_COPY " 1+ 1");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
+    assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_STAGED);
+    assert_int_equal(said.count, 1);
+    expect_word(said.last, PEER_COPY);
+    assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
+    expect_word(gpuhal_last_error()->sentence, PEER_COPY);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_driver_that_refuses_access_which_it_advertised_is_not_used_for_it)
+{
+    use_machine("devices 2; fail " PEER_ENABLE " 1+ 1");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said);
+    assert_int_equal(copy_exactly(device_number(gpu, 0), device_number(gpu, 1), 1), GPUHAL_PATH_STAGED);
+    assert_int_equal(said.count, 1);
+    expect_word(said.last, PEER_ENABLE);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(questions_that_make_no_sense_are_refused)
+{
+    use_machine("devices 2");
+    warnings said = {0};
+    gpuhal *gpu = open_listening(&said), *second = open_listening(&said);
+    gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1), *stranger = device_number(second, 1);
+    uint64_t value = 5;
+    assert_int_equal(gpuhal_link_u64(one, one, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(value, 0);
+    assert_int_equal(gpuhal_link_u64(one, stranger, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_u64(NULL, other, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_LINK_KIND, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_verify(one, one), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_verify(one, stranger), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_verify(one, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+    gpuhal_close(second);
+    expect_clean();
+}
+
+#include "test_main.h"

@@ -1,0 +1,262 @@
+/* Queues of the OpenCL plugin over PoCL when things go wrong, and queues that belong to the caller. */
+#include "direct_opencl.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static void expect_failure(const desk *d, gpuhal_status status)
+{
+    assert_int_equal(status, GPUHAL_ERROR_DRIVER);
+    (void)gpuhal_direct_failed(d->plugin, status, "copying");
+    assert_true(strlen(gpuhal_last_error()->sentence) > 20);
+}
+
+/* ---- work that fails */
+
+TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wait)
+{
+    desk d;
+    open_desk(&d, PTHREAD, 0);
+    gpuhal_plugin_queue *second = queue_or_fail(&d, 0);
+    gpuhal_plugin_event *end = event_or_fail(&d, 0);
+    const gate shut = close_gate(&d, d.queue);
+    copy_all(&d, d.queue, &d.far, &d.near);
+    record(&d, d.queue, d.event);
+    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+    copy_all(&d, second, &d.result, &d.far);
+    record(&d, second, end);
+    break_gate(shut);
+    expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
+    expect_failure(&d, d.ops->event_query(d.event));
+    expect_failure(&d, d.ops->event_block(end, 20 * second_ns));
+    assert_int_equal(((unsigned char *)d.result.host)[0], 0x22);
+    expect_failure(&d, d.ops->queue_wait(second, d.event));
+    /* PoCL's queues can be used afterwards. */
+    copy_all(&d, second, &d.result, &d.far);
+    synchronize(&d, second);
+    assert_int_equal(((unsigned char *)d.result.host)[0], 0x33);
+    d.ops->event_destroy(end);
+    d.ops->queue_destroy(second);
+    close_desk(&d);
+}
+
+typedef struct waiter {
+    pthread_t thread;
+    const desk *d;
+    gpuhal_plugin_event *event;
+    gpuhal_status status;
+} waiter;
+
+static void *wait_for_it(void *user)
+{
+    waiter *w = user;
+    w->status = w->d->ops->event_block(w->event, 60 * second_ns);
+    return NULL;
+}
+
+/* PoCL calls nobody back for work that failed. */
+TEST(a_thread_that_sleeps_until_the_work_is_done_is_told_of_its_failure)
+{
+    desk d;
+    open_desk(&d, PTHREAD, 0);
+    const gate shut = close_gate(&d, d.queue);
+    record(&d, d.queue, d.event);
+    waiter w = {.d = &d, .event = d.event};
+    assert_int_equal(pthread_create(&w.thread, NULL, wait_for_it, &w), 0);
+    usleep(20000);
+    break_gate(shut);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.status, GPUHAL_ERROR_DRIVER);
+    close_desk(&d);
+}
+
+/* By the time of the second copy nothing waits for the first any more: PoCL does it. */
+static void fail_before_more_is_enqueued(bool handed_out)
+{
+    desk d;
+    open_desk(&d, PTHREAD, 0);
+    gpuhal_plugin_queue *gated = queue_or_fail(&d, 0);
+    gpuhal_plugin_event *first = event_or_fail(&d, 0);
+    const gate shut = close_gate(&d, gated);
+    record(&d, gated, first);
+    if (handed_out) {
+        (void)commands_of(&d, d.queue);
+    }
+    expect_fine(&d, d.ops->queue_wait(d.queue, first), "queue_wait");
+    copy_all(&d, d.queue, &d.far, &d.near);
+    break_gate(shut);
+    expect_failure(&d, d.ops->event_block(first, 20 * second_ns));
+    for (int i = 0; i < 40; i++) {
+        copy_all(&d, d.queue, &d.result, &d.far);
+    }
+    record(&d, d.queue, d.event);
+    expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
+    /* Once told, it is over. */
+    copy_all(&d, d.queue, &d.far, &d.near);
+    copy_all(&d, d.queue, &d.result, &d.far);
+    record(&d, d.queue, d.event);
+    await(&d, d.event);
+    assert_memory_equal(d.result.host, d.near.host, BYTES);
+    d.ops->event_destroy(first);
+    d.ops->queue_destroy(gated);
+    close_desk(&d);
+}
+
+TEST(a_failure_is_not_lost_when_more_is_enqueued_after_it)
+{
+    fail_before_more_is_enqueued(false);
+}
+
+TEST(a_failure_is_not_lost_in_a_queue_that_the_caller_uses_too)
+{
+    fail_before_more_is_enqueued(true);
+}
+
+/* ---- destroying */
+
+static void *open_it_later(void *user)
+{
+    usleep(50000);
+    open_gate(*(const gate *)user);
+    return NULL;
+}
+
+TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
+{
+    desk d;
+    pthread_t thread;
+    open_desk(&d, PTHREAD, 0);
+    gpuhal_plugin_queue *queue = queue_or_fail(&d, 0);
+    gate shut = close_gate(&d, queue);
+    copy_all(&d, queue, &d.far, &d.near);
+    copy_all(&d, queue, &d.result, &d.far);
+    assert_int_equal(pthread_create(&thread, NULL, open_it_later, &shut), 0);
+    d.ops->queue_destroy(queue);
+    assert_memory_equal(d.result.host, d.near.host, BYTES);
+    pthread_join(thread, NULL);
+    close_desk(&d);
+}
+
+/* What may still be in use is kept: it can be found by leak checks. */
+TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_device)
+{
+    static desk d;
+    static gpuhal_plugin_queue *second;
+    static cl_command_queue kept[2];
+    gpuhal_plugin_queue *more = NULL;
+    open_desk(&d, PTHREAD, 0);
+    second = queue_or_fail(&d, 0);
+    kept[0] = commands_of(&d, d.queue);
+    kept[1] = commands_of(&d, second);
+    const gate shut = close_gate(&d, d.queue);
+    record(&d, d.queue, d.event);
+    expect_fine(&d, d.ops->queue_wait(second, d.event), "queue_wait");
+    d.ops->queue_destroy(d.queue);
+    d.ops->queue_destroy(second);
+    assert_int_equal(d.ops->query_health(d.device), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->event_block(d.event, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(d.ops->queue_create(d.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
+    open_gate(shut);
+    assert_int_equal(CL(clFinish)(kept[0]), CL_SUCCESS);
+    assert_int_equal(CL(clFinish)(kept[1]), CL_SUCCESS);
+    CL(clReleaseCommandQueue)(kept[0]);
+    CL(clReleaseCommandQueue)(kept[1]);
+    d.ops->event_destroy(d.event);
+    d.ops->release(d.device, &d.near);
+    d.ops->release(d.device, &d.far);
+    d.ops->release(d.device, &d.result);
+    d.plugin->close(d.device);
+}
+
+/* ---- the caller's own */
+
+static gpuhal_status adopt(const desk *d, uint32_t type, cl_command_queue commands)
+{
+    const gpuhal_native native = {.size = sizeof native, .type = type, .values = {(uintptr_t)commands}};
+    gpuhal_plugin_queue *queue = NULL;
+    const gpuhal_status status = d->ops->queue_create(d->device, 0, 0, &native, &queue);
+    assert_null(queue);
+    return status;
+}
+
+TEST(command_queues_that_do_not_fit_are_not_adopted)
+{
+    desk d, other;
+    cl_int code = CL_SUCCESS;
+    open_desk(&d, PTHREAD, 0);
+    open_desk(&other, PTHREAD, 0);
+    cl_command_queue loose = CL(clCreateCommandQueue)(d.context, d.id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, loose), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, commands_of(&other, other.queue)), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_BUFFER, commands_of(&d, d.queue)), GPUHAL_ERROR_INVALID_ARGUMENT);
+    CL(clReleaseCommandQueue)(loose);
+    close_desk(&other);
+    close_desk(&d);
+}
+
+/* Ours, the caller's, ours: the caller's commands come between ours, and an event behind them waits for them. */
+static void take_turns(desk *d, gpuhal_plugin_queue *queue)
+{
+    const unsigned char mark = 0x66;
+    gpuhal_native native = {.size = sizeof native};
+    expect_fine(d, d->ops->native_memory(d->device, &d->far, &native), "native_memory");
+    const cl_mem mem = (cl_mem)(uintptr_t)native.values[0];
+    const cl_command_queue commands = commands_of(d, queue);
+    copy_all(d, queue, &d->far, &d->near);
+    assert_int_equal(CL(clEnqueueFillBuffer)(commands, mem, &mark, 1, 10, 10, 0, NULL, NULL), CL_SUCCESS);
+    copy_all(d, queue, &d->result, &d->far);
+    assert_int_equal(CL(clFinish)(commands), CL_SUCCESS); /* ours have ended, the caller's gate has not */
+    const gate shut = close_gate(d, queue);
+    record(d, queue, d->event);
+    assert_int_equal(d->ops->event_query(d->event), GPUHAL_NOT_READY);
+    open_gate(shut);
+    await(d, d->event);
+    const unsigned char *got = d->result.host;
+    assert_memory_equal(got + 9, "\x11\x66", 2);
+    assert_memory_equal(got + 19, "\x66\x11", 2);
+}
+
+TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_ours)
+{
+    desk d;
+    open_desk(&d, PTHREAD, 0);
+    copy_all(&d, d.queue, &d.far, &d.near);
+    take_turns(&d, d.queue);
+    close_desk(&d);
+}
+
+TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_the_callers)
+{
+    desk d;
+    cl_int code = CL_SUCCESS;
+    open_desk(&d, PTHREAD, 0);
+    cl_command_queue commands = CL(clCreateCommandQueue)(d.context, d.id, 0, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    gpuhal_plugin_queue *queue = adopt_or_fail(&d, commands);
+    assert_ptr_equal(commands_of(&d, queue), commands);
+    CL(clReleaseCommandQueue)(commands); /* the library keeps it */
+    take_turns(&d, queue);
+    d.ops->queue_destroy(queue);
+    close_desk(&d);
+}
+
+TEST(the_cl_event_of_an_event_is_handed_out)
+{
+    desk d;
+    gpuhal_native native = {.size = sizeof native};
+    open_desk(&d, PTHREAD, 0);
+    assert_int_equal(d.ops->native_event(d.event, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    copy_all(&d, d.queue, &d.far, &d.near);
+    record(&d, d.queue, d.event);
+    expect_fine(&d, d.ops->native_event(d.event, &native), "native_event");
+    assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_EVENT);
+    const cl_event event = (cl_event)(uintptr_t)native.values[0];
+    assert_int_equal(CL(clWaitForEvents)(1, &event), CL_SUCCESS);
+    assert_int_equal(d.ops->event_query(d.event), GPUHAL_OK);
+    close_desk(&d);
+}
+
+#include "test_main.h"

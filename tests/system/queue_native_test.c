@@ -1,0 +1,201 @@
+/* Queues beside the vendor's own: what the program submits itself in a native section keeps its place, on OpenCL and on Vulkan; a queue of the
+ * program's own is taken over; and queues of two backends that wait for each other in turn keep their order. Skipped where PoCL or lavapipe
+ * is not installed. */
+#include "adopt.h"
+#include "queues.h"
+
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+
+enum { BYTES = 65536, TURNS = 10000 };
+
+static void *opencl_function(const char *name)
+{
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    void *function = dlsym(library, name);
+    assert_non_null(function);
+    return function;
+}
+
+#define CL(function) ((__typeof__(function) *)opencl_function(#function))
+
+static void expect_thirds(const unsigned char *got)
+{
+    for (unsigned i = 0; i < BYTES; i++) {
+        assert_int_equal(got[i], i < BYTES / 4 ? 0x33 : i < BYTES / 2 ? 0x22 : 0x11);
+    }
+}
+
+static void expect_busy(gpuhal_queue *queue, gpuhal_buffer *buffer, gpuhal_event *event)
+{
+    assert_int_equal(gpuhal_fill(queue, buffer, 0, BYTES, 1, 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_event_record(event, queue), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_queue_wait(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_queue_synchronize(queue, PATIENCE_NS), GPUHAL_ERROR_BUSY);
+}
+
+static void section_of_opencl(gpuhal *gpu, gpuhal_device *device, gpuhal_queue *queue)
+{
+    gpuhal_event *event = event_or_fail(gpu, 0);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_native native = {.size = sizeof native}, memory = {.size = sizeof memory};
+    static unsigned char got[BYTES];
+    const unsigned char value = 0x22;
+    assert_ok(gpuhal_buffer_native(buffer, &memory));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 0x11, 1));
+    assert_ok(gpuhal_event_record(event, queue));
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_QUEUE);
+    expect_busy(queue, buffer, event);
+    assert_int_equal(CL(clEnqueueFillBuffer)((cl_command_queue)(uintptr_t)native.values[0], (cl_mem)(uintptr_t)memory.values[0], &value, 1, 0,
+                                             BYTES / 2, 0, NULL, NULL),
+                     CL_SUCCESS);
+    assert_ok(gpuhal_queue_native_end(queue));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES / 4, 0x33, 1));
+    assert_ok(gpuhal_read(queue, got, buffer, 0, BYTES));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    expect_thirds(got);
+    gpuhal_buffer_release(buffer);
+    gpuhal_event_destroy(event);
+}
+
+TEST(a_section_on_opencl_keeps_the_order_also_on_a_queue_of_the_programs)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = NULL;
+    if (gpuhal_select(gpu, "opencl:1", 0, &device, NULL)) {
+        gpuhal_close(gpu);
+        skip();
+    }
+    gpuhal_queue *queue = queue_or_fail(device, 0), *adopted = NULL;
+    gpuhal_native native = {.size = sizeof native};
+    cl_context context = NULL;
+    cl_device_id id = NULL;
+    cl_int code = CL_SUCCESS;
+    section_of_opencl(gpu, device, queue);
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    cl_command_queue theirs = (cl_command_queue)(uintptr_t)native.values[0];
+    assert_int_equal(CL(clGetCommandQueueInfo)(theirs, CL_QUEUE_CONTEXT, sizeof context, &context, NULL), CL_SUCCESS);
+    assert_int_equal(CL(clGetCommandQueueInfo)(theirs, CL_QUEUE_DEVICE, sizeof id, &id, NULL), CL_SUCCESS);
+    assert_ok(gpuhal_queue_native_end(queue));
+    cl_command_queue own = CL(clCreateCommandQueue)(context, id, 0, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)own}};
+    const gpuhal_queue_desc desc = {.size = sizeof desc, .priority = -3, .adopt = &native};
+    assert_ok(gpuhal_queue_create(device, &desc, &adopted));
+    section_of_opencl(gpu, device, adopted);
+    gpuhal_queue_destroy(adopted);
+    assert_int_equal(CL(clFinish)(own), CL_SUCCESS);
+    assert_int_equal(CL(clReleaseCommandQueue)(own), CL_SUCCESS);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+}
+
+TEST(a_section_on_vulkan_keeps_the_order)
+{
+    static owner program;
+    static unsigned char got[BYTES];
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        printf("skipped: %s\n", why);
+        exit(77);
+    }
+    const vk *v = &program.v;
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "vulkan"});
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native adopted = native_of(&program);
+    gpuhal_native native = {.size = sizeof native}, memory = {.size = sizeof memory};
+    assert_ok(gpuhal_device_adopt(device, &adopted));
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    gpuhal_event *event = event_or_fail(gpu, 0);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    assert_ok(gpuhal_buffer_native(buffer, &memory));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 0x11, 1));
+    assert_ok(gpuhal_event_record(event, queue));
+    VkCommandPool pool = vk_pool(v, 0);
+    VkCommandBuffer commands = vk_begin(v, pool);
+    v->vkCmdFillBuffer(commands, (VkBuffer)(uintptr_t)memory.values[0], 0, BYTES / 2, 0x22222222u);
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    assert_int_equal(native.type, GPUHAL_NATIVE_VULKAN_QUEUE);
+    assert_ptr_equal((VkQueue)(uintptr_t)native.values[0], v->queues[0]);
+    expect_busy(queue, buffer, event);
+    vk_run(v, 0, commands);
+    assert_ok(gpuhal_queue_native_end(queue));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES / 4, 0x33, 1));
+    assert_ok(gpuhal_read(queue, got, buffer, 0, BYTES));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    expect_thirds(got);
+    v->vkDestroyCommandPool(v->device, pool, NULL);
+    gpuhal_buffer_release(buffer);
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+}
+
+TEST(the_librarys_own_queues_have_no_native_section)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_queue *queue = queue_or_fail(select_or_fail(gpu, "cpu:0"), 0);
+    gpuhal_native native = {.size = sizeof native};
+    assert_int_equal(gpuhal_queue_native_begin(queue, 0, &native), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_queue_native_end(queue), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+}
+
+/* A word goes to and fro, and each side adds its mark to a row: a turn that came too early or too late leaves a wrong one behind. */
+static void take_turns(const char *one, const char *other)
+{
+    static uint32_t got[TURNS];
+    gpuhal *gpu = open_or_fail(NULL);
+    const char *const selectors[2] = {one, other};
+    gpuhal_queue *queues[2];
+    gpuhal_event *events[2];
+    gpuhal_buffer *words[2], *rows[2];
+    for (unsigned i = 0; i < 2; i++) {
+        gpuhal_device *device = select_or_fail(gpu, selectors[i]);
+        queues[i] = queue_or_fail(device, 0);
+        events[i] = event_or_fail(gpu, 0);
+        words[i] = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64);
+        rows[i] = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof got);
+    }
+    for (uint32_t turn = 0; turn < TURNS; turn++) {
+        unsigned own = turn % 2, before = 1 - own;
+        if (turn > 0) {
+            assert_ok(gpuhal_queue_wait(queues[own], events[before]));
+            assert_ok(gpuhal_copy(queues[own], words[own], 0, words[before], 0, 4)); /* what the other one has written just now */
+            assert_ok(gpuhal_copy(queues[own], rows[own], 4 * (uint64_t)(turn - 1), words[own], 0, 4));
+        }
+        assert_ok(gpuhal_fill(queues[own], words[own], 0, 4, turn, 4));
+        assert_ok(gpuhal_event_record(events[own], queues[own]));
+    }
+    assert_ok(gpuhal_event_wait(events[(TURNS - 1) % 2], 5 * PATIENCE_NS));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(gpuhal_queue_synchronize(queues[i], PATIENCE_NS));
+        assert_ok(gpuhal_read(NULL, got, rows[i], 0, sizeof got));
+        for (uint32_t turn = 1; turn < TURNS; turn++) {
+            if (turn % 2 == i) {
+                assert_int_equal(got[turn - 1], turn - 1);
+            }
+        }
+        gpuhal_queue_destroy(queues[i]);
+        gpuhal_event_destroy(events[i]);
+        gpuhal_buffer_release(words[i]);
+        gpuhal_buffer_release(rows[i]);
+    }
+    gpuhal_close(gpu);
+}
+
+TEST(the_cpu_and_opencl_wait_for_each_other_in_turn_ten_thousand_times)
+{
+    take_turns("cpu:0", "opencl:1");
+}
+
+TEST(opencl_and_vulkan_wait_for_each_other_in_turn_ten_thousand_times)
+{
+    take_turns("opencl:1", "vulkan:0");
+}
+
+#include "test_main.h"

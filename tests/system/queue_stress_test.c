@@ -1,0 +1,210 @@
+/* 8 threads enqueue 100,000 random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of a sequential model.
+ *
+ * Every buffer belongs to one queue, so its contents are what the model says after the same work in the order in which it was enqueued.
+ * A buffer of another queue is read only between two events: that queue's work on it before, and no more of it until the reader is done. */
+#include "exercise.h"
+#include "system.h"
+
+#include <pthread.h>
+
+#define PATIENCE_NS (UINT64_C(300) * 1000000000u)
+enum { THREADS = 8, QUEUES = 6, DEVICES = 4, BUFFERS = 4, BYTES = 16384, STEPS = 100000, IN_FLIGHT = 64 };
+
+static const char *const selectors[DEVICES] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
+
+/* One buffer, and what it holds once everything enqueued so far is done. */
+typedef struct copy {
+    gpuhal_buffer *buffer;
+    unsigned char *model;
+} copy;
+
+typedef struct lane {
+    pthread_mutex_t mutex; /* enqueueing and the model go together */
+    gpuhal_device *device;
+    gpuhal_queue *queue;
+    gpuhal_event *event;
+    copy copies[BUFFERS];
+    unsigned char *written[IN_FLIGHT]; /* host memory of writes, the queue's until an event is done */
+    unsigned written_count;
+} lane;
+
+typedef struct stress {
+    gpuhal *gpu;
+    lane lanes[QUEUES];
+} stress;
+
+typedef struct worker {
+    stress *all;
+    uint64_t seed;
+    unsigned steps;
+    gpuhal_status failed;
+    char sentence[512];
+} worker;
+
+static copy make_copy(gpuhal_device *device)
+{
+    copy made = {.buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), .model = calloc(1, BYTES)};
+    assert_ok(gpuhal_fill(NULL, made.buffer, 0, BYTES, 0, 4));
+    return made;
+}
+
+static gpuhal_status let_go_of_writes(lane *own)
+{
+    gpuhal_status status = gpuhal_queue_synchronize(own->queue, PATIENCE_NS);
+    for (unsigned i = 0; i < own->written_count; i++) {
+        free(own->written[i]);
+    }
+    own->written_count = 0;
+    return status;
+}
+
+static gpuhal_status step_write(lane *own, uint64_t *seed)
+{
+    copy *to = &own->copies[exercise_random(seed, BUFFERS)];
+    uint64_t offset = exercise_random(seed, BYTES), bytes = 1 + exercise_random(seed, BYTES - offset);
+    gpuhal_status status = own->written_count == IN_FLIGHT ? let_go_of_writes(own) : GPUHAL_OK;
+    unsigned char *from = malloc((size_t)bytes);
+    exercise_fill(from, bytes, *seed);
+    own->written[own->written_count++] = from;
+    memcpy(to->model + offset, from, (size_t)bytes);
+    return status ? status : gpuhal_write(own->queue, to->buffer, offset, from, bytes);
+}
+
+static gpuhal_status step_fill(lane *own, uint64_t *seed)
+{
+    copy *to = &own->copies[exercise_random(seed, BUFFERS)];
+    uint64_t offset = exercise_random(seed, BYTES), bytes = 1 + exercise_random(seed, BYTES - offset);
+    uint32_t value = (uint32_t)exercise_random(seed, 256);
+    memset(to->model + offset, (int)value, (size_t)bytes);
+    return gpuhal_fill(own->queue, to->buffer, offset, bytes, value, 1);
+}
+
+static gpuhal_status step_copy(lane *own, uint64_t *seed)
+{
+    uint64_t one = exercise_random(seed, BUFFERS), other = (one + 1 + exercise_random(seed, BUFFERS - 1)) % BUFFERS;
+    uint64_t to_offset = exercise_random(seed, BYTES), from_offset = exercise_random(seed, BYTES);
+    uint64_t most = BYTES - (to_offset > from_offset ? to_offset : from_offset), bytes = 1 + exercise_random(seed, most);
+    memcpy(own->copies[one].model + to_offset, own->copies[other].model + from_offset, (size_t)bytes);
+    return gpuhal_copy(own->queue, own->copies[one].buffer, to_offset, own->copies[other].buffer, from_offset, bytes);
+}
+
+/* From a buffer of another lane into one of this, by this lane's queue. */
+static gpuhal_status step_across(lane *own, lane *other, uint64_t *seed)
+{
+    copy *to = &own->copies[exercise_random(seed, BUFFERS)], *from = &other->copies[exercise_random(seed, BUFFERS)];
+    uint64_t offset = exercise_random(seed, BYTES), bytes = 1 + exercise_random(seed, BYTES - offset);
+    memcpy(to->model + offset, from->model + offset, (size_t)bytes);
+    gpuhal_status status = gpuhal_event_record(other->event, other->queue);
+    status = status ? status : gpuhal_queue_wait(own->queue, other->event);
+    status = status ? status : gpuhal_copy(own->queue, to->buffer, offset, from->buffer, offset, bytes);
+    status = status ? status : gpuhal_event_record(own->event, own->queue);
+    return status ? status : gpuhal_queue_wait(other->queue, own->event);
+}
+
+/* Buffers go while work with them is under way, and new ones take their place. */
+static gpuhal_status step_release(lane *own, uint64_t *seed)
+{
+    copy *gone = &own->copies[exercise_random(seed, BUFFERS)];
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_buffer_release(gone->buffer);
+    gone->buffer = NULL;
+    gpuhal_status status = gpuhal_buffer_create(own->device, &desc, &gone->buffer);
+    memset(gone->model, 0x55, BYTES);
+    return status ? status : gpuhal_fill(own->queue, gone->buffer, 0, BYTES, 0x55, 1);
+}
+
+static gpuhal_status step(stress *all, uint64_t *seed)
+{
+    unsigned one = (unsigned)exercise_random(seed, QUEUES), other = (unsigned)exercise_random(seed, QUEUES);
+    unsigned what = (unsigned)exercise_random(seed, 100);
+    lane *own = &all->lanes[one], *second = one != other && what < 10 ? &all->lanes[other] : NULL;
+    lane *low = second && second < own ? second : own, *high = low == own ? second : own;
+    pthread_mutex_lock(&low->mutex);
+    if (high) {
+        pthread_mutex_lock(&high->mutex);
+    }
+    gpuhal_status status = second      ? step_across(own, second, seed)
+                           : what < 35 ? step_write(own, seed)
+                           : what < 60 ? step_fill(own, seed)
+                           : what < 90 ? step_copy(own, seed)
+                           : what < 93 ? step_release(own, seed)
+                           : what < 97 ? gpuhal_queue_flush(own->queue)
+                                       : gpuhal_event_record(own->event, own->queue);
+    if (!status && what == 99) {
+        status = gpuhal_event_wait(own->event, PATIENCE_NS);
+    }
+    if (high) {
+        pthread_mutex_unlock(&high->mutex);
+    }
+    pthread_mutex_unlock(&low->mutex);
+    return status;
+}
+
+static void *work(void *user)
+{
+    worker *own = user;
+    for (unsigned i = 0; i < own->steps && !own->failed; i++) {
+        own->failed = step(own->all, &own->seed);
+        if (own->failed) {
+            snprintf(own->sentence, sizeof own->sentence, "step %u: %s", i, gpuhal_last_error()->sentence);
+        }
+    }
+    return NULL;
+}
+
+static void open_lane(lane *own, gpuhal *gpu, const char *selector)
+{
+    pthread_mutex_init(&own->mutex, NULL);
+    own->device = select_or_fail(gpu, selector);
+    assert_ok(gpuhal_queue_create(own->device, NULL, &own->queue));
+    assert_ok(gpuhal_event_create(gpu, 0, &own->event));
+    for (unsigned b = 0; b < BUFFERS; b++) {
+        own->copies[b] = make_copy(own->device);
+    }
+}
+
+static void close_lane(lane *own)
+{
+    unsigned char *got = malloc(BYTES);
+    assert_ok(let_go_of_writes(own));
+    for (unsigned b = 0; b < BUFFERS; b++) {
+        assert_ok(gpuhal_read(NULL, got, own->copies[b].buffer, 0, BYTES));
+        assert_memory_equal(got, own->copies[b].model, BYTES);
+        gpuhal_buffer_release(own->copies[b].buffer);
+        free(own->copies[b].model);
+    }
+    free(got);
+    gpuhal_event_destroy(own->event);
+    gpuhal_queue_destroy(own->queue);
+    pthread_mutex_destroy(&own->mutex);
+}
+
+TEST(a_hundred_thousand_random_steps_give_the_bytes_of_a_sequential_model)
+{
+    static stress all;
+    static worker workers[THREADS];
+    pthread_t threads[THREADS];
+    all.gpu = open_or_fail(NULL);
+    for (unsigned q = 0; q < QUEUES; q++) {
+        open_lane(&all.lanes[q], all.gpu, selectors[q % DEVICES]);
+    }
+    for (unsigned t = 0; t < THREADS; t++) {
+        workers[t] = (worker){.all = &all, .seed = 1000 + t, .steps = STEPS / THREADS};
+        assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
+    }
+    for (unsigned t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        if (workers[t].failed) {
+            fail_msg("%s", workers[t].sentence);
+        }
+    }
+    for (unsigned q = 0; q < QUEUES; q++) {
+        assert_ok(let_go_of_writes(&all.lanes[q]));
+    }
+    for (unsigned q = 0; q < QUEUES; q++) {
+        close_lane(&all.lanes[q]);
+    }
+    gpuhal_close(all.gpu);
+}
+
+#include "test_main.h"

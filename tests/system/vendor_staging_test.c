@@ -1,0 +1,306 @@
+/* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a vendor's fake;
+ * what is page-locked already does not, and nothing is lost when something fails in the middle. */
+#ifdef GPUHAL_CUDA_PLUGIN
+#include "cuda_fake.h"
+#define BACKEND       "cuda"
+#define TO_DEVICE     "cuMemcpyHtoDAsync_v2"
+#define FROM_DEVICE   "cuMemcpyDtoHAsync_v2"
+#define ALLOCATE_HOST "cuMemHostAlloc"
+#define READS_PAGES   "attribute 0 88 1"
+#define LOST          "700"
+#else
+#include "rocm_fake.h"
+#define BACKEND       "rocm"
+#define TO_DEVICE     "hipMemcpyAsync"
+#define FROM_DEVICE   "hipMemcpyAsync"
+#define ALLOCATE_HOST "hipHostMalloc"
+#define READS_PAGES   "attribute 0 65 1"
+#define LOST          "700"
+#endif
+
+#include <dirent.h>
+#include <pthread.h>
+
+enum { LIMIT = 256 << 10, BYTES = 3 * 1024 * 1024 + 77 };
+
+/* The device with a ring of two chunks of 128 KiB in each direction. */
+static gpuhal *open_small(gpuhal_device **out_device)
+{
+    const gpuhal_config config = {.size = sizeof config,
+                                  .backends = BACKEND,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .staging_limit_bytes = LIMIT};
+    gpuhal *gpu = open_or_fail(&config);
+    *out_device = select_or_fail(gpu, BACKEND ":0");
+    return gpu;
+}
+
+static uint32_t state = 4711;
+static uint32_t next_random(uint32_t below)
+{
+    state = state * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)state * below >> 32);
+}
+
+static int thread_count(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(tasks);
+    return count;
+}
+
+static void *nothing(void *user)
+{
+    return user;
+}
+
+/* A sanitizer starts a thread of its own beside the first one. */
+static int count_threads_first(void)
+{
+    pthread_t first;
+    assert_int_equal(pthread_create(&first, NULL, nothing, NULL), 0);
+    pthread_join(first, NULL);
+    usleep(10000);
+    return thread_count();
+}
+
+/* The system lists a thread that was joined for a moment longer. */
+static bool threads_come_down_to(int most)
+{
+    for (int i = 0; i < 5000 && thread_count() > most; i++) {
+        usleep(1000);
+    }
+    return thread_count() <= most;
+}
+
+TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_through_chunks)
+{
+    use_machine("devices 1; slow_us 200");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *model = pattern_of(1, BYTES), *got = malloc(BYTES);
+    assert_ok(gpuhal_write(NULL, buffer, 0, model, BYTES));
+    assert_true(calls_of(TO_DEVICE) >= BYTES / (128 << 10));
+    for (int round = 0; round < 30; round++) {
+        uint32_t offset = next_random(BYTES), bytes = 1 + next_random(BYTES - offset);
+        unsigned char *news = pattern_of(100 + (uint32_t)round, bytes);
+        memcpy(model + offset, news, bytes);
+        assert_ok(gpuhal_write(NULL, buffer, offset, news, bytes));
+        free(news);
+        offset = next_random(BYTES);
+        bytes = 1 + next_random(BYTES - offset);
+        memset(got, 0xee, BYTES);
+        assert_ok(gpuhal_read(NULL, got, buffer, offset, bytes));
+        assert_memory_equal(got, model + offset, bytes);
+        assert_true(bytes == BYTES - offset || got[bytes] == 0xee);
+    }
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, BYTES));
+    assert_memory_equal(got, model, BYTES);
+    assert_true(fake_report_get()->host_allocations <= 4);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    free(model);
+    free(got);
+    expect_clean();
+}
+
+/* Writes and reads with that memory take one call of the driver each. */
+static void expect_one_call(gpuhal_buffer *buffer, unsigned char *host)
+{
+    unsigned char *model = pattern_of(77, BYTES);
+    memcpy(host, model, BYTES);
+    uint64_t before = calls_of(TO_DEVICE);
+    assert_ok(gpuhal_write(NULL, buffer, 0, host, BYTES));
+    assert_int_equal(calls_of(TO_DEVICE), before + 1);
+    memset(host, 0, BYTES);
+    before = calls_of(FROM_DEVICE);
+    assert_ok(gpuhal_read(NULL, host, buffer, 0, BYTES));
+    assert_int_equal(calls_of(FROM_DEVICE), before + 1);
+    assert_memory_equal(host, model, BYTES);
+    free(model);
+}
+
+TEST(memory_that_is_page_locked_is_not_staged)
+{
+    use_machine("devices 1");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    static const gpuhal_memory_kind kinds[] = {GPUHAL_MEMORY_UPLOAD, GPUHAL_MEMORY_READBACK};
+    for (int i = 0; i < 2; i++) {
+        gpuhal_buffer *locked = buffer_or_fail(device, kinds[i], BYTES + 4096);
+        expect_one_call(buffer, (unsigned char *)gpuhal_buffer_host(locked) + 1001);
+        gpuhal_buffer_release(locked);
+    }
+    const uint64_t whole = (BYTES + 65536) & ~UINT64_C(65535);
+    unsigned char *own = aligned_alloc(65536, whole);
+    gpuhal_buffer *imported = NULL;
+    assert_ok(gpuhal_buffer_import_host(device, own, whole, NULL, NULL, &imported));
+    expect_one_call(buffer, own);
+    gpuhal_buffer_release(imported);
+    uint64_t before = calls_of(TO_DEVICE);
+    assert_ok(gpuhal_write(NULL, buffer, 0, own, BYTES));
+    assert_true(calls_of(TO_DEVICE) > before + 1);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    free(own);
+    expect_clean();
+}
+
+TEST(a_copy_that_fails_in_the_middle_says_why_and_the_ring_works_afterwards)
+{
+    use_machine("devices 1; slow_us 100; fail " TO_DEVICE " 7 1; fail " TO_DEVICE " 9 1");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *model = pattern_of(5, BYTES), *got = malloc(BYTES);
+    int failures = 0;
+    gpuhal_status status = GPUHAL_OK;
+    for (int attempt = 0; attempt < 4; attempt++) {
+        status = gpuhal_write(NULL, buffer, 0, model, BYTES);
+        failures += status != GPUHAL_OK;
+        if (status) {
+            assert_int_equal(status, GPUHAL_ERROR_DRIVER);
+            assert_int_equal(gpuhal_last_error()->vendor_code, 1);
+            assert_string_equal(gpuhal_last_error()->device, BACKEND ":0");
+        }
+    }
+    assert_true(failures >= 1);
+    assert_int_equal(status, GPUHAL_OK);
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, BYTES));
+    assert_memory_equal(got, model, BYTES);
+    assert_true(fake_report_get()->host_allocations <= 4);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    free(model);
+    free(got);
+    expect_clean();
+}
+
+TEST(a_device_that_is_lost_in_the_middle_of_a_large_write_says_so_and_can_be_closed)
+{
+    use_machine("devices 1; slow_us 100; lose 0 " TO_DEVICE " 9 " LOST);
+    int before = count_threads_first();
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *model = pattern_of(5, BYTES);
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_read(NULL, model, buffer, 0, BYTES), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    assert_true(threads_come_down_to(before));
+    free(model);
+    expect_no_violation();
+    remove_reports();
+}
+
+TEST(without_page_locked_memory_the_driver_stages_by_itself)
+{
+    use_machine("devices 1; fail " ALLOCATE_HOST " 1+ 2");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *model = pattern_of(6, BYTES), *got = malloc(BYTES);
+    uint64_t before = calls_of(TO_DEVICE);
+    assert_ok(gpuhal_write(NULL, buffer, 0, model, BYTES));
+    assert_int_equal(calls_of(TO_DEVICE), before + 1);
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, BYTES));
+    assert_memory_equal(got, model, BYTES);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    free(model);
+    free(got);
+    expect_clean();
+}
+
+typedef struct mover {
+    gpuhal_buffer *buffer;
+    uint32_t seed;
+    _Atomic int wrong;
+} mover;
+
+static void *move(void *user)
+{
+    mover *m = user;
+    unsigned char *got = malloc(BYTES);
+    for (uint32_t round = 0; round < 4; round++) {
+        unsigned char *model = pattern_of(m->seed + round, BYTES);
+        m->wrong += gpuhal_write(NULL, m->buffer, 0, model, BYTES) != GPUHAL_OK;
+        m->wrong += gpuhal_read(NULL, got, m->buffer, 0, BYTES) != GPUHAL_OK;
+        m->wrong += memcmp(got, model, BYTES) != 0;
+        free(model);
+    }
+    free(got);
+    return NULL;
+}
+
+TEST(eight_threads_share_a_ring_of_two_chunks)
+{
+    enum { THREADS = 8 };
+    use_machine("devices 1; slow_us 50");
+    int before = count_threads_first();
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    mover movers[THREADS];
+    pthread_t threads[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) {
+        movers[i] = (mover){.buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), .seed = 1000 * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, move, &movers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(movers[i].wrong, 0);
+        gpuhal_buffer_release(movers[i].buffer);
+    }
+    assert_true(fake_report_get()->host_allocations <= 4);
+    gpuhal_close(gpu);
+    assert_true(threads_come_down_to(before));
+    expect_clean();
+}
+
+TEST(large_copies_between_two_devices_without_a_link_are_exact)
+{
+    use_machine("devices 2; link 0 1 system; slow_us 100");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, BACKEND ":1"), GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *model = pattern_of(8, BYTES), *got = malloc(BYTES);
+    assert_ok(gpuhal_write(NULL, from, 0, model, BYTES));
+    assert_ok(gpuhal_write(NULL, to, 0, model, BYTES));
+    for (int round = 0; round < 10; round++) {
+        uint32_t bytes = 1 + next_random(BYTES), to_offset = next_random(BYTES - bytes + 1), from_offset = next_random(BYTES - bytes + 1);
+        assert_ok(gpuhal_copy(NULL, to, to_offset, from, from_offset, bytes));
+        assert_ok(gpuhal_read(NULL, got, to, to_offset, bytes));
+        assert_memory_equal(got, model + from_offset, bytes);
+    }
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    free(model);
+    free(got);
+    expect_clean();
+}
+
+TEST(a_device_that_reads_ordinary_memory_directly_does_so)
+{
+    use_machine("devices 1; " READS_PAGES);
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char *own = malloc(BYTES);
+    expect_one_call(buffer, own);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    free(own);
+    expect_clean();
+}
+
+#include "test_main.h"

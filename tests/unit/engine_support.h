@@ -1,0 +1,251 @@
+/* tests/unit/engine_support.h: the lab with queues, events and links. Work is done only when somebody waits for it, as late as a driver
+ * may, and every slot can be told to fail. */
+#ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
+#define GPUHAL_TEST_ENGINE_SUPPORT_H
+
+#include "transfer_support.h"
+
+#include "core/error.h"
+#include "transfer/staging.h"
+
+enum { PENDING = 16 };
+
+typedef struct work {
+    gpuhal_plugin_device *device;
+    gpuhal_memory to, from;
+    uint64_t to_offset, from_offset, bytes;
+} work;
+
+struct gpuhal_plugin_queue {
+    work pending[PENDING];
+    uint32_t count;
+    bool stuck;
+};
+
+struct gpuhal_plugin_event {
+    gpuhal_plugin_queue *queue;
+    uint32_t asked;
+};
+
+typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
+
+static struct {
+    const gpuhal_plugin *lab;
+    gpuhal_ops ops;                           /* of the lab's device */
+    _Atomic int64_t queues, events, accesses; /* alive */
+    _Atomic int64_t peer_copies;
+    _Atomic int calls[SLOTS];
+    int fail_at[SLOTS]; /* that call fails; 0: none */
+    gpuhal_status failure;
+    bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
+} engine;
+
+static bool fails(slot which)
+{
+    return ++engine.calls[which] == engine.fail_at[which];
+}
+
+static gpuhal_status failed(const char *call)
+{
+    return gpuhal_error_report(engine.failure, call, 77, "told to fail");
+}
+
+static void perform(const work *w)
+{
+    assert_int_equal(engine.ops.copy(w->device, NULL, &w->to, w->to_offset, &w->from, w->from_offset, w->bytes), GPUHAL_OK);
+}
+
+static void finish(gpuhal_plugin_queue *queue)
+{
+    for (uint32_t i = 0; i < queue->count; i++) {
+        perform(&queue->pending[i]);
+    }
+    queue->count = 0;
+}
+
+static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
+                                  gpuhal_plugin_queue **out_queue)
+{
+    (void)device, (void)priority, (void)flags, (void)adopt;
+    if (fails(QUEUE)) {
+        return failed("engineQueue");
+    }
+    *out_queue = calloc(1, sizeof **out_queue);
+    engine.queues++;
+    return GPUHAL_OK;
+}
+
+static void queue_destroy(gpuhal_plugin_queue *queue)
+{
+    assert_false(queue->stuck);
+    finish(queue);
+    engine.queues--;
+    free(queue);
+}
+
+static gpuhal_status flush(gpuhal_plugin_queue *queue)
+{
+    (void)queue;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    (void)device, (void)flags;
+    if (fails(EVENT)) {
+        return failed("engineEvent");
+    }
+    *out_event = calloc(1, sizeof **out_event);
+    engine.events++;
+    return GPUHAL_OK;
+}
+
+static void event_destroy(gpuhal_plugin_event *event)
+{
+    engine.events--;
+    free(event);
+}
+
+static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    if (fails(RECORD)) {
+        return failed("engineRecord");
+    }
+    event->queue = queue;
+    event->asked = 0;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status event_query(gpuhal_plugin_event *event)
+{
+    if (event->queue->stuck || ++event->asked < 3) {
+        return GPUHAL_NOT_READY;
+    }
+    finish(event->queue);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    if (fails(BLOCK)) {
+        return failed("engineBlock");
+    }
+    finish(event->queue);
+    return GPUHAL_OK;
+}
+
+static gpuhal_status begin(gpuhal_plugin_queue *queue, const work *w)
+{
+    if (!queue) {
+        perform(w);
+        return GPUHAL_OK;
+    }
+    assert_true(queue->count < PENDING);
+    queue->pending[queue->count++] = *w;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
+                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (fails(COPY)) {
+        return failed("engineCopy");
+    }
+    return begin(queue, &(work){device, *to, *from, to_offset, from_offset, bytes});
+}
+
+static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    (void)device, (void)other;
+    engine.accesses++;
+    return GPUHAL_OK;
+}
+
+static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    (void)device, (void)other;
+    engine.accesses--;
+}
+
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                               gpuhal_plugin_device *from_device, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    (void)from_device;
+    if (engine.peers_take_nothing || (queue && engine.peers_take_no_queue)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (fails(PEER)) {
+        return failed("enginePeer");
+    }
+    engine.peer_copies++;
+    if (queue && engine.peers_get_stuck) {
+        queue->stuck = true;
+        return GPUHAL_OK;
+    }
+    return begin(queue, &(work){to_device, *to, *from, to_offset, from_offset, bytes});
+}
+
+static gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
+{
+    gpuhal_status status = engine.lab->describe(index, out_ops);
+    engine.ops = *out_ops;
+    out_ops->copy = copy;
+    out_ops->queue_create = queue_create;
+    out_ops->queue_destroy = queue_destroy;
+    out_ops->flush = flush;
+    out_ops->event_create = event_create;
+    out_ops->event_destroy = event_destroy;
+    out_ops->event_record = event_record;
+    out_ops->event_query = event_query;
+    out_ops->event_block = event_block;
+    out_ops->peer_enable = engine.peers ? peer_enable : NULL;
+    out_ops->peer_disable = engine.peers ? peer_disable : NULL;
+    out_ops->peer_copy = engine.peers ? peer_copy : NULL;
+    return status;
+}
+
+static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
+{
+    static gpuhal_plugin plugin;
+    engine.lab = gpuhal_lab_query(host_abi, host);
+    plugin = *engine.lab;
+    plugin.describe = describe;
+    return &plugin;
+}
+
+/* Two devices that hide their memory, and move it by copy alone. */
+static gpuhal *open_engine(void)
+{
+    static gpuhal_builtin_fn *const builtins[] = {query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .ignore_environment = 1,
+                                  .builtins = builtins,
+                                  .staging_limit_bytes = 1 << 20};
+    gpuhal *gpu = NULL;
+    gpuhal_lab.count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        gpuhal_lab.devices[i].hidden = gpuhal_lab.devices[i].no_read_write = gpuhal_lab.devices[i].no_rect = 1;
+    }
+    engine.failure = engine.failure ? engine.failure : GPUHAL_ERROR_DRIVER;
+    if (gpuhal_open(&config, &gpu)) {
+        fail_msg("gpuhal_open: %s", gpuhal_last_error()->sentence);
+    }
+    return gpu;
+}
+
+static void close_engine(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    assert_int_equal(engine.queues, 0);
+    assert_int_equal(engine.events, 0);
+    assert_int_equal(engine.accesses, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(gpuhal_lab.devices[i].allocations, 0);
+        assert_int_equal(gpuhal_lab.devices[i].openings, 0);
+    }
+    assert_int_equal(gpuhal_staging_process_bytes(), 0);
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* What the library says of physical devices, on recorded machines: hidden faces, the reasons of a choice, evidence in words, and
+ * questions that make no sense. */
+#include "identity_support.h"
+
+TEST(hiding_the_face_that_joins_two_others_leaves_them_one_and_the_evidence_names_it)
+{
+    read_machine("transitive.records");
+    gpuhal *gpu = open_machine("cuda,opencl,cpu");
+    gpuhal_physical_device physical = {.size = sizeof physical};
+    assert_int_equal(gpuhal_physical_count(gpu), 2);
+    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(physical.face_count, 2);
+    assert_string_equal(physical.uuid, "754d9ae2-8df5-f8e3-3502-182434000000");
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(physical.evidence_count, 2);
+    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_OK);
+    assert_string_equal(evidence.device, "vulkan:0");
+    assert_string_equal(evidence.other, "cuda:0");
+    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 1, &evidence), GPUHAL_OK);
+    assert_string_equal(evidence.device, "opencl:0");
+    assert_string_equal(evidence.other, "vulkan:0");
+    gpuhal_close(gpu);
+}
+
+TEST(a_hidden_face_that_joins_nothing_is_not_told_of)
+{
+    read_machine("nvidia-three-apis.records");
+    gpuhal *gpu = open_machine("vulkan,opencl");
+    gpuhal_physical_device physical = {.size = sizeof physical};
+    assert_int_equal(gpuhal_physical_count(gpu), 1);
+    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(physical.evidence_count, 1);
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_OK);
+    assert_string_equal(evidence.device, "opencl:0");
+    assert_string_equal(evidence.other, "vulkan:0");
+    assert_string_equal(evidence.value, "0000:01:00.0");
+    gpuhal_close(gpu);
+}
+
+TEST(an_address_hides_all_but_the_faces_of_that_hardware)
+{
+    read_machine("nvidia-mig.records");
+    gpuhal *gpu = open_machine("pci=0000:61:00.0");
+    assert_int_equal(gpuhal_device_count(gpu), 4); /* also the one that states no address itself */
+    assert_int_equal(gpuhal_physical_count(gpu), 1);
+    gpuhal_close(gpu);
+}
+
+TEST(the_reason_tells_which_faces_were_passed_over)
+{
+    read_machine("hybrid-laptop.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(reason,
+                        "the best device of cuda, the first backend in order that offers one; passed over vulkan:1: another face "
+                        "of the same device, later in that order; passed over vulkan:2: a software device on the processor, only "
+                        "used when named");
+    assert_int_equal(gpuhal_select(gpu, "pci=0000:00:02.0", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(
+        reason, "the selector \"pci=0000:00:02.0\" names its hardware, and vulkan is the first backend in order that offers "
+                "it; passed over opencl:0: another face of the same device, later in that order");
+    assert_int_equal(gpuhal_select(gpu, "vulkan:2", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(reason, "the selector \"vulkan:2\" names it");
+    gpuhal_close(gpu);
+}
+
+TEST(a_driver_that_gives_all_its_devices_one_uuid_is_told_of_in_words_about_the_two_in_question)
+{
+    read_machine("moltenvk-equal-uuids.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_string_equal(evidence.sentence,
+                        "vulkan:1 and vulkan:0 state the same UUID, but that tells nothing: one driver lists both "
+                        "as devices of their own");
+    gpuhal_close(gpu);
+}
+
+TEST(hiding_the_first_of_those_that_stay_apart_leaves_the_others_told_apart)
+{
+    read_machine("intel-uuid-of-the-model.records");
+    gpuhal *gpu = open_machine("opencl:1,third,cpu");
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(evidence.same, 0);
+    assert_string_equal(evidence.sentence,
+                        "third:0 and opencl:1 state the same UUID, but that tells nothing: opencl:0 is at PCI address "
+                        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
+    gpuhal_close(gpu);
+}
+
+TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_processor)
+{
+    read_machine("software-that-states-an-address.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "pci=0000:03:00.0", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "opencl:0");
+    assert_int_equal(gpuhal_select(gpu, "uuid=6d657361-3232-2e33-2e36-000000000000", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "vulkan:0");
+    assert_string_equal(reason, "the selector \"uuid=6d657361-3232-2e33-2e36-000000000000\" names it");
+    gpuhal_close(gpu);
+}
+
+TEST(a_doubted_match_tells_in_words_what_speaks_against_it)
+{
+    read_machine("intel-uuid-of-the-model.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(evidence.same, 0);
+    assert_string_equal(evidence.sentence,
+                        "opencl:1 and opencl:0 state the same UUID, but that tells nothing: opencl:0 is at PCI address "
+                        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
+    gpuhal_close(gpu);
+}
+
+TEST(questions_about_physical_devices_that_make_no_sense_are_answered)
+{
+    read_machine("software-only.records");
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_physical_device physical = {0};
+    gpuhal_evidence evidence = {0};
+    assert_int_equal(gpuhal_physical_count(NULL), 0);
+    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_ERROR_INVALID_ARGUMENT);
+    physical.size = sizeof physical;
+    evidence.size = sizeof evidence;
+    assert_int_equal(gpuhal_physical_get(NULL, 0, &physical), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_physical_get(gpu, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_physical_get(gpu, 1, &physical), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 3, &evidence), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(gpuhal_physical_face(gpu, 0, 4));
+    assert_null(gpuhal_physical_face(gpu, 1, 0));
+    assert_null(gpuhal_physical_face(NULL, 0, 0));
+    /* A caller of an earlier version knows the first members only. */
+    memset(&physical, 0x55, sizeof physical);
+    physical.size = 12;
+    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(physical.face_count, 4);
+    assert_int_equal(physical.evidence_count, 0x55555555);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"

@@ -1,0 +1,189 @@
+/* Memory that the caller owns: host memory that is lent, and objects of another interface that are wrapped. */
+#include "share_support.h"
+
+#include <gpuhal/native.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct lender {
+    int calls;
+    void *memory;
+    int64_t allocations; /* of the device, when it was told */
+} lender;
+
+static void let_go(void *user, void *memory)
+{
+    lender *l = user;
+    l->calls++;
+    l->memory = memory;
+    l->allocations = gpuhal_lab.devices[1].allocations;
+}
+
+TEST(lent_host_memory_is_given_back_once_after_the_last_who_shares_it)
+{
+    gpuhal *gpu = open_four();
+    lender l = {0};
+    char *memory = aligned_alloc(PAGE, BYTES);
+    memset(memory, 'm', BYTES);
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), memory, BYTES, let_go, &l, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, buffer, PAGE, "seen by the host", 16), GPUHAL_OK);
+    assert_memory_equal(memory + PAGE, "seen by the host", 16);
+    memcpy(memory, "seen by the device", 18);
+    assert_int_equal(gpuhal_buffer_synchronize(buffer), GPUHAL_OK);
+    expect_bytes(buffer, 0, "seen by the device");
+    gpuhal_buffer *shared = share_with(gpu, buffer, 2);
+    expect_bytes(shared, 0, "seen by the device");
+    gpuhal_close(gpu);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(l.calls, 0);
+    gpuhal_buffer_release(shared);
+    assert_int_equal(l.calls, 1);
+    assert_ptr_equal(l.memory, memory);
+    assert_int_equal(l.allocations, 0);
+    expect_no_memory();
+    free(memory);
+}
+
+TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
+{
+    gpuhal *gpu = open_four();
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    lender l = {0};
+    gpuhal_buffer *buffer = NULL;
+    char *pages = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_int_equal(munmap(pages + PAGE, PAGE), 0);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages + 64, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "multiples of 4096"));
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE - 64, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, 3 * PAGE, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "not all mapped"));
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, UINT64_MAX - PAGE + 1, let_go, &l, &buffer),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(device, NULL, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, 0, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 3), pages, PAGE, let_go, &l, &buffer),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
+    gpuhal_lab.devices[1].fail_import = 0;
+    gpuhal_lab.devices[1].short_imports = 1;
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
+    assert_null(buffer);
+    gpuhal_lab.devices[1].imports = 0;
+    assert_int_equal(l.calls, 0);
+    assert_int_equal(gpuhal_lab.devices[1].imports, 0);
+    munmap(pages, PAGE);
+    munmap(pages + 2 * PAGE, PAGE);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+static int system_tells_what_is_writable(void)
+{
+    char *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, Linux 5.14 */) == 0;
+    munmap(page, PAGE);
+    return known;
+}
+
+TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
+{
+    if (!system_tells_what_is_writable()) {
+        skip();
+    }
+    gpuhal *gpu = open_four();
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    gpuhal_buffer *buffer = NULL;
+    char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(pages, 'w', 2 * PAGE);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ), 0);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, 2 * PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "reading and writing"));
+    assert_int_equal(gpuhal_buffer_import_host(device, pages + PAGE, PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    int file = memfd_create("short", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(file, PAGE), 0);
+    char *view = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_int_equal(gpuhal_buffer_import_host(device, view, 2 * PAGE, NULL, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(device, view, PAGE, NULL, NULL, &buffer), GPUHAL_OK);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(gpuhal_buffer_import_host(device, pages, PAGE, NULL, NULL, &buffer), GPUHAL_OK);
+    assert_int_equal(pages[0], 'w');
+    gpuhal_buffer_release(buffer);
+    munmap(view, 2 * PAGE);
+    munmap(pages, 2 * PAGE);
+    close(file);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+TEST(a_wrapped_object_stays_its_owners_who_is_told_once)
+{
+    static char object[BYTES];
+    gpuhal_lab = (gpuhal_lab_state){
+        .count = 2,
+        .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .copy_alignment = 4}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, BYTES}};
+    gpuhal_buffer *buffer = NULL;
+    lender l = {.memory = object};
+    assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 0), &native, 8, let_go, &l, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES + 4, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native.type = GPUHAL_NATIVE_VULKAN_BUFFER;
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native.type = 0xdeadbeef;
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    native.type = GPUHAL_NATIVE_OPENCL_BUFFER;
+    native.values[1] = BYTES - 2;
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES - 2, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "steps of 4 bytes"));
+    native.values[1] = BYTES;
+    assert_null(buffer);
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES - 2, let_go, &l, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, buffer, 5, "wrapped", 7), GPUHAL_OK);
+    assert_memory_equal(object + 5, "wrapped", 7);
+    assert_int_equal(l.calls, 0);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(l.calls, 1);
+    assert_null(l.memory);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+/* An engine's buffer has the size that the engine needs. */
+TEST(a_wrapped_object_of_any_size_is_filled_and_copied_to_its_last_byte_and_not_beyond)
+{
+    enum { ODD = 1001 };
+    static unsigned char object[ODD + 7];
+    gpuhal_lab = (gpuhal_lab_state){
+        .count = 2,
+        .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .fill_alignment = 8}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, ODD}};
+    gpuhal_buffer *buffer = NULL, *plain = gpuhal_lab_buffer(gpu, 1, ODD), *far = gpuhal_lab_buffer(gpu, 0, ODD);
+    unsigned char got[ODD], expected[ODD];
+    memset(object, '|', sizeof object);
+    assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 1), &native, ODD, NULL, NULL, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, ODD, 'f', 1), GPUHAL_OK);
+    memset(expected, 'f', ODD);
+    assert_memory_equal(object, expected, ODD);
+    assert_true(gpuhal_lab.devices[1].fills > 0);
+    assert_int_equal(gpuhal_fill(NULL, buffer, ODD - 3, 3, 't', 1), GPUHAL_OK);
+    memset(expected + ODD - 3, 't', 3);
+    assert_int_equal(gpuhal_copy(NULL, plain, 0, buffer, 0, ODD), GPUHAL_OK);
+    assert_int_equal(gpuhal_copy(NULL, far, 0, plain, 0, ODD), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, buffer, ODD - 1, "!", 1), GPUHAL_OK);
+    assert_int_equal(gpuhal_copy(NULL, buffer, ODD - 5, far, ODD - 5, 5), GPUHAL_OK);
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 0, ODD), GPUHAL_OK);
+    assert_memory_equal(got, expected, ODD);
+    assert_memory_equal(object + ODD, "|||||||", 7);
+    gpuhal_buffer_release(far);
+    gpuhal_buffer_release(plain);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
+#include "test_main.h"
