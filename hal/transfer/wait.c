@@ -9,6 +9,12 @@
 /* How often a point is asked for whose queue cannot have a thread. */
 #define ALONE_NS UINT64_C(1000000)
 
+/* Whether threads of the application may ask the plugin, and wait in it. */
+static bool keeps_time(const gpuhal_device *device)
+{
+    return device->plugin->flags & GPUHAL_PLUGIN_KEEPS_TIME;
+}
+
 void gpuhal_queue_wake(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -219,7 +225,7 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_device *device = queue->device;
-    if (!(device->plugin->flags & GPUHAL_PLUGIN_KEEPS_TIME) || !device->ops.event_block) {
+    if (!keeps_time(device) || !device->ops.event_block) {
         return GPUHAL_NOT_READY;
     }
     gpuhal_status status = gpuhal_point_poll(point);
@@ -298,6 +304,10 @@ bool gpuhal_queue_want(gpuhal_point *point)
     gpuhal_queue *queue = point->queue;
     gpuhal_device *device = queue->device;
     bool noticed = true;
+    /* What is done already needs no change of threads. */
+    if (keeps_time(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
+        return true;
+    }
     gpuhal_mutex_lock(&queue->mutex);
     point->wanted = true;
     bool arm = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->armed && device->ops.event_notify;
