@@ -66,6 +66,7 @@ struct gpuhal_device {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_device *handle;
     uint32_t generation; /* fork generation that may use it; 0: every one */
+    _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
@@ -75,7 +76,6 @@ struct gpuhal_device {
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
 
-    _Atomic uint32_t lost;            /* GPUHAL_NOT_LOST … */
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
     _Atomic uint64_t limit_bytes;     /* 0: none */

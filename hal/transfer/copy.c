@@ -1,6 +1,6 @@
 /* transfer/copy.c: the linear transfers of the application API: check, find the path, move.
  *
- * The way to the plugin's own function is short on purpose: no lock, no clock, no allocation. */
+ * The way to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "memory/loan.h"

@@ -121,12 +121,12 @@ static gpuhal_status run_job(const gpuhal_op *op)
     return op->run_job(op->job);
 }
 
-static const gpuhal_op_kind write_kind = {submit_write, run_write};
-static const gpuhal_op_kind read_kind = {submit_read, run_read};
-static const gpuhal_op_kind copy_kind = {submit_copy, run_copy};
-static const gpuhal_op_kind fill_kind = {submit_fill, run_fill};
-static const gpuhal_op_kind rect_kind = {submit_rect, run_rect};
-static const gpuhal_op_kind job_kind = {NULL, run_job};
+static const gpuhal_op_kind write_kind = {submit_write, run_write, GPUHAL_OP_WRITE};
+static const gpuhal_op_kind read_kind = {submit_read, run_read, GPUHAL_OP_READ};
+static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
+static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
+static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
+static const gpuhal_op_kind job_kind = {NULL, run_job, GPUHAL_OP_JOB};
 
 /* What is handed to a plugin goes inside a device, or over a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)

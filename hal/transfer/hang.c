@@ -15,7 +15,7 @@
 
 static bool is_busy(const gpuhal_queue *queue)
 {
-    return ((queue->calling && !queue->in_section) || queue->running) && !queue->given_up;
+    return ((gpuhal_queue_is_called(queue) && !queue->in_section) || queue->running) && !queue->given_up;
 }
 
 /* With the mutex held. */
@@ -37,7 +37,7 @@ static bool hangs(gpuhal_queue *queue)
 static void give_up(gpuhal_queue *queue, gpuhal_cause *cause)
 {
     gpuhal_watcher *told = NULL;
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool stuck = queue->has_thread && is_busy(queue);
     queue->given_up = queue->given_up || stuck;
     gpuhal_queue_fail(queue, cause, true, &told);
@@ -103,7 +103,7 @@ static uint32_t suspects_of(const gpuhal_queue *queue, gpuhal_device *suspects[3
 static void look_at(gpuhal_queue *queue)
 {
     gpuhal_device *suspects[3];
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     uint32_t count = hangs(queue) ? suspects_of(queue, suspects) : 0;
     gpuhal_mutex_unlock(&queue->mutex);
     for (uint32_t i = 0; i < count; i++) {

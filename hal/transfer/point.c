@@ -184,7 +184,7 @@ void gpuhal_watchers_tell(gpuhal_watcher *list)
 /* Takes a watcher back out. False when it is gone: its point has ended. */
 static bool forget(gpuhal_point *point, const gpuhal_watcher *watcher)
 {
-    gpuhal_mutex_lock(&point->queue->mutex);
+    gpuhal_queue_lock(point->queue);
     gpuhal_watcher **link = &point->watchers;
     while (*link && *link != watcher) {
         link = &(*link)->next;
@@ -201,7 +201,7 @@ gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher)
 {
     gpuhal_queue *queue = point->queue;
     watcher->next = NULL;
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool ended = gpuhal_point_now(point) == GPUHAL_POINT_DONE;
     if (ended) {
         watcher->status = point->cause ? point->cause->detail.error.status : GPUHAL_OK;

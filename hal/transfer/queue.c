@@ -30,9 +30,9 @@ void gpuhal_queue_release(gpuhal_queue *queue)
     free(queue);
 }
 
-gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
+gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue)
 {
-    if (__builtin_expect(queue->generation != gpuhal_os_fork_generation(), 0)) {
+    if (queue->generation != gpuhal_os_fork_generation()) {
         gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s: the queue was made before this process was forked", queue->device->id);
         gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
         return GPUHAL_ERROR_FORKED;
@@ -73,6 +73,7 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->generation = gpuhal_os_fork_generation();
         queue->held_end = &queue->held;
         queue->points_end = &queue->points;
+        atomic_init(&queue->gate, GPUHAL_GATE_SHUT);
         gpuhal_mutex_init(&queue->mutex);
         gpuhal_condition_init(&queue->condition);
     }
@@ -154,12 +155,12 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
         }
         device->ops.queue_destroy(queue->vendor);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->vendor = NULL;
     queue->done = queue->submitted;
     gpuhal_mutex_unlock(&queue->mutex);
     (void)gpuhal_queue_reap(queue);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->finished = true;
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -168,14 +169,14 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
 /* The queue has work to end: its thread does that, and is told that nothing more comes. One without anything to do is waited for. */
 static void end_queue(gpuhal_queue *queue)
 {
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool idle = gpuhal_queue_is_idle(queue);
     bool with_thread = queue->has_thread || (!idle && gpuhal_queue_need_thread(queue));
     queue->closing = true;
     gpuhal_condition_signal_all(&queue->condition);
     uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;
     while (with_thread && !queue->finished && gpuhal_os_monotonic_ns() < deadline) {
-        gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline);
+        gpuhal_queue_doze(queue, deadline);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!with_thread) {
@@ -186,8 +187,8 @@ static void end_queue(gpuhal_queue *queue)
 /* A thread that is stuck in a call on the queue may come back to it: then the structure stays. */
 static bool is_stuck(gpuhal_queue *queue)
 {
-    gpuhal_mutex_lock(&queue->mutex);
-    bool stuck = queue->calling && !gpuhal_device_is_reachable(queue->device);
+    gpuhal_queue_lock(queue);
+    bool stuck = gpuhal_queue_is_called(queue) && !gpuhal_device_is_reachable(queue->device);
     gpuhal_mutex_unlock(&queue->mutex);
     return stuck;
 }
@@ -284,7 +285,7 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
 static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (!status && !queue->failed && (queue->held || queue->running || queue->calling)) {
+    while (!status && !queue->failed && (queue->held || queue->running || gpuhal_queue_is_called(queue))) {
         status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline);
         status = status ? status : gpuhal_queue_check(queue);
     }
@@ -306,7 +307,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     if (!queue->vendor || !device->ops.native_queue) {
         return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "beginning a native section: the queue is the library's own");
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     status = drain(queue, deadline);
     status = status ? status : queue->failed ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -326,7 +327,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         status = gpuhal_cause_status(cause);
         gpuhal_cause_release(cause);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->in_section = !status;
     if (status) {
         gpuhal_queue_end_call(queue);
@@ -341,7 +342,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         return null_error("gpuhal_queue_native_end");
     }
     gpuhal_status status = gpuhal_queue_check(queue);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool inside = queue->in_section;
     gpuhal_mutex_unlock(&queue->mutex);
     if (!inside) {
@@ -350,7 +351,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_lock) {
         queue->device->ops.native_lock(queue->vendor, 0);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->in_section = false;
     queue->submitted++; /* whatever the caller submitted */
     gpuhal_queue_end_call(queue);

@@ -24,6 +24,7 @@ typedef struct gpuhal_op_kind {
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
     /* Does it; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
+    enum { GPUHAL_OP_WRITE, GPUHAL_OP_READ, GPUHAL_OP_COPY, GPUHAL_OP_FILL, GPUHAL_OP_RECT, GPUHAL_OP_JOB } form;
 } gpuhal_op_kind;
 
 /* A piece of work. The queue copies it and keeps references to the buffers. */
@@ -34,14 +35,22 @@ struct gpuhal_op {
     gpuhal_buffer *to, *from;   /* either may be NULL */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* where it counts once it was handed to the plugin; `run` counts for itself */
-    const void *source;         /* host memory; the caller's until the work is done */
-    void *target;
-    uint32_t pattern, pattern_bytes;
-    const gpuhal_rect *to_rect, *from_rect; /* copied along */
-    const uint64_t *extent;
-    void *job; /* of the kind that only runs; freed with the work */
-    gpuhal_status (*run_job)(void *job);
-    void (*free_job)(void *job);
+    union {                     /* by kind->form; small, since every call of the application makes one */
+        const void *source;     /* host memory; the caller's until the work is done */
+        void *target;
+        struct {
+            uint32_t pattern, pattern_bytes;
+        };
+        struct { /* copied along */
+            const gpuhal_rect *to_rect, *from_rect;
+            const uint64_t *extent;
+        };
+        struct { /* freed with the work */
+            void *job;
+            gpuhal_status (*run_job)(void *job);
+            void (*free_job)(void *job);
+        };
+    };
 };
 
 /* A piece of work in the list. */
@@ -55,7 +64,7 @@ typedef struct gpuhal_held {
 
 /* What work that was handed over holds. */
 typedef struct gpuhal_flight {
-    uint64_t number; /* the submission */
+    uint64_t number; /* of the last submission that it is for; UINT64_MAX while more may come */
     gpuhal_buffer *to, *from;
     gpuhal_point *awaited; /* by the plugin's own waiting */
 } gpuhal_flight;
@@ -63,28 +72,35 @@ typedef struct gpuhal_flight {
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
 struct gpuhal_queue {
-    _Atomic uint32_t references; /* the structure: its user, its thread, its points, and watchers of other points */
+    /* What the short way touches lies together. */
     gpuhal_device *device;
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
+    uint32_t generation;         /* fork generation that it was made in: nobody else may use it */
+    _Atomic uint32_t gate;       /* GPUHAL_GATE_ bits: gate.c */
+    gpuhal_buffer *gate_to, *gate_from; /* of the last flight, while the gate is not shut */
+    gpuhal_counter *gate_counter;       /* of the last piece; what passed since then: */
+    _Atomic uint64_t gate_operations, gate_bytes;
+    _Atomic uint64_t submitted;  /* number of the last submission; counted by whoever may call */
+    _Atomic uint64_t steps;      /* calls and pieces begun: if it stays the same for long, the driver hangs */
+
+    _Atomic uint32_t references; /* the structure: its user, its thread, its points, and watchers of other points */
     int32_t priority;
     uint32_t flags;
     bool adopted;
     gpuhal_native adopt; /* then: what */
-    uint32_t generation; /* fork generation that it was made in: nobody else may use it */
     gpuhal_queue *next;  /* in gpuhal_async */
 
-    gpuhal_mutex mutex;
+    gpuhal_mutex mutex;         /* by gpuhal_queue_lock() */
     gpuhal_condition condition; /* something below changed */
 
-    bool calling;            /* somebody makes a call of the plugin on `vendor`, or is in a native section */
+    bool calling;            /* somebody makes a call of the plugin on `vendor`, or is in a native section; gate.c has another way */
     bool in_section;
+    bool joined;             /* that call is for work with the buffers of the last flight */
     bool running;            /* the queue's thread does a piece of work itself */
-    uint64_t steps;          /* calls and pieces begun: if it stays the same for long, the driver hangs */
     uint64_t allowance_ns;   /* how long the present one may take */
     uint64_t looked_ns, looked_step, stuck_ns; /* what hang.c saw when it looked last */
 
     gpuhal_held *held, **held_end;
-    uint64_t submitted;      /* number of the last submission */
     uint64_t marked;         /* number that the last submitted point comes after */
     uint64_t done;           /* submissions known to have ended */
     gpuhal_point *points, **points_end; /* submitted and not known to be done, in order */
@@ -112,7 +128,32 @@ gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue);
 void gpuhal_queue_release(gpuhal_queue *queue);
 
 /* OK, or why calls on it are refused: FORKED, DEVICE_LOST. */
-gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue);
+gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue);
+static inline gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
+{
+    bool lost = atomic_load_explicit(&queue->device->lost, memory_order_relaxed) != GPUHAL_NOT_LOST;
+    return __builtin_expect(lost || queue->generation != gpuhal_os_fork_generation(), 0) ? gpuhal_queue_unusable(queue) : GPUHAL_OK;
+}
+
+/* ---- gate.c */
+
+enum { GPUHAL_GATE_TAKEN = 1u, GPUHAL_GATE_SHUT = 2u };
+/* Locks the mutex and shuts the gate. */
+void gpuhal_queue_lock(gpuhal_queue *queue);
+/* Waits for the condition until then; UINT64_MAX: without limit. */
+void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns);
+/* With the mutex held: whether somebody has the right to call. */
+bool gpuhal_queue_is_called(const gpuhal_queue *queue);
+/* With the mutex held, and nobody with the right to call: opens the gate for more work like the last, where that may be. */
+void gpuhal_queue_open_gate(gpuhal_queue *queue, gpuhal_counter *counter);
+/* Hands work like the last over, if the gate is open; true when *out_status is the answer of the plugin. Where it is not OK, the caller
+ * has the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
+bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
+gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue);
+/* With the mutex held: nothing more comes to the last flight; what passed the gate is counted. */
+void gpuhal_queue_close_flight(gpuhal_queue *queue);
+/* Counts what passed the gates of the object's queues so far. */
+void gpuhal_queues_count(gpuhal *gpu);
 
 /* ---- submit.c */
 
@@ -138,8 +179,8 @@ void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op);
 /* Watchers to be told are put in front of the list: the queue may have failed meanwhile, and the point with it. */
 void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told);
 void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point);
-/* Space for one more flight, before the hand-over. */
-bool gpuhal_queue_reserve(gpuhal_queue *queue);
+/* With the mutex held and the right to call: a flight for what is to be handed over, the last one or space for another. */
+bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
 /* Lets go of the buffers of work that has ended. Calls the plugin. */
 void gpuhal_flight_end(const gpuhal_flight *flight);
 /* Puts a spare event back, or destroys it. */

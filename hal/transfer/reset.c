@@ -14,7 +14,7 @@ static gpuhal_status outwait(gpuhal_queue *queue)
         return gpuhal_error_host_memory();
     }
     if (gpuhal_queue_hand_over_point(queue, point) == GPUHAL_OK) {
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         gpuhal_queue_list_point(queue, point);
         gpuhal_mutex_unlock(&queue->mutex);
         gpuhal_point_block(point);
@@ -27,7 +27,7 @@ static gpuhal_status outwait(gpuhal_queue *queue)
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
 {
     gpuhal_status status = outwait(queue);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->steps++;
     queue->allowance_ns = queue->device->gpu->settings.hang_ns;
     gpuhal_mutex_unlock(&queue->mutex);
@@ -58,7 +58,7 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
         queue->allowance_ns = UINT64_MAX; /* waiting for the device's work is no hanging driver */
         gpuhal_mutex_unlock(&queue->mutex);
         status = replace(queue, &fresh);
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
     }
     if (status) {
         queue->refusal = gpuhal_cause_create();
@@ -73,7 +73,7 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
 }
 
 /* With the mutex held. */
@@ -103,7 +103,7 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
     if (status) {
         return status;
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     if (queue->in_section) {
         status = gpuhal_queue_section_error(queue);
     } else if (queue->failed && !queue->vendor && !queue->held && !queue->running) {

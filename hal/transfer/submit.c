@@ -13,7 +13,7 @@ gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue)
 
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    while (queue->calling) {
+    while (gpuhal_queue_is_called(queue)) {
         gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
         if (status) {
@@ -28,14 +28,22 @@ gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 
 void gpuhal_queue_end_call(gpuhal_queue *queue)
 {
+    gpuhal_queue_close_flight(queue);
     queue->calling = false;
+    queue->joined = false;
     queue->steps++;
     gpuhal_condition_signal_all(&queue->condition);
 }
 
-bool gpuhal_queue_reserve(gpuhal_queue *queue)
+/* A batch mostly has the same buffers again and again: they are held once, until the last of it has ended. */
+bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    if (queue->flight_count < queue->flight_space) {
+    gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
+    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited;
+    if (queue->joined) {
+        last->number = UINT64_MAX;
+    }
+    if (queue->joined || queue->flight_count < queue->flight_space) {
         return true;
     }
     size_t space = queue->flight_space ? queue->flight_space * 2 : 64;
@@ -105,13 +113,13 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_status status = enter(op);
+    gpuhal_status status = queue->joined ? GPUHAL_OK : enter(op);
     if (status) {
         return status;
     }
     gpuhal_error_forget_report();
     status = op->kind->submit(queue->vendor, op);
-    if (status) {
+    if (status && !queue->joined) {
         leave(op->to, op->from);
     }
     return status && status != GPUHAL_ERROR_NOT_SUPPORTED ? refused(queue, status) : status;
@@ -119,10 +127,14 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
 
 void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    size_t place = (queue->flight_first + queue->flight_count) % queue->flight_space;
-    queue->flights[place] = (gpuhal_flight){++queue->submitted, gpuhal_buffer_retain(op->to), gpuhal_buffer_retain(op->from),
-                                            op->await ? gpuhal_point_retain(op->await) : NULL};
-    queue->flight_count++;
+    queue->submitted++;
+    if (!queue->joined) {
+        queue->flight_count++;
+        *gpuhal_queue_last_flight(queue) = (gpuhal_flight){.to = gpuhal_buffer_retain(op->to),
+                                              .from = gpuhal_buffer_retain(op->from),
+                                              .awaited = op->await ? gpuhal_point_retain(op->await) : NULL};
+    }
+    gpuhal_queue_last_flight(queue)->number = queue->submitted;
     if (op->counter) {
         gpuhal_count(op->counter, op->bytes, 0);
     }
@@ -130,7 +142,7 @@ void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
 
 static gpuhal_plugin_event *spare_event(gpuhal_queue *queue, bool timed)
 {
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     uint32_t count = queue->spare_count[timed];
     gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
     gpuhal_mutex_unlock(&queue->mutex);
@@ -139,7 +151,7 @@ static gpuhal_plugin_event *spare_event(gpuhal_queue *queue, bool timed)
 
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
 {
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool kept = !queue->closed && !queue->failed && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
     if (kept) {
         queue->spare[timed][queue->spare_count[timed]++] = event;
@@ -201,7 +213,7 @@ static bool must_queue_up(const gpuhal_queue *queue)
 /* With the mutex held, which is let go meanwhile. OK with the right to call; NOT_READY: get in line; or why nothing is taken. */
 static gpuhal_status admit(gpuhal_queue *queue)
 {
-    while (queue->calling && !queue->failed && !must_queue_up(queue)) {
+    while (gpuhal_queue_is_called(queue) && !queue->failed && !must_queue_up(queue)) {
         gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, UINT64_MAX);
         status = status ? status : gpuhal_queue_check(queue);
         if (status) {
@@ -214,25 +226,32 @@ static gpuhal_status admit(gpuhal_queue *queue)
     return must_queue_up(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, UINT64_MAX);
 }
 
-gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+/* What became of a transfer that the plugin was given; ends the right to call. With the mutex held. */
+static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
-    gpuhal_status status = gpuhal_queue_check(queue);
-    if (status) {
-        return status;
-    }
-    gpuhal_mutex_lock(&queue->mutex);
-    status = admit(queue);
     if (status == GPUHAL_OK) {
-        bool space = gpuhal_queue_reserve(queue);
+        gpuhal_queue_note(queue, op);
+    } else if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        status = gpuhal_queue_hold(queue, op, true);
+    }
+    gpuhal_queue_end_call(queue);
+    if (status == GPUHAL_OK) {
+        gpuhal_queue_open_gate(queue, op->counter);
+    }
+    return status;
+}
+
+/* The usual way; the gate is the short cut for what comes right behind its like. */
+static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_queue_lock(queue);
+    gpuhal_status status = admit(queue);
+    if (status == GPUHAL_OK) {
+        bool space = gpuhal_queue_reserve(queue, op);
         gpuhal_mutex_unlock(&queue->mutex);
         status = space ? gpuhal_queue_hand_over(queue, op) : gpuhal_error_host_memory();
-        gpuhal_mutex_lock(&queue->mutex);
-        if (status == GPUHAL_OK) {
-            gpuhal_queue_note(queue, op);
-        } else if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            status = gpuhal_queue_hold(queue, op, true);
-        }
-        gpuhal_queue_end_call(queue);
+        gpuhal_queue_lock(queue);
+        status = conclude(queue, op, status);
     } else if (status == GPUHAL_NOT_READY) {
         status = gpuhal_queue_hold(queue, op, false);
     }
@@ -244,11 +263,29 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
+gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    if (!gpuhal_queue_pass_gate(queue, op, &status)) {
+        return enqueue_locked(queue, op);
+    }
+    if (__builtin_expect(status != GPUHAL_OK, 0)) {
+        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? status : refused(queue, status);
+        gpuhal_queue_lock(queue);
+        status = conclude(queue, op, status);
+        gpuhal_mutex_unlock(&queue->mutex);
+    }
+    return status;
+}
+
 /* Looks how many of the oldest submitted points are done, so that buffers do not stay with a queue that nobody waits for. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         gpuhal_point *oldest = queue->points && queue->points->next ? gpuhal_point_retain(queue->points) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);
         more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;
@@ -266,7 +303,7 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = gpuhal_queue_hand_over_point(queue, point);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     if (!status) {
         gpuhal_queue_note_point(queue, point, told);
     }
@@ -305,15 +342,16 @@ gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread,
         return gpuhal_error_host_memory();
     }
     gpuhal_watcher *told = NULL;
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     status = mark(queue, point, by_thread, &told);
+    bool older = queue->points && queue->points->next;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
     if (status) {
         gpuhal_point_release(point);
         return status;
     }
-    if (!by_thread) {
+    if (!by_thread && older) {
         look_back(queue);
     }
     *out_point = point;
@@ -355,7 +393,7 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
     if (status) {
         return status;
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     if (is_behind) {
         status = queue->failed ? gpuhal_cause_status(queue->cause) : queue->in_section ? gpuhal_queue_section_error(queue) : GPUHAL_OK;
         gpuhal_mutex_unlock(&queue->mutex);
@@ -364,11 +402,11 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
     status = admit(queue);
     bool hold = status == GPUHAL_NOT_READY;
     if (status == GPUHAL_OK) {
-        hold = !may_wait_natively(queue, point) || !gpuhal_queue_reserve(queue);
+        hold = !may_wait_natively(queue, point) || !gpuhal_queue_reserve(queue, &op);
         if (!hold) {
             gpuhal_mutex_unlock(&queue->mutex);
             status = wait_natively(queue, point);
-            gpuhal_mutex_lock(&queue->mutex);
+            gpuhal_queue_lock(queue);
             hold = status == GPUHAL_ERROR_NOT_SUPPORTED;
         }
         if (status == GPUHAL_OK && !hold) {

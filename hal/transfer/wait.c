@@ -8,6 +8,8 @@
 
 /* How often a point is asked for whose queue cannot have a thread. */
 #define ALONE_NS UINT64_C(1000000)
+/* How many flights are ended between two looks at the queue. */
+enum { FLIGHTS_AT_ONCE = 8 };
 
 /* Whether threads of the application may ask the plugin, and wait in it. */
 static bool keeps_time(const gpuhal_device *device)
@@ -17,7 +19,7 @@ static bool keeps_time(const gpuhal_device *device)
 
 void gpuhal_queue_wake(gpuhal_queue *queue)
 {
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
 }
@@ -35,11 +37,11 @@ gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns)
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
     }
     uint64_t until = deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns : now + GPUHAL_LOOK_NS;
-    gpuhal_condition_wait_until(&queue->condition, &queue->mutex, until);
+    gpuhal_queue_doze(queue, until);
     if (gpuhal_os_monotonic_ns() >= until) {
         gpuhal_mutex_unlock(&queue->mutex);
         gpuhal_queues_look(queue->device->gpu);
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
     }
     return GPUHAL_OK;
 }
@@ -102,7 +104,7 @@ void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted,
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted)
 {
     gpuhal_watcher *told = NULL;
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     gpuhal_queue_fail(queue, cause, submitted, &told);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
@@ -127,7 +129,7 @@ void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
     gpuhal_queue *queue = point->queue;
     gpuhal_watcher *told = NULL;
     gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && status) {
         gpuhal_cause *original = cause_of_awaited(queue, point->number);
         queue->done = point->number > queue->done ? point->number : queue->done;
@@ -151,7 +153,7 @@ static void ask_awaited(gpuhal_queue *queue, uint64_t number)
     }
     bool more = true;
     for (size_t i = 0; more; i++) {
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         const gpuhal_flight *flight =
             i < queue->flight_count ? &queue->flights[(queue->flight_first + i) % queue->flight_space] : NULL;
         more = flight && flight->number <= number;
@@ -216,7 +218,7 @@ static gpuhal_status sleep_once(gpuhal_point *point, uint64_t deadline_ns)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     status = gpuhal_point_poll(point);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 /* In the plugin, from this thread: for one thread at a time. NOT_READY when somebody else does it or the plugin may not keep its time, and at
@@ -229,8 +231,11 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
         return GPUHAL_NOT_READY;
     }
     gpuhal_status status = gpuhal_point_poll(point);
-    gpuhal_mutex_lock(&queue->mutex);
-    bool mine = status == GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->blocked_on && !point->wanted;
+    if (status != GPUHAL_NOT_READY) {
+        return status;
+    }
+    gpuhal_queue_lock(queue);
+    bool mine = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->blocked_on && !point->wanted;
     point->blocked_on = point->blocked_on || mine;
     gpuhal_mutex_unlock(&queue->mutex);
     if (!mine) {
@@ -248,7 +253,7 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
             gpuhal_point_settle(point, GPUHAL_OK);
         }
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     point->blocked_on = false;
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -274,7 +279,7 @@ gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
     if (!status) {
         (void)gpuhal_queue_want(point);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     while (!status && gpuhal_point_now(point) != GPUHAL_POINT_DONE) {
         status = sleep_once(point, deadline_ns);
     }
@@ -292,7 +297,7 @@ static void notified(void *user, gpuhal_status status)
         status = gpuhal_device_failed(queue->device, status, "the work before an event");
     }
     gpuhal_point_settle(point, status);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     point->noticed = true;
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -308,7 +313,7 @@ bool gpuhal_queue_want(gpuhal_point *point)
     if (keeps_time(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
         return true;
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     point->wanted = true;
     bool arm = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && !point->armed && device->ops.event_notify;
     if (arm) {
@@ -323,7 +328,7 @@ bool gpuhal_queue_want(gpuhal_point *point)
     }
     gpuhal_error_forget_report();
     if (device->ops.event_notify(point->event, notified, point)) {
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         point->armed = false;
         noticed = gpuhal_queue_need_thread(queue);
         gpuhal_condition_signal_all(&queue->condition);
@@ -337,18 +342,16 @@ static bool has_ended(const gpuhal_queue *queue)
     return queue->flight_count > 0 && queue->flights[queue->flight_first].number <= queue->done;
 }
 
-static void reap_flights(gpuhal_queue *queue)
+/* Takes some out. With the mutex held. */
+static size_t take_flights(gpuhal_queue *queue, gpuhal_flight flights[FLIGHTS_AT_ONCE])
 {
-    gpuhal_mutex_lock(&queue->mutex);
-    while (has_ended(queue)) {
-        const gpuhal_flight flight = queue->flights[queue->flight_first];
+    size_t count = 0;
+    while (count < FLIGHTS_AT_ONCE && has_ended(queue)) {
+        flights[count++] = queue->flights[queue->flight_first];
         queue->flight_first = (queue->flight_first + 1) % queue->flight_space;
         queue->flight_count--;
-        gpuhal_mutex_unlock(&queue->mutex);
-        gpuhal_flight_end(&flight);
-        gpuhal_mutex_lock(&queue->mutex);
     }
-    gpuhal_mutex_unlock(&queue->mutex);
+    return count;
 }
 
 /* Takes out what may go; the rest waits for the plugin's word. With the mutex held. */
@@ -373,12 +376,14 @@ bool gpuhal_queue_reap(gpuhal_queue *queue)
     if (!gpuhal_device_is_reachable(queue->device)) {
         return false;
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_flight flights[FLIGHTS_AT_ONCE];
+    gpuhal_queue_lock(queue);
     gpuhal_point *ended = take_ended(queue);
     gpuhal_held *dropped = queue->dropped;
     queue->dropped = NULL;
-    bool any = ended || dropped || has_ended(queue);
+    size_t count = take_flights(queue, flights);
     gpuhal_mutex_unlock(&queue->mutex);
+    bool any = ended || dropped || count > 0;
     while (ended) {
         gpuhal_point *point = ended;
         ended = point->next;
@@ -389,7 +394,17 @@ bool gpuhal_queue_reap(gpuhal_queue *queue)
         dropped = held->next;
         gpuhal_held_free(held);
     }
-    reap_flights(queue);
+    while (count > 0) {
+        for (size_t i = 0; i < count; i++) {
+            gpuhal_flight_end(&flights[i]);
+        }
+        if (count < FLIGHTS_AT_ONCE) {
+            break;
+        }
+        gpuhal_queue_lock(queue);
+        count = take_flights(queue, flights);
+        gpuhal_mutex_unlock(&queue->mutex);
+    }
     return any;
 }
 
@@ -404,9 +419,9 @@ bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
 
 void gpuhal_queue_tidy(gpuhal_queue *queue)
 {
-    gpuhal_mutex_lock(&queue->mutex);
-    bool itself = !queue->has_thread;
-    if (!itself && gpuhal_queue_has_rest(queue)) {
+    gpuhal_queue_lock(queue);
+    bool rest = gpuhal_queue_has_rest(queue), itself = rest && !queue->has_thread;
+    if (rest && !itself) {
         gpuhal_condition_signal_all(&queue->condition);
     }
     gpuhal_mutex_unlock(&queue->mutex);
@@ -419,7 +434,7 @@ void gpuhal_queue_tidy(gpuhal_queue *queue)
 static void look_through(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         gpuhal_point *oldest = queue->points ? gpuhal_point_retain(queue->points) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);
         more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;

@@ -24,7 +24,7 @@ void gpuhal_held_free(gpuhal_held *held)
     gpuhal_buffer_release(held->op.from);
     gpuhal_point_release(held->op.record);
     gpuhal_point_release(held->op.await);
-    if (held->op.job) {
+    if (held->op.kind && held->op.kind->form == GPUHAL_OP_JOB) {
         held->op.free_job(held->op.job);
     }
     free(held);
@@ -39,7 +39,7 @@ gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool o
     }
     held->op = *op;
     held->on_host = on_host;
-    if (op->extent) {
+    if (op->kind && op->kind->form == GPUHAL_OP_RECT) {
         memcpy(held->extent, op->extent, sizeof held->extent);
         held->rects[0] = *op->to_rect;
         held->rects[1] = *op->from_rect;
@@ -63,7 +63,7 @@ gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool o
 
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
 {
-    return !queue->held && !queue->running && !queue->calling && !queue->points && queue->done == queue->submitted;
+    return !queue->held && !queue->running && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
 }
 
 /* Takes the first piece out of the list. With the mutex held; the caller frees it without. */
@@ -96,7 +96,7 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     gpuhal_cause_release(cause);
     gpuhal_held_free(held);
     (void)gpuhal_queue_reap(queue);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
 }
 
 void gpuhal_point_block(gpuhal_point *point)
@@ -128,10 +128,10 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
     gpuhal_mutex_unlock(&queue->mutex);
     if (tells) {
         (void)gpuhal_queue_want(point);
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         bool sleeps = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && point->armed;
         if (sleeps) {
-            gpuhal_condition_wait(&queue->condition, &queue->mutex);
+            gpuhal_queue_doze(queue, UINT64_MAX);
         }
         gpuhal_mutex_unlock(&queue->mutex);
         tells = sleeps || gpuhal_point_now(point) != GPUHAL_POINT_SUBMITTED;
@@ -141,7 +141,7 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
     }
     (void)gpuhal_queue_reap(queue);
     gpuhal_point_release(point);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
 }
 
 /* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
@@ -155,7 +155,7 @@ static void mark_tail(gpuhal_queue *queue)
     if (!status) {
         gpuhal_mutex_unlock(&queue->mutex);
         status = gpuhal_queue_hand_over_point(queue, point);
-        gpuhal_mutex_lock(&queue->mutex);
+        gpuhal_queue_lock(queue);
         if (!status) {
             gpuhal_queue_list_point(queue, point);
         }
@@ -170,7 +170,7 @@ static void mark_tail(gpuhal_queue *queue)
     gpuhal_watchers_tell(told);
     gpuhal_cause_release(cause);
     gpuhal_point_release(point);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
 }
 
 /* Everything handed over so far has to have ended. With the mutex held. True when it has. */
@@ -211,7 +211,7 @@ static void run_first(gpuhal_queue *queue)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = held->op.kind->run(&held->op);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->running = false;
     queue->steps++;
     finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
@@ -228,7 +228,7 @@ static void submit_first(gpuhal_queue *queue)
         }
         return; /* it was dropped meanwhile */
     }
-    bool space = gpuhal_queue_reserve(queue);
+    bool space = gpuhal_queue_reserve(queue, &held->op);
     queue->running = true; /* so that it stays where it is */
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
@@ -236,7 +236,7 @@ static void submit_first(gpuhal_queue *queue)
     } else {
         status = held->op.record ? gpuhal_queue_hand_over_point(queue, held->op.record) : gpuhal_queue_hand_over(queue, &held->op);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     queue->running = false;
     bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !held->op.record;
     gpuhal_watcher *told = NULL;
@@ -259,7 +259,7 @@ static void submit_first(gpuhal_queue *queue)
         (void)gpuhal_queue_want(point);
         gpuhal_point_release(point);
     }
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
 }
 
 /* The first piece waits for somebody else's point. With the mutex held. True when something was done about it. */
@@ -285,7 +285,7 @@ static bool look_at_await(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = gpuhal_point_watch(point, watcher);
     gpuhal_point_release(point);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     if (status && queue->held == held) {
         finish_first(queue, status);
     }
@@ -338,8 +338,8 @@ static bool may_end(gpuhal_queue *queue)
     if (!tail_has_ended(queue) && !(queue->untold && !queue->points)) {
         return false;
     }
-    if (queue->ended || queue->calling) { /* the plugin still has to tell of it; somebody waits for the device */
-        gpuhal_condition_wait(&queue->condition, &queue->mutex);
+    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to tell of it; somebody waits for the device */
+        gpuhal_queue_doze(queue, UINT64_MAX);
         return false;
     }
     return !queue->held;
@@ -347,7 +347,7 @@ static bool may_end(gpuhal_queue *queue)
 
 static void work(gpuhal_queue *queue)
 {
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     for (bool ends = false; !ends;) {
         if (step(queue)) {
             continue;
@@ -355,11 +355,11 @@ static void work(gpuhal_queue *queue)
         if (gpuhal_queue_has_rest(queue)) {
             gpuhal_mutex_unlock(&queue->mutex);
             (void)gpuhal_queue_reap(queue);
-            gpuhal_mutex_lock(&queue->mutex);
+            gpuhal_queue_lock(queue);
         } else if (queue->closing && !queue->held) {
             queue->closed = ends = may_end(queue);
         } else {
-            gpuhal_condition_wait(&queue->condition, &queue->mutex);
+            gpuhal_queue_doze(queue, UINT64_MAX);
         }
     }
     gpuhal_mutex_unlock(&queue->mutex);
@@ -372,7 +372,7 @@ static void *run_thread(void *user)
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
     work(queue);
-    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_lock(queue);
     bool given_up = queue->given_up;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);

@@ -13,7 +13,9 @@ typedef struct opencl_baseline {
     gpuhal_bench_baseline base;
     cl_context context;
     cl_command_queue queue;
-    cl_event last; /* Of what was enqueued; NULL: none. */
+    cl_event *events; /* Of what was enqueued. */
+    uint64_t event_count;
+    uint64_t event_space;
     /* clCreateCommandQueue is the one that every version has. */
     cl_command_queue(CL_API_CALL *create_queue)(cl_context, cl_device_id, cl_command_queue_properties, cl_int *);
     cl_int(CL_API_CALL *release_queue)(cl_command_queue);
@@ -121,21 +123,43 @@ static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to
     return true;
 }
 
+static void release_events(opencl_baseline *cl)
+{
+    for (uint64_t i = 0; i < cl->event_count; i++) {
+        cl->release_event(cl->events[i]);
+    }
+    cl->event_count = 0;
+}
+
+static bool grow_events(opencl_baseline *cl, uint64_t count)
+{
+    cl_event *grown = count > cl->event_space ? realloc(cl->events, count * sizeof *grown) : cl->events;
+    if (grown == NULL) {
+        return gpuhal_bench_failed("memory is short");
+    }
+    cl->event_space = count > cl->event_space ? count : cl->event_space;
+    cl->events = grown;
+    return true;
+}
+
+/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone hides what the
+ * others came to. */
 static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                            uint64_t pieces)
 {
     opencl_baseline *cl = opencl_of(baseline);
-    if (cl->last != NULL) {
-        cl->release_event(cl->last);
-        cl->last = NULL;
+    release_events(cl);
+    if (!grow_events(cl, pieces)) {
+        return false;
     }
     for (uint64_t piece = 0; piece < pieces; piece++) {
         const size_t at = piece * bytes;
         const cl_int code = cl->copy(cl->queue, memory_of(from), memory_of(to), from->values[1] + at, to->values[1] + at, bytes,
-                                     0, NULL, piece == pieces - 1 ? &cl->last : NULL);
+                                     0, NULL, &cl->events[piece]);
         if (code != CL_SUCCESS) {
             return failed("clEnqueueCopyBuffer", code);
         }
+        cl->event_count = piece + 1;
     }
     return true;
 }
@@ -150,9 +174,8 @@ static bool opencl_submit(gpuhal_bench_baseline *baseline)
 static bool opencl_await(gpuhal_bench_baseline *baseline)
 {
     opencl_baseline *cl = opencl_of(baseline);
-    const cl_int code = cl->wait(1, &cl->last);
-    cl->release_event(cl->last);
-    cl->last = NULL;
+    const cl_int code = cl->wait((cl_uint)cl->event_count, cl->events);
+    release_events(cl);
     return code == CL_SUCCESS || failed("clWaitForEvents", code);
 }
 
@@ -194,9 +217,8 @@ static bool opencl_import_host(gpuhal_bench_baseline *baseline, void *memory, ui
 static void opencl_destroy(gpuhal_bench_baseline *baseline)
 {
     opencl_baseline *cl = opencl_of(baseline);
-    if (cl->last != NULL) {
-        cl->release_event(cl->last);
-    }
+    release_events(cl);
+    free(cl->events);
     cl->release_queue(cl->queue);
     free(cl);
 }

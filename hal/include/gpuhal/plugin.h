@@ -243,8 +243,8 @@ typedef struct gpuhal_ops {
 
     /* Queues, each optional. */
 
-    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own, or for a copy that blocks anyway.
-     *  Fallback: polling. */
+    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own, or for a copy that blocks anyway; of a
+     *  plugin with GPUHAL_PLUGIN_KEEPS_TIME on a thread that waits, too. Fallback: polling. */
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);

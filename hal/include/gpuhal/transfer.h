@@ -1,7 +1,10 @@
 /** gpuhal/transfer.h: moving bytes, and proving that a device moves them right.
  *
- *  Every transfer takes a queue first. NULL, the only value until queues arrive, means: the call returns when the bytes are
- *  there. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a success that does nothing.
+ *  Every transfer takes a queue first (queue.h). With NULL the call returns when the bytes are there. With a queue it is enqueued: host
+ *  memory stays the caller's until that work is done, buffers may be released at once, since the queue keeps them. The queue is one of a
+ *  device that one of the buffers lies on, else the answer is INVALID_ARGUMENT; BUSY in a native section, and the cause of the queue's
+ *  failure, come besides what each call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a
+ *  success that does nothing.
  *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined, and on a
  *  device with copy_alignment_bytes above 1 all bytes of one such block count as the same.
  */
@@ -18,25 +21,25 @@ extern "C" {
 
 /** Copies host memory into a buffer.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps @p from until the call returns. Threads: any. Blocks: with a NULL queue. */
+ *  Owner: caller keeps @p from until the call returns, with a queue until the work is done. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
                                       uint64_t bytes);
 
 /** Copies from a buffer to host memory.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps @p to until the call returns. Threads: any. Blocks: with a NULL queue. */
+ *  Owner: caller keeps @p to until the call returns, with a queue until the work is done. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 
 /** Copies between any two buffers: of one device, of two, of two backends. Source and destination may not overlap.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while mapped,
  *  OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps both buffers until the call returns. Threads: any. Blocks: with a NULL queue. */
+ *  Owner: caller keeps both buffers until the call returns; a queue keeps them itself. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
                                      uint64_t from_offset, uint64_t bytes);
 
 /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; @p bytes is a multiple of them.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps the buffer until the call returns. Threads: any. Blocks: with a NULL queue. */
+ *  Owner: caller keeps the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                      uint32_t pattern_bytes);
 
@@ -53,7 +56,8 @@ typedef struct gpuhal_rect {
  *  Bytes between the rows are not touched.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlapping rows or boxes), OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for
  *  staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps both sides until the call returns. Threads: any. Blocks: with a NULL queue. */
+ *  Owner: caller keeps both sides until the call returns, with a queue host memory until the work is done. Threads: any.
+ *  Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                           const uint64_t extent[3]);
 

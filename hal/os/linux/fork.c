@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static _Atomic uint32_t nothing; /* stays 0: whoever reads it looks closer */
+_Atomic(_Atomic uint32_t *) gpuhal_os_fork_word = &nothing;
 static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first asked */
 static _Atomic uint32_t generation;      /* survives a fork; 0 until first asked */
 static _Atomic uint32_t fallback_word;
@@ -47,8 +49,7 @@ static uint32_t begin_generation(_Atomic uint32_t *at)
     return next;
 }
 
-/* Not inlined: its variables would cost the short way registers. */
-__attribute__((noinline)) static uint32_t look_closer(void)
+uint32_t gpuhal_os_fork_look(void)
 {
     _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_acquire);
     if (!at) {
@@ -60,17 +61,9 @@ __attribute__((noinline)) static uint32_t look_closer(void)
         atomic_store(at, 0);
     }
     uint32_t now = atomic_load_explicit(at, memory_order_acquire);
-    return now ? now : begin_generation(at);
-}
-
-uint32_t gpuhal_os_fork_generation(void)
-{
-    _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_acquire);
-    if (__builtin_expect(at != NULL && atomic_load_explicit(&fallback_pid, memory_order_relaxed) == 0, 1)) {
-        uint32_t now = atomic_load_explicit(at, memory_order_acquire);
-        if (__builtin_expect(now != 0, 1)) {
-            return now;
-        }
+    now = now ? now : begin_generation(at);
+    if (pid == 0) {
+        atomic_store_explicit(&gpuhal_os_fork_word, at, memory_order_release);
     }
-    return look_closer();
+    return now;
 }

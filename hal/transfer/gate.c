@@ -1,0 +1,149 @@
+/* transfer/gate.c: the short way into a queue, for a batch of work with the same buffers.
+ *
+ * Work that the plugin was given leaves the gate open, as long as nothing else is going on in the queue. What comes next with the same
+ * buffers passes it by one exchange, which is the right to call the plugin, and leaves it by another one: no lock is taken, and the
+ * last flight goes on holding the buffers. Whoever locks the mutex shuts the gate first, for whatever reason he came: so everything that
+ * the mutex protects stays as it is under it, but for a call that may still be on its way through the gate. That one counts its submission,
+ * and closes the flight when it comes out and finds the gate shut.
+ */
+#include "core/error.h"
+#include "transfer/account.h"
+#include "transfer/async.h"
+#include "transfer/queue.h"
+
+#include <stdlib.h>
+
+gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue)
+{
+    return &queue->flights[(queue->flight_first + queue->flight_count - 1) % queue->flight_space];
+}
+
+void gpuhal_queue_close_flight(gpuhal_queue *queue)
+{
+    gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
+    if (last && last->number == UINT64_MAX) {
+        last->number = queue->submitted;
+    }
+    uint64_t operations = atomic_load_explicit(&queue->gate_operations, memory_order_relaxed);
+    if (operations > 0) {
+        atomic_fetch_add_explicit(&queue->gate_counter->operations, operations, memory_order_relaxed);
+        atomic_fetch_add_explicit(&queue->gate_counter->bytes, atomic_load(&queue->gate_bytes), memory_order_relaxed);
+        atomic_store_explicit(&queue->gate_operations, 0, memory_order_relaxed);
+        atomic_store_explicit(&queue->gate_bytes, 0, memory_order_relaxed);
+    }
+}
+
+/* With the mutex held, so that nobody opens it meanwhile. */
+static void shut(gpuhal_queue *queue)
+{
+    if (atomic_load_explicit(&queue->gate, memory_order_relaxed) & GPUHAL_GATE_SHUT) {
+        return;
+    }
+    uint32_t before = atomic_fetch_or_explicit(&queue->gate, GPUHAL_GATE_SHUT, memory_order_acq_rel);
+    if (!(before & GPUHAL_GATE_TAKEN)) {
+        gpuhal_queue_close_flight(queue);
+    }
+}
+
+void gpuhal_queue_lock(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    shut(queue);
+}
+
+void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    if (deadline_ns == UINT64_MAX) {
+        gpuhal_condition_wait(&queue->condition, &queue->mutex);
+    } else {
+        gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline_ns);
+    }
+    shut(queue);
+}
+
+bool gpuhal_queue_is_called(const gpuhal_queue *queue)
+{
+    return queue->calling || (atomic_load_explicit(&queue->gate, memory_order_acquire) & GPUHAL_GATE_TAKEN);
+}
+
+void gpuhal_queue_open_gate(gpuhal_queue *queue, gpuhal_counter *counter)
+{
+    bool quiet = queue->vendor && !queue->held && !queue->running && !queue->failed && !queue->closing && !queue->renewing;
+    gpuhal_flight *last = quiet && queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
+    if (!last || last->awaited || !counter) {
+        return;
+    }
+    last->number = UINT64_MAX;
+    queue->gate_to = last->to;
+    queue->gate_from = last->from;
+    queue->gate_counter = counter;
+    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
+    atomic_store_explicit(&queue->gate, 0, memory_order_release);
+}
+
+static void leave(gpuhal_queue *queue)
+{
+    uint32_t mine = GPUHAL_GATE_TAKEN;
+    if (atomic_compare_exchange_strong_explicit(&queue->gate, &mine, 0, memory_order_release, memory_order_relaxed)) {
+        return;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    atomic_store_explicit(&queue->gate, GPUHAL_GATE_SHUT, memory_order_release);
+    gpuhal_queue_close_flight(queue);
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* From now on it is a call like others. */
+static void leave_with_the_right(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    queue->calling = queue->joined = true;
+    atomic_store_explicit(&queue->gate, GPUHAL_GATE_SHUT, memory_order_release);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* Whoever has taken the gate alone adds to these. (Others also count steps, where nothing but a change counts.) */
+static void add(_Atomic uint64_t *to, uint64_t amount)
+{
+    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + amount, memory_order_relaxed);
+}
+
+bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
+{
+    uint32_t open = 0;
+    if (atomic_load_explicit(&queue->gate, memory_order_relaxed) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&queue->gate, &open, GPUHAL_GATE_TAKEN, memory_order_acquire, memory_order_relaxed)) {
+        return false;
+    }
+    if (op->to != queue->gate_to || op->from != queue->gate_from || op->counter != queue->gate_counter) {
+        leave(queue);
+        return false;
+    }
+    add(&queue->steps, 1);
+    gpuhal_error_forget_report();
+    *out_status = op->kind->submit(queue->vendor, op);
+    if (*out_status == GPUHAL_OK) {
+        add(&queue->submitted, 1);
+        add(&queue->gate_operations, 1);
+        add(&queue->gate_bytes, op->bytes);
+        leave(queue);
+    } else {
+        leave_with_the_right(queue);
+    }
+    return true;
+}
+
+void gpuhal_queues_count(gpuhal *gpu)
+{
+    size_t count = 0;
+    gpuhal_queue **queues = gpuhal_async_queues(gpu, NULL, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (queues[i]->generation == gpuhal_os_fork_generation()) {
+            gpuhal_queue_lock(queues[i]);
+            gpuhal_mutex_unlock(&queues[i]->mutex);
+        }
+        gpuhal_queue_release(queues[i]);
+    }
+    free(queues);
+}

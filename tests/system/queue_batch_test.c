@@ -1,0 +1,180 @@
+/* Batches of work with the same buffers, which go a short way into the queue: nothing of what the long way promises is lost. */
+#include "cuda_fake.h"
+#include "queues.h"
+
+#include <gpuhal/usage.h>
+
+#include <pthread.h>
+
+enum { PIECE = 64, THREADS = 4, PIECES_EACH = 500, BYTES = PIECE * THREADS * PIECES_EACH };
+
+static uint64_t copies_counted(const gpuhal_device *device, uint64_t *out_bytes)
+{
+    gpuhal_usage usage = {.size = sizeof usage};
+    assert_ok(gpuhal_device_usage(device, &usage));
+    *out_bytes = usage.copied.bytes;
+    return usage.copied.operations;
+}
+
+TEST(each_piece_of_a_batch_is_counted_before_anybody_waits_for_it)
+{
+    uint64_t bytes = 0;
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_ok(gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE));
+        if (i % 10 == 3) {
+            assert_int_equal(copies_counted(device, &bytes), i + 1);
+            assert_int_equal(bytes, (i + 1) * PIECE);
+        }
+    }
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_batch_of_several_kinds_keeps_its_order)
+{
+    unsigned char out[PIECE], wanted[PIECE];
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    for (unsigned i = 0; i < 200; i++) {
+        /* Fills and writes have the same buffers, and two copies have them the other way round. */
+        assert_ok(gpuhal_fill(queue, one, 0, PIECE, i, 1));
+        memset(wanted, (int)(i + 1), PIECE);
+        assert_ok(gpuhal_write(queue, one, 0, wanted, PIECE / 2));
+        assert_ok(gpuhal_copy(queue, two, 0, one, 0, PIECE));
+        assert_ok(gpuhal_copy(queue, one, 0, two, PIECE / 2, PIECE / 2));
+        assert_ok(gpuhal_read(queue, out, one, 0, PIECE));
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+        memset(wanted, (int)i, PIECE);
+        assert_memory_equal(out, wanted, PIECE);
+    }
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(two);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_cause)
+{
+    unsigned char out[PIECE * 20], wanted[PIECE * 20];
+    char first[512];
+    use_machine("devices 1; fail cuMemcpyDtoDAsync_v2 8 999");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out);
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    assert_ok(gpuhal_fill(NULL, from, 0, sizeof out, 9, 1));
+    assert_ok(gpuhal_fill(NULL, to, 0, sizeof out, 0, 1));
+    gpuhal_status status = GPUHAL_OK;
+    unsigned went = 0;
+    while (!status && went < 20) {
+        status = gpuhal_copy(queue, to, went * PIECE, from, went * PIECE, PIECE);
+        went += !status;
+    }
+    assert_int_equal(went, 7);
+    snprintf(first, sizeof first, "%s", gpuhal_last_error()->sentence);
+    assert_int_equal(gpuhal_copy(queue, to, 0, from, 0, PIECE), status);
+    assert_string_equal(gpuhal_last_error()->sentence, first);
+    assert_int_equal(gpuhal_queue_synchronize(queue, PATIENCE_NS), status);
+    assert_ok(gpuhal_queue_reset(queue, PATIENCE_NS));
+    assert_ok(gpuhal_read(queue, out, to, 0, sizeof out));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    memset(wanted, 0, sizeof wanted);
+    memset(wanted, 9, 7 * PIECE);
+    assert_memory_equal(out, wanted, sizeof out);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+typedef struct crowd {
+    gpuhal_device *device;
+    gpuhal_queue *queue;
+    gpuhal_buffer *to, *from;
+    gpuhal_event *event;
+    _Atomic unsigned next;
+    _Atomic bool over;
+} crowd;
+
+static void *enqueue_mine(void *user)
+{
+    crowd *c = user;
+    uint64_t first = atomic_fetch_add(&c->next, 1) * (uint64_t)PIECES_EACH;
+    for (uint64_t i = first; i < first + PIECES_EACH; i++) {
+        assert_ok(gpuhal_copy(c->queue, c->to, i * PIECE, c->from, i * PIECE, PIECE));
+    }
+    return NULL;
+}
+
+/* Looks at the queue in every way, as fast as it can. */
+static void *disturb(void *user)
+{
+    crowd *c = user;
+    uint64_t bytes = 0, before = 0;
+    while (!atomic_load(&c->over)) {
+        assert_ok(gpuhal_event_record(c->event, c->queue));
+        (void)gpuhal_event_poll(c->event);
+        uint64_t now = copies_counted(c->device, &bytes);
+        assert_true(now >= before);
+        before = now;
+        assert_ok(gpuhal_queue_flush(c->queue));
+        assert_ok(gpuhal_event_wait(c->event, PATIENCE_NS));
+    }
+    return NULL;
+}
+
+static void play_crowd(gpuhal *gpu, gpuhal_device *device)
+{
+    unsigned char *in = pattern_of(5, BYTES), *out = pattern_of(6, BYTES);
+    uint64_t bytes = 0;
+    crowd c = {.device = device, .queue = queue_or_fail(device, 0), .event = event_or_fail(gpu, 0)};
+    c.from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    c.to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    assert_ok(gpuhal_write(NULL, c.from, 0, in, BYTES));
+    pthread_t threads[THREADS], other;
+    assert_int_equal(pthread_create(&other, NULL, disturb, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, enqueue_mine, &c), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    atomic_store(&c.over, true);
+    pthread_join(other, NULL);
+    assert_int_equal(copies_counted(device, &bytes), THREADS * PIECES_EACH);
+    assert_int_equal(bytes, BYTES);
+    assert_ok(gpuhal_read(c.queue, out, c.to, 0, BYTES));
+    assert_ok(gpuhal_queue_synchronize(c.queue, PATIENCE_NS));
+    assert_memory_equal(out, in, BYTES);
+    /* The buffers go with the queue's last piece. */
+    gpuhal_buffer_release(c.from);
+    gpuhal_buffer_release(c.to);
+    gpuhal_event_destroy(c.event);
+    gpuhal_queue_destroy(c.queue);
+    free(in);
+    free(out);
+}
+
+TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    play_crowd(gpu, select_or_fail(gpu, "cuda:0"));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+#include "test_main.h"
