@@ -4,6 +4,8 @@
  * fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot stick to a new error. */
 #include "core/error.h"
 
+#include "core/records.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +30,8 @@ static void drop_cut_character(char *text)
     }
 }
 
-/* Copies and cuts, never in the middle of a UTF-8 character. */
+/* Copies and cuts, never in the middle of a UTF-8 character. Vendors' texts and file names may hold anything, and all of it ends up on
+ * terminals, in logs and in JSON. */
 static void put(char *to, size_t capacity, const char *from)
 {
     size_t length = from ? strlen(from) : 0;
@@ -41,6 +44,7 @@ static void put(char *to, size_t capacity, const char *from)
     if (cut) {
         drop_cut_character(to);
     }
+    gpuhal_records_clean(to);
 }
 
 /* The texts of a detail lie in the detail itself. */

@@ -53,6 +53,21 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
+void gpuhal_records_clean(char *text)
+{
+    size_t left = strlen(text);
+    for (char *at = text; left > 0;) {
+        size_t length = character_length((const unsigned char *)at, left), step = length ? length : 1;
+        /* U+0080 to U+009F, which terminals obey too. */
+        bool high = length == 2 && (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] < 0xa0;
+        if (length == 0 || high || is_control((unsigned char)*at)) {
+            memset(at, *at == '\n' || *at == '\r' || *at == '\t' ? ' ' : '?', step);
+        }
+        at += step;
+        left -= step;
+    }
+}
+
 static bool is_name_character(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
@@ -141,8 +156,21 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     return reader->value.failed ? fail(reader, "no memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
+/* What editors of other systems add, which nobody sees: told by name, not as an odd character. */
+static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
+{
+    if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {
+        return "it begins with a byte order mark, which has no place here";
+    }
+    return end[-1] == '\r' ? "it ends in a carriage return; lines end in a line feed alone" : NULL;
+}
+
 static gpuhal_records_item read_line(gpuhal_records_reader *reader, const char *begin, const char *end)
 {
+    const char *fault = invisible_fault(reader, begin, end);
+    if (fault) {
+        return fail(reader, fault);
+    }
     if (*begin == '[') {
         if (end[-1] != ']' || end - begin < 2 || !take_name(reader, begin + 1, end - 1)) {
             return fail(reader, "a record opens with `[kind]`, 1 to 63 characters of a-z 0-9 _ . -");

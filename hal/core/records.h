@@ -45,5 +45,7 @@ bool gpuhal_records_u64(const char *text, uint64_t *out_value);
 bool gpuhal_records_i32(const char *text, int32_t *out_value);
 /* Whether `bytes` are well-formed UTF-8 without control characters. */
 bool gpuhal_records_is_clean(const char *text, size_t bytes);
+/* Makes it so, in place: ends of lines and tabs become blanks, everything else that a terminal would obey or could not show `?`. */
+void gpuhal_records_clean(char *text);
 
 #endif
