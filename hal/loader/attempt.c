@@ -2,6 +2,7 @@
 #include "loader/attempt.h"
 
 #include "core/error.h"
+#include "core/records.h"
 #include "core/text.h"
 #include "loader/host.h"
 
@@ -41,6 +42,8 @@ bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpu
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
+    /* Names of files and of what they need are somebody else's. */
+    gpuhal_records_clean(sentence);
     return end(attempt, state, status, gpuhal_text_copy(sentence));
 }
 

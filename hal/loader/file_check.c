@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define SEGMENTS_MAX 1024u
+#define NAMED_MAX    256u /* bytes of a path that are named */
 #define STEPS_MAX    1024u /* parts of a path, and of the links on it */
 
 /* "Does not exist" is the one everybody meets: a sentence of its own. */
@@ -26,7 +27,10 @@ static bool refuse_unreadable(gpuhal_attempt *attempt, const char *path, int err
                                    "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, status, "%s cannot be read: %s", path, strerror(error));
+    /* The longest names must not push the reason out of the sentence. */
+    bool cut = strlen(path) > NAMED_MAX;
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
+                               cut ? "..." : "", strerror(error));
 }
 
 static bool refuse_permissions(gpuhal_attempt *attempt, const char *path, const char *why)

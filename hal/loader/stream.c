@@ -225,7 +225,10 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         return gpuhal_records_u64(value, &stream->devices_told);
     }
     if (strcmp(key, "reason") == 0) {
-        return keep_text(&attempt->reason, value);
+        /* Escapes in the stream may stand for what no sentence has: a plugin can write here too. */
+        bool kept = keep_text(&attempt->reason, value);
+        gpuhal_records_clean(kept ? attempt->reason : (char[]){""});
+        return kept;
     }
     if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_verdict(stream) || !is_whole(stream)) {
         return false;
