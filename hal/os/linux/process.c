@@ -217,19 +217,26 @@ void gpuhal_os_process_close_stream(gpuhal_process *process)
     }
 }
 
+/* The process itself too: a driver may have moved it into another group. */
 static void kill_group(const gpuhal_process *process)
 {
     pid_t pid = (pid_t)process->pid;
 #ifdef SYS_pidfd_send_signal
-    if (process->pidfd >= 0 &&
-        (syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, SIGNAL_PROCESS_GROUP) == 0 || errno == ESRCH)) {
-        return;
+    if (process->pidfd >= 0) {
+        syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
+        if (syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, SIGNAL_PROCESS_GROUP) == 0 || errno == ESRCH) {
+            return;
+        }
     }
 #endif
     /* The number is ours while the process is there, dead or alive; afterwards its group keeps it, unless a new process has it.
      */
     siginfo_t info;
-    if (peek(process, &info) >= 0 || (kill(pid, 0) && errno == ESRCH)) {
+    int state = peek(process, &info);
+    if (state == 0) {
+        kill(pid, SIGKILL);
+    }
+    if (state >= 0 || (kill(pid, 0) && errno == ESRCH)) {
         kill(-pid, SIGKILL);
     }
 }
