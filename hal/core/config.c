@@ -28,6 +28,7 @@ static const struct {
     {"GPUHAL_STAGING_TOTAL", "most staging memory of the process in bytes, with K, M or G: \"64M\""},
     {"GPUHAL_SYSTEM_ROOT", "for tests: the directory below which the rocm backend finds /sys and /dev/kfd"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
+    {GPUHAL_WITHIN_HELPER, "set by the library itself where a plugin is met: no plugins are looked for there"},
 };
 #define VARIABLE_COUNT (sizeof variables / sizeof *variables)
 

@@ -193,6 +193,11 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
 
 static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
+    /* A driver that is a user of this library would meet itself, in a helper that would meet it, and so on without end. */
+    if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
+        gpuhal_candidates_remark(candidates, log, "no plugins are looked for: this process is the helper in which one is met");
+        return GPUHAL_OK;
+    }
     gpuhal_selection selection;
     gpuhal_status status = gpuhal_selection_parse(settings, &selection);
     if (status) {

@@ -255,10 +255,13 @@ gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns
 const char *gpuhal_os_signal_name(int signal_number);
 /* This process's number, for gpuhal_os_helper_prepare. */
 int64_t gpuhal_os_process_own(void);
-/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, dies with its parent, which is `parent`:
- * ends at once where that is gone already. */
+/* Set in helper processes, and so in whatever a driver starts from there. */
+#define GPUHAL_WITHIN_HELPER "GPUHAL_WITHIN_HELPER"
+/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, the first to go when the machine runs out of
+ * memory, dies with its parent, which is `parent`: ends at once where that is gone already. */
 void gpuhal_os_helper_prepare(int64_t parent);
-/* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends. */
-void gpuhal_os_helper_on_crash(void (*describe)(int signal_number));
+/* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends.
+ * `describe` returns whether it was heard; else the process dies of the signal, so that its end tells it. */
+void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));
 
 #endif

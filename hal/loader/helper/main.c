@@ -81,15 +81,14 @@ static void tell_log(__attribute__((unused)) void *user, int32_t level, const ch
 }
 
 /* Async-signal-safe: no lock, no allocation, one write. */
-static void tell_crash(int signal_number)
+static bool tell_crash(int signal_number)
 {
     char record[] = "\n[crash]\nsignal = 000\n";
     size_t digits = sizeof record - 5;
     record[digits] = (char)('0' + signal_number / 100 % 10);
     record[digits + 1] = (char)('0' + signal_number / 10 % 10);
     record[digits + 2] = (char)('0' + signal_number % 10);
-    ssize_t sent = write(GPUHAL_HELPER_STREAM, record, sizeof record - 1);
-    (void)sent;
+    return write(GPUHAL_HELPER_STREAM, record, sizeof record - 1) == (ssize_t)sizeof record - 1;
 }
 
 static void tell_result(const gpuhal_attempt *attempt, bool good, const gpuhal_listed_devices *devices)

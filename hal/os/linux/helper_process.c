@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,7 +15,7 @@
 
 enum { STREAM = 3 };
 
-static void (*describe_crash)(int signal_number);
+static bool (*describe_crash)(int signal_number);
 static pid_t helper_pid;
 
 /* Hosts open files without close-on-exec: a driver must not find them, nor keep a lock or a pipe of the host open. */
@@ -32,6 +33,17 @@ static void close_descriptors(void)
     }
 }
 
+/* A driver that takes memory without end costs its own process, not whichever the kernel would choose. */
+static void be_first_without_memory(void)
+{
+    int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (file >= 0) {
+        ssize_t written = write(file, "1000", 4);
+        (void)written;
+        close(file);
+    }
+}
+
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -45,24 +57,25 @@ void gpuhal_os_helper_prepare(int64_t parent)
     /* 1 byte, not 0: only that keeps the kernel from handing a dump to a program too (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
+    be_first_without_memory();
+    setenv(GPUHAL_WITHIN_HELPER, "1", 1);
 }
 
 /* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited
  * this handler, yet its crash is the driver's affair: it dies of the signal that is raised again, as soon as this handler
- * returns. */
+ * returns; and so does a helper whose stream the driver has closed. */
 static void on_crash(int signal_number)
 {
-    if (getpid() != helper_pid) {
+    if (getpid() != helper_pid || !describe_crash(signal_number)) {
         const struct sigaction ordinary = {.sa_handler = SIG_DFL};
         sigaction(signal_number, &ordinary, NULL);
         raise(signal_number);
         return;
     }
-    describe_crash(signal_number);
     _exit(CRASH_EXIT_BASE + signal_number);
 }
 
-void gpuhal_os_helper_on_crash(void (*describe)(int signal_number))
+void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
