@@ -1,87 +1,15 @@
 /* tests/plugins/bad.c: one plugin over host memory that is compiled many times, each time with one fault.
  *
  * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would have it;
- * the variants `good` and `good_fork_safe` have none. Adding a variant is a line in CMakeLists.txt and an #ifdef here.
+ * the variants `good` and `good_fork_safe` have none. Adding a variant is a line in corpus.inc and an #ifdef here; what takes more than
+ * a line stands in mischief.h.
  */
+#include "loading.h"
+#include "mischief.h"
+
 #include <gpuhal/plugin.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-static __attribute__((unused)) void crash(void)
-{
-    raise(SIGSEGV);
-}
-
-static __attribute__((unused)) void hang(void)
-{
-    for (;;) {
-        nanosleep(&(struct timespec){.tv_sec = 3600}, NULL);
-    }
-}
-
-static __attribute__((unused)) void spin(void)
-{
-    for (volatile unsigned long rounds = 0;; rounds = rounds + 1) {
-    }
-}
-
-static __attribute__((unused)) void put(const char *text)
-{
-    size_t length = strlen(text);
-    if (write(3, text, length) != (ssize_t)length) {
-        _exit(9);
-    }
-}
-
-/* ---- while loading */
-
-#ifdef VARIANT_constructor_stack_overflow
-static __attribute__((noinline)) unsigned overflow(unsigned depth)
-{
-    volatile char more[4096];
-    more[depth % sizeof more] = 1;
-    return depth == ~0u ? 0 : overflow(depth + 1) + (unsigned)more[0];
-}
-#endif
-
-__attribute__((constructor)) static void construct(void)
-{
-#if defined VARIANT_constructor_segfault
-    volatile int *volatile nowhere = (volatile int *)8;
-    *nowhere = 1;
-#elif defined VARIANT_constructor_abort
-    abort();
-#elif defined VARIANT_constructor_exit_3
-    exit(3);
-#elif defined VARIANT_constructor_exit_0
-    _exit(0);
-#elif defined VARIANT_constructor_spins
-    spin();
-#elif defined VARIANT_constructor_sleeps
-    hang();
-#elif defined VARIANT_constructor_stack_overflow
-    if (overflow(1) == 0) {
-        _exit(1);
-    }
-#elif defined VARIANT_constructor_killed
-    raise(SIGKILL);
-#elif defined VARIANT_constructor_ignores_end
-    signal(SIGTERM, SIG_IGN);
-    hang();
-#elif defined VARIANT_constructor_falls_silent
-    close(3);
-    hang();
-#endif
-}
 
 #ifdef VARIANT_undefined_symbol
 void gpuhal_test_nobody_has_this(void);
@@ -152,6 +80,18 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     return host->report(host, GPUHAL_ERROR_NO_PERMISSION, "open", EACCES, "/dev/vendor0: join group render");
 #elif defined VARIANT_start_unknown_status
     return -4711;
+#elif defined VARIANT_start_fails_with_escapes
+    return host->report(host, GPUHAL_ERROR_DRIVER, "vendor\033[2JInit", 42, "\033]0;owned\a gone\n\x9b" "31m caf\xe9");
+#elif defined VARIANT_start_fails_at_length
+    static char text[1 << 20];
+    memset(text, 'x', sizeof text - 1);
+    return host->report(host, GPUHAL_ERROR_DRIVER, text, 42, text);
+#elif defined VARIANT_good_opens_the_library
+    open_the_library(LIBRARY);
+#elif defined VARIANT_good_logs_much
+    for (int i = 0; i < 200000; i++) {
+        host->log(host, GPUHAL_LOG_ERROR, "the vendor \033[31mis talkative\n");
+    }
 #elif defined VARIANT_start_crashes
     crash();
 #elif defined VARIANT_start_hangs
@@ -186,6 +126,15 @@ static void tell_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "it is a test");
 }
 
+/* Two plugins that both export this name, each with a meaning of its own. */
+#if defined VARIANT_good_twin_a || defined VARIANT_good_twin_b
+GPUHAL_API const char *gpuhal_test_shared_name(void);
+const char *gpuhal_test_shared_name(void)
+{
+    return NAME;
+}
+#endif
+
 static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuhal_sink *sink)
 {
     (void)host;
@@ -215,24 +164,50 @@ static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuha
 #elif defined VARIANT_text_null
     host->text(host, sink, GPUHAL_FACT_VENDOR, NULL);
 #elif defined VARIANT_text_huge
-    static char text[65536];
+    static char text[1 << 20];
     memset(text, 'x', sizeof text - 1);
     host->text(host, sink, GPUHAL_FACT_VENDOR, text);
+#elif defined VARIANT_why_huge
+    static char text[1 << 20];
+    memset(text, 'x', sizeof text - 1);
+    host->missing(host, sink, GPUHAL_FACT_VENDOR, GPUHAL_MISSING_FAILED, text);
+#elif defined VARIANT_text_with_escapes
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "\033[31mred\033[2J");
+#elif defined VARIANT_text_with_high_escape
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "\xc2\x9b" "31mred");
+#elif defined VARIANT_text_with_nul_form
+    host->text(host, sink, GPUHAL_FACT_VENDOR, "\xc0\x80");
+#elif defined VARIANT_name_blank
+    host->text(host, sink, GPUHAL_FACT_NAME, "   ");
+#elif defined VARIANT_software_of_two
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 2);
+#elif defined VARIANT_good_numbers_out_of_reason
+    /* Bits of a NaN, and more bytes than there are addresses: plausible or not, nobody may trip over them. */
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0x7ff8000000000000u);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX);
+    host->u64(host, sink, 0x7fffffff, 0xfff8000000000000u);
 #elif defined VARIANT_text_not_utf8
     host->text(host, sink, GPUHAL_FACT_VENDOR, "caf\xe9");
+#elif defined VARIANT_good_twin_a || defined VARIANT_good_twin_b
+    host->text(host, sink, GPUHAL_FACT_VENDOR, gpuhal_test_shared_name());
 #elif defined VARIANT_reason_unknown
     host->missing(host, sink, GPUHAL_FACT_VENDOR, 0, "no reason");
 #endif
 }
 
-static __attribute__((unused)) void close_everything(void)
+#ifdef VARIANT_good_looks_around
+static int is_first_without_memory(void)
 {
-    for (int file = 0; file < 1024; file++) {
-        close(file);
+    char text[16] = "";
+    FILE *file = fopen("/proc/self/oom_score_adj", "r");
+    int good = file && fgets(text, sizeof text, file) && strcmp(text, "1000\n") == 0;
+    if (file) {
+        fclose(file);
     }
+    return good;
 }
 
-#ifdef VARIANT_good_looks_around
 /* What surrounds it: descriptors above the stream, where the first three lead, signals, the size of a core dump. */
 static void tell_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
 {
@@ -254,8 +229,8 @@ static void tell_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
         ignored += sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     }
     getrlimit(RLIMIT_CORE, &core);
-    snprintf(target, sizeof target, "more %d null %d blocked %d ignored %d core %d leader %d", more, null, blocked, ignored,
-             core.rlim_cur > 1, getpgrp() == getpid());
+    snprintf(target, sizeof target, "more %d null %d blocked %d ignored %d core %d leader %d first %d", more, null, blocked, ignored,
+             core.rlim_cur > 1, getpgrp() == getpid(), is_first_without_memory());
     host->text(host, sink, GPUHAL_FACT_VENDOR, target);
 }
 #endif
@@ -293,7 +268,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     tell_device(host, sink, 0);
     hang();
 #elif defined VARIANT_count_lies
-    for (uint32_t i = 0; i < 100000; i++) {
+    for (uint32_t i = 0; i < 1000000; i++) {
         tell_device(host, sink, i);
     }
 #elif defined VARIANT_index_twice
@@ -318,6 +293,27 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     printf("a plugin that prints\n");
     fprintf(stderr, "and complains\n");
     fflush(stdout);
+#elif defined VARIANT_good_prints_much
+    print_much();
+#elif defined VARIANT_good_forges_listing
+    forge_listing();
+#elif defined VARIANT_good_leaves_handlers
+    leave_handlers();
+#elif defined VARIANT_good_leaves_daemon
+    leave_daemon(0);
+#elif defined VARIANT_good_index_huge
+    tell_device(host, sink, UINT32_MAX);
+#elif defined VARIANT_dies_and_leaves_daemon
+    leave_daemon(0);
+    raise(SIGKILL);
+#elif defined VARIANT_dies_and_daemon_floods
+    leave_daemon(1);
+    raise(SIGKILL);
+#elif defined VARIANT_ends_its_thread
+    pthread_exit(NULL);
+#elif defined VARIANT_ends_its_first_thread
+    start_thread(hang_in_thread);
+    pthread_exit(NULL);
 #elif defined VARIANT_closes_everything
     close_everything();
 #elif defined VARIANT_good_leaves_child
@@ -395,6 +391,11 @@ static gpuhal_status bad_sample(const gpuhal_host *host, __attribute__((unused))
 
 /* ---- the answer of the query */
 
+#if defined VARIANT_name_without_end
+/* 64 KiB of the first letter. */
+static const char endless[65536] = {[0 ... 65534] = 'n'};
+#endif
+
 static const gpuhal_plugin plugin = {
 #if defined VARIANT_size_zero
     .size = 0,
@@ -404,11 +405,15 @@ static const gpuhal_plugin plugin = {
     .size = GPUHAL_PLUGIN_MINIMUM,
 #elif defined VARIANT_good_of_tomorrow
     .size = sizeof(gpuhal_plugin) + 64,
+#elif defined VARIANT_good_size_huge
+    .size = UINT32_MAX,
 #else
     .size = sizeof(gpuhal_plugin),
 #endif
 #if defined VARIANT_other_abi
     .abi = GPUHAL_ABI + 1,
+#elif defined VARIANT_older_abi
+    .abi = GPUHAL_ABI - 1,
 #else
     .abi = GPUHAL_ABI,
 #endif
@@ -419,12 +424,22 @@ static const gpuhal_plugin plugin = {
     .name = NULL,
 #elif defined VARIANT_name_bad
     .name = "Name Bad",
+#elif defined VARIANT_name_empty
+    .name = "",
+#elif defined VARIANT_name_not_utf8
+    .name = "caf\xe9",
+#elif defined VARIANT_name_with_slash
+    .name = "../name_with_slash",
+#elif defined VARIANT_name_without_end
+    .name = endless,
 #elif defined VARIANT_name_other
     .name = "somebody_else",
 #else
     .name = NAME,
 #endif
-#ifndef VARIANT_version_null
+#if defined VARIANT_version_with_escapes
+    .version = "1.2\033[2J",
+#elif !defined VARIANT_version_null
     .version = "1.2.3",
 #endif
 #ifndef VARIANT_no_start
@@ -458,6 +473,10 @@ const gpuhal_plugin *QUERY(__attribute__((unused)) uint32_t host_abi, __attribut
     return (const gpuhal_plugin *)(uintptr_t)64;
 #elif defined VARIANT_query_crashes
     crash();
+#elif defined VARIANT_resolver_crashes
+    gpuhal_test_resolved();
+#elif defined VARIANT_thread_storage_too_large
+    storage[host_abi] = 1;
 #elif defined VARIANT_undefined_symbol
     gpuhal_test_nobody_has_this();
 #elif defined VARIANT_missing_library

@@ -77,48 +77,6 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.1"), "");
 }
 
-TEST(bad_manifests_leave_a_record_and_the_good_plugin_is_listed)
-{
-    new_folder();
-    char *huge = malloc(GPUHAL_MANIFEST_BYTES_MAX + 1);
-    assert_non_null(huge);
-    memset(huge, '#', GPUHAL_MANIFEST_BYTES_MAX + 1);
-    write_file(in_folder("huge.gpuhal"), huge, GPUHAL_MANIFEST_BYTES_MAX + 1);
-    free(huge);
-    write_file(in_folder("empty.gpuhal"), "", 0);
-    write_file(in_folder("broken.gpuhal"), "[plugin\n", 8);
-    assert_int_equal(mkdir(in_folder("folder.gpuhal"), 0755), 0);
-    assert_int_equal(mkfifo(in_folder("fifo.gpuhal"), 0644), 0);
-    assert_int_equal(symlink("nowhere", in_folder("dangling.gpuhal")), 0);
-    write_manifest("open.gpuhal", "open", test_plugin("good_fork_safe"), "");
-    assert_int_equal(chmod(in_folder("open.gpuhal"), 0666), 0);
-    write_manifest("windows.gpuhal", "windows", test_plugin("good_fork_safe"), "platforms = windows macos\n");
-    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
-    const struct {
-        const char *file;
-        gpuhal_plugin_state state;
-        const char *words;
-    } wanted[] = {
-        {"huge.gpuhal", GPUHAL_PLUGIN_REJECTED, "larger than 64 KiB"},
-        {"empty.gpuhal", GPUHAL_PLUGIN_REJECTED, "is empty"},
-        {"broken.gpuhal", GPUHAL_PLUGIN_REJECTED, "broken.gpuhal, line 1: "},
-        {"folder.gpuhal", GPUHAL_PLUGIN_REJECTED, "is a directory"},
-        {"fifo.gpuhal", GPUHAL_PLUGIN_REJECTED, "is no regular file"},
-        {"dangling.gpuhal", GPUHAL_PLUGIN_REJECTED, "does not exist"},
-        {"open.gpuhal", GPUHAL_PLUGIN_REJECTED, "may be written to by everybody"},
-    };
-    gpuhal_settings settings = own_settings();
-    gpuhal_candidates candidates = run_loader(&settings);
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        assert_verdict(&candidates, candidate_at(&candidates, in_folder(wanted[i].file)), wanted[i].state, GPUHAL_STAGE_MANIFEST,
-                       wanted[i].words);
-    }
-    assert_verdict(&candidates, find_candidate(&candidates, "windows"), GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_STAGE_SELECT,
-                   "is for windows macos; this is linux");
-    assert_listed(&candidates, "good");
-    gpuhal_candidates_finish(&candidates);
-}
-
 TEST(a_library_without_a_manifest_is_remarked_upon)
 {
     new_folder();

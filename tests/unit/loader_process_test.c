@@ -98,7 +98,7 @@ TEST(a_helper_inherits_neither_descriptors_nor_signals_and_leaves_no_core)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_listed(&candidates, "good_looks_around");
     const gpuhal_facts *facts = &find_candidate(&candidates, "good_looks_around")->devices.list[0].facts;
-    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 3 blocked 0 ignored 0 core 0 leader 1");
+    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 3 blocked 0 ignored 0 core 0 leader 1 first 1");
     gpuhal_candidates_finish(&candidates);
     for (int i = 0; i < 3; i++) {
         close(leaky[i]);

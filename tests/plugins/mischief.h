@@ -1,0 +1,283 @@
+/* tests/plugins/mischief.h: what a plugin may do to the process that it is loaded into, one function for each. bad.c says which
+ * variant calls which, and when.
+ *
+ * All of it is bounded: nothing here outlives a test by more than a few seconds, and nothing reaches beyond the process, its
+ * children and the files that the plugin was copied to. */
+#ifndef MISCHIEF_H
+#define MISCHIEF_H
+
+#include <gpuhal/gpuhal.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAYBE static __attribute__((unused))
+
+#define STREAM         3          /* of the helper, on which it talks to its parent */
+#define DAEMON_SECONDS 4          /* for which a process that got away lives on */
+#define HUNGER_BYTES   (64 << 20) /* after which the memory that is eaten runs out */
+
+/* ---- crashing and hanging */
+
+MAYBE void crash(void)
+{
+    raise(SIGSEGV);
+}
+
+MAYBE void hang(void)
+{
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_sec = 3600}, NULL);
+    }
+}
+
+MAYBE void spin(void)
+{
+    for (volatile unsigned long rounds = 0;; rounds = rounds + 1) {
+    }
+}
+
+MAYBE void write_to_nowhere(void)
+{
+    volatile int *volatile nowhere = (volatile int *)8;
+    *nowhere = 1;
+}
+
+static __attribute__((noinline, unused)) unsigned overflow(unsigned depth)
+{
+    volatile char more[4096];
+    more[depth % sizeof more] = 1;
+    return depth == ~0u ? 0 : overflow(depth + 1) + (unsigned)more[0];
+}
+
+/* Without the stack on which its last words could be said. */
+MAYBE void overflow_all_stacks(void)
+{
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL);
+    if (overflow(1) == 0) {
+        _exit(1);
+    }
+}
+
+MAYBE void ignore_number(__attribute__((unused)) int number) {}
+
+/* The fault comes again as soon as the handler returns. */
+MAYBE void swallow_crashes(void)
+{
+    signal(SIGSEGV, ignore_number);
+    write_to_nowhere();
+}
+
+MAYBE void *crash_in_thread(__attribute__((unused)) void *user)
+{
+    crash();
+    return NULL;
+}
+
+/* Waits for the lock that the thread holds which is loading: this process neither ends nor goes on. */
+MAYBE void *exit_in_thread(__attribute__((unused)) void *user)
+{
+    exit(4);
+}
+
+MAYBE void *hang_in_thread(__attribute__((unused)) void *user)
+{
+    hang();
+    return NULL;
+}
+
+MAYBE void start_thread(void *(*body)(void *))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, NULL)) {
+        _exit(6);
+    }
+}
+
+/* Takes memory and uses it, until there is none; then it does what drivers do that do not look at the answer. */
+MAYBE void eat_memory(void)
+{
+    struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};
+    setrlimit(RLIMIT_DATA, &limit);
+    for (;;) {
+        char *more = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(more == MAP_FAILED ? (char *)8 : more, 1, 1 << 20);
+    }
+}
+
+/* ---- descriptors and the stream */
+
+MAYBE void put(const char *text)
+{
+    size_t length = strlen(text);
+    if (write(STREAM, text, length) != (ssize_t)length) {
+        _exit(9);
+    }
+}
+
+MAYBE void close_everything(void)
+{
+    for (int file = 0; file < 1024; file++) {
+        close(file);
+    }
+}
+
+/* What it would say if all were well, though it has no such device to open. */
+MAYBE void forge_listing(void)
+{
+    put("\n[device]\nindex = 4\ncapabilities = 4294967295\ntext.name = Forged\nu64.type = 1\nu64.software = 0\n"
+        "u64.memory_kinds = 1\n"
+        "\n[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n");
+}
+
+MAYBE void print_much(void)
+{
+    char line[1024];
+    memset(line, 'x', sizeof line - 1);
+    line[sizeof line - 1] = 0;
+    for (int i = 0; i < 1024; i++) {
+        printf("[end]\nstate = 0\nstatus = 0\ndevices = 0\ncomplete = 1\n%s\n", line);
+    }
+    fflush(stdout);
+}
+
+/* ---- other processes */
+
+/* A process that no group and no parent leads to any more; it has a copy of every descriptor. */
+MAYBE void leave_daemon(int floods)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        if (fork() != 0) {
+            _exit(0);
+        }
+        alarm(DAEMON_SECONDS);
+        signal(SIGPIPE, SIG_DFL);
+        while (floods) {
+            put("rubbish without end\n");
+        }
+        hang();
+    }
+    waitpid(child, NULL, 0);
+}
+
+/* The process that was started ends at once; its child comes back from here, too late. */
+MAYBE void become_daemon(void)
+{
+    if (fork() != 0) {
+        _exit(0);
+    }
+    nanosleep(&(struct timespec){.tv_sec = DAEMON_SECONDS}, NULL);
+}
+
+/* Into the group of the process that started this one. */
+MAYBE void leave_group(void)
+{
+    if (setpgid(0, getpgid(getppid())) || getpgrp() == getpid()) {
+        _exit(7);
+    }
+}
+
+MAYBE void execute(const char *program)
+{
+    execl(program, program, (char *)NULL);
+    _exit(8);
+}
+
+/* ---- what belongs to the whole process */
+
+MAYBE void change_everything(void)
+{
+    const struct rlimit none = {0};
+    sigset_t all;
+    int failed = chdir("/proc") || setenv("GPUHAL_BACKENDS", "-good", 1) || setenv("PATH", "/nowhere", 1) || !setlocale(LC_ALL, "C");
+    umask(0777);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (int number = 1; number < 32; number++) {
+        signal(number, ignore_number);
+    }
+    prctl(PR_SET_NAME, "\033[2Jowned");
+    prctl(PR_SET_PDEATHSIG, 0);
+    setrlimit(RLIMIT_FSIZE, &none);
+    setrlimit(RLIMIT_NOFILE, &none);
+    if (failed) {
+        _exit(10);
+    }
+}
+
+/* As long as the plugin stays loaded these are harmless. */
+MAYBE void leave_handlers(void)
+{
+    static pthread_key_t key;
+    atexit(hang);
+    if (pthread_key_create(&key, free) == 0) {
+        pthread_setspecific(key, malloc(16));
+    }
+}
+
+/* ---- files */
+
+/* The path of the file that this code was loaded from. */
+MAYBE void own_path(char *out, size_t bytes)
+{
+    Dl_info info;
+    if (!dladdr((const void *)(uintptr_t)own_path, &info)) {
+        _exit(11);
+    }
+    snprintf(out, bytes, "%s", info.dli_fname);
+}
+
+/* Another file in the place of the one that was checked. */
+MAYBE void replace_itself(void)
+{
+    char path[PATH_MAX], other[PATH_MAX + 8];
+    own_path(path, sizeof path);
+    snprintf(other, sizeof other, "%s.other", path);
+    int file = open(other, O_CREAT | O_WRONLY, 0644);
+    if (file < 0 || close(file) || rename(other, path)) {
+        _exit(12);
+    }
+}
+
+MAYBE void delete_itself(void)
+{
+    char path[PATH_MAX];
+    own_path(path, sizeof path);
+    unlink(path);
+}
+
+/* ---- the library itself */
+
+/* A driver that is itself a program with GPUs: it looks for plugins, and finds itself among them. */
+MAYBE void open_the_library(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    union {
+        void *address;
+        gpuhal_status (*call)(const gpuhal_config *config, gpuhal **out_gpuhal);
+    } open = {.address = library ? dlsym(library, "gpuhal_open") : NULL};
+    gpuhal *gpu = NULL;
+    if (!open.address || open.call(NULL, &gpu)) {
+        _exit(13);
+    }
+}
+
+#endif

@@ -1,0 +1,318 @@
+/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. Whatever they do, this process
+ * lives, the good plugin beside them is listed, nothing is loaded here, nothing is left behind, and the report names the fault. */
+#include "corpus_files.h"
+
+#include "core/records.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#define SILENCE_NS  2500000000u /* the time that what never answers gets; the rest gets as much as it wants */
+#define TOGETHER_NS 5000000000u /* the same where there is one deadline for all */
+#define THREADS     12          /* most of them wait */
+
+typedef enum { RULE, DEATH, SILENCE, HARMLESS, OF_FILES } effect;
+
+typedef struct item {
+    const char *name;
+    effect effect;
+    bool (*make)(const char *in, const char *name); /* NULL: a plugin of the build, where it lies */
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage;
+    const char *words; /* NULL: it is listed without a reason */
+} item;
+
+static const item corpus[] = {
+#define PLUGIN(name, effect, state, stage, words) {#name, effect, NULL, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
+#define MADE(name, maker, state, stage, words) \
+    {#name, OF_FILES, make_##maker, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
+#include "../plugins/corpus.inc"
+};
+
+enum { ITEMS = sizeof corpus / sizeof *corpus };
+
+/* Returns false for an item that cannot be made on this machine. */
+static bool lay(const char *in, const item *it)
+{
+    if (!it->make) {
+        write_good_manifest(in, it->name, test_plugin(it->name));
+    }
+    return !it->make || it->make(in, it->name);
+}
+
+/* What the report has to say; texts of plugins end up on terminals, so no reason has a control character in it. */
+static bool is_as_told(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
+{
+    bool named = it->words ? strstr(reason, it->words) != NULL : !*reason;
+    return state == it->state && stage == it->stage && named && gpuhal_records_is_clean(reason, strlen(reason));
+}
+
+static void print_difference(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
+{
+    printf("# %s: %s at %s: %s\n#     wanted: %s at %s: %s\n", it->name, gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage),
+           reason, gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage), it->words ? it->words : "");
+}
+
+/* Nothing of them was loaded into this process, and every helper is gone. */
+static void assert_nothing_is_left(void)
+{
+    char line[1024];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        assert_null(strstr(line, own_folder()));
+        assert_null(strstr(line, GPUHAL_TEST_PLUGINS "/"));
+    }
+    fclose(maps);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* ---- alone */
+
+static atomic_size_t next_item, failures;
+
+/* One item and the good plugin in a folder of their own. */
+static bool is_met_alone(const item *it)
+{
+    char in[256];
+    snprintf(in, sizeof in, "%s/%s", own_folder(), it->name);
+    if (mkdir(in, 0755) || !lay(in, it)) {
+        return true;
+    }
+    write_good_manifest(in, "good", test_plugin("good"));
+    gpuhal_settings settings = own_settings();
+    settings.plugin_path = in;
+    settings.helper_deadline_ns = it->effect == SILENCE ? SILENCE_NS : PATIENT_NS;
+    gpuhal_candidates candidates;
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    if (gpuhal_loader_run(&settings, NULL, &candidates)) {
+        printf("# %s: %s\n", it->name, gpuhal_last_error()->sentence);
+        return false;
+    }
+    bool in_time = gpuhal_os_monotonic_ns() - begun < PATIENT_NS;
+    const gpuhal_candidate *candidate = find_candidate(&candidates, it->name);
+    bool told = candidate && is_as_told(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
+    bool waited = candidate && (it->effect != SILENCE || candidate->time_ns >= SILENCE_NS);
+    bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
+    bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
+    bool others = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    bool good = told && waited && protected && listed && others && in_time && candidates.remark_count == 0;
+    if (!good) {
+        printf("# %s: told %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, told, waited, protected, listed,
+               others, in_time);
+        print_candidates(&candidates);
+        printf("#     wanted: %s at %s: %s\n", gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage),
+               it->words ? it->words : "");
+    }
+    gpuhal_candidates_finish(&candidates);
+    return good;
+}
+
+static void *meet_items(__attribute__((unused)) void *user)
+{
+    for (size_t i = atomic_fetch_add(&next_item, 1); i < ITEMS; i = atomic_fetch_add(&next_item, 1)) {
+        if (!is_met_alone(&corpus[i])) {
+            atomic_fetch_add(&failures, 1);
+        }
+    }
+    return NULL;
+}
+
+TEST(each_bad_plugin_alone_costs_itself_and_is_named)
+{
+    new_folder();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, meet_items, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(atomic_load(&failures), 0);
+    assert_nothing_is_left();
+}
+
+TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
+{
+    new_folder();
+    for (size_t i = 0; i < ITEMS; i++) {
+        if (corpus[i].effect == RULE) {
+            lay(own_folder(), &corpus[i]);
+        }
+    }
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    gpuhal_error_set(GPUHAL_ERROR_BUSY, "from before");
+    gpuhal_settings settings = own_settings();
+    settings.isolate = false;
+    gpuhal_candidates candidates = run_loader(&settings);
+    size_t different = 0;
+    for (size_t i = 0; i < ITEMS; i++) {
+        const gpuhal_candidate *candidate = corpus[i].effect == RULE ? find_candidate(&candidates, corpus[i].name) : NULL;
+        const char *reason = candidate && candidate->reason ? candidate->reason : "";
+        if (candidate && (!is_as_told(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
+            print_difference(&corpus[i], candidate->state, candidate->stage, reason);
+            different++;
+        }
+    }
+    assert_int_equal(different, 0);
+    assert_listed(&candidates, "good");
+    /* What went wrong inside an opening that succeeds is in the report, and nowhere else. */
+    assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_BUSY);
+    assert_string_equal(gpuhal_last_error()->sentence, "from before");
+    gpuhal_candidates_finish(&candidates);
+}
+
+/* ---- together */
+
+/* All items, the good plugin and a real one. `made`: which of them could be. */
+static void lay_all(bool made[ITEMS])
+{
+    new_folder();
+    for (size_t i = 0; i < ITEMS; i++) {
+        made[i] = lay(own_folder(), &corpus[i]);
+        if (!made[i]) {
+            printf("# %s cannot be made on this machine\n", corpus[i].name);
+            remove(place(own_folder(), corpus[i].name, ".gpuhal"));
+        }
+    }
+    write_good_manifest(own_folder(), "good", test_plugin("good"));
+    write_good_manifest(own_folder(), "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so");
+}
+
+static bool find_report(const gpuhal *gpu, const char *name, gpuhal_plugin_report *out_report)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
+        if (gpuhal_plugin_report_get(gpu, i, out_report) == GPUHAL_OK && strcmp(out_report->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t count_devices(const gpuhal *gpu, const char *backend)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        count += strcmp(gpuhal_device_backend(gpuhal_device_at(gpu, i)), backend) == 0;
+    }
+    return count;
+}
+
+TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
+{
+    bool made[ITEMS];
+    lay_all(made);
+    size_t descriptors = count_descriptors();
+    const gpuhal_config config = {
+        .size = sizeof config,
+        .ignore_environment = 1,
+        .plugin_path = own_folder(),
+        .helper_path = GPUHAL_HELPER,
+        .helper_deadline_ns = TOGETHER_NS,
+        .registry = "none",
+    };
+    gpuhal *gpu = NULL;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    size_t different = 0;
+    for (size_t i = 0; i < ITEMS; i++) {
+        gpuhal_plugin_report report = {.name = ""};
+        bool found = made[i] && find_report(gpu, corpus[i].name, &report);
+        if (made[i] && (!found || !is_as_told(&corpus[i], report.state, report.stage, report.reason))) {
+            print_difference(&corpus[i], report.state, report.stage, found ? report.reason : "no report");
+            different++;
+        }
+    }
+    assert_int_equal(different, 0);
+    assert_int_equal(count_devices(gpu, "good"), 1);
+    assert_true(count_devices(gpu, "cpu") > 0);
+    assert_int_equal(count_devices(gpu, "constructor_segfault"), 0);
+    gpuhal_close(gpu);
+    assert_int_equal(count_descriptors(), descriptors);
+    assert_nothing_is_left();
+}
+
+/* What a program prints with this environment; the caller frees it. */
+static char *output_of(const char *const *arguments, const char *const *environment)
+{
+    const char *path = in_folder("output");
+    posix_spawn_file_actions_t actions;
+    pid_t child = 0;
+    int status = -1;
+    size_t bytes = 0;
+    assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+    assert_int_equal(posix_spawn_file_actions_addopen(&actions, 1, path, O_CREAT | O_TRUNC | O_WRONLY, 0644), 0);
+    assert_int_equal(posix_spawn(&child, arguments[0], &actions, NULL, (char *const *)arguments, (char *const *)environment), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 4); /* it is complete but for the plugins that failed */
+    char *text = read_file(path, &bytes);
+    text[bytes] = 0;
+    return text;
+}
+
+/* One plugin's part of `gpuhal-probe --explain`: "name: not used, …" up to the next plugin; NULL: it has none. */
+static char *part_about(const char *text, const char *name)
+{
+    char begin[64];
+    snprintf(begin, sizeof begin, "\n%s: ", name);
+    const char *at = strstr(text, begin);
+    const char *end = at;
+    while (end && (end = strchr(end + 1, '\n')) && end[1] == ' ') {
+    }
+    return at ? strndup(at + 1, end ? (size_t)(end - at) : strlen(at)) : NULL;
+}
+
+static bool is_explained(const item *it, const char *part)
+{
+    char begin[96], reached[64];
+    bool used = it->state == GPUHAL_PLUGIN_OK;
+    snprintf(begin, sizeof begin, "%s: %s%s", it->name, used ? "used, " : "not used, ", used ? "" : gpuhal_plugin_state_name(it->state));
+    for (char *at = strchr(begin, ':'); (at = strchr(at, '_'));) {
+        *at = ' ';
+    }
+    snprintf(reached, sizeof reached, "    reached  %s", gpuhal_plugin_stage_name(it->stage));
+    const char *reason = strstr(part, "    reason   ");
+    bool named = it->words ? reason && strstr(reason, it->words) : !reason;
+    for (const char *at = part; *at; at++) {
+        named = named && ((unsigned char)*at >= 0x20 || *at == '\n');
+    }
+    return named && strncmp(part, begin, strlen(begin)) == 0 && strstr(part, reached);
+}
+
+TEST(gpuhal_probe_explains_every_bad_plugin)
+{
+    bool made[ITEMS];
+    lay_all(made);
+    char path[512];
+    snprintf(path, sizeof path, "GPUHAL_PLUGIN_PATH=%s", own_folder());
+    const char *const arguments[] = {GPUHAL_PROBE, "--explain", "--timeout", "5", NULL};
+    const char *const environment[] = {path, "GPUHAL_BACKENDS=-opencl,-vulkan,-cuda,-rocm", "GPUHAL_REGISTRY=none", "COLUMNS=9999",
+                                       "LC_ALL=C.UTF-8", NULL};
+    char *text = output_of(arguments, environment);
+    size_t different = 0;
+    for (size_t i = 0; i < ITEMS; i++) {
+        char *part = made[i] ? part_about(text, corpus[i].name) : NULL;
+        if (made[i] && (!part || !is_explained(&corpus[i], part))) {
+            print_difference(&corpus[i], corpus[i].state, corpus[i].stage, part ? part : "nothing is said about it");
+            different++;
+        }
+        free(part);
+    }
+    assert_int_equal(different, 0);
+    char *part = part_about(text, "good");
+    assert_non_null(part);
+    assert_non_null(strstr(part, "good: used, 1 device"));
+    free(part);
+    free(text);
+}
+
+#include "test_main.h"
