@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -163,6 +164,15 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     const gpuhal_host *host = device->host;
     if (!offered(alloc)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    static pid_t first; /* process that allocated; its children are refused what it gets */
+    first = first ? first : getpid();
+    if (is(fork_crashes) && first != getpid()) {
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    }
+    if (is(fork_fails) && first != getpid()) {
+        return GPUHAL_ERROR_DRIVER;
     }
     const uint64_t bytes = is(size_wraps) ? (alloc->bytes + 63) & ~UINT64_C(63) : alloc->bytes;
     if (bytes > TOTAL_BYTES / 2) {

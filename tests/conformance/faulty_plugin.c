@@ -280,7 +280,7 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
         plugins[i] = (gpuhal_plugin){
             .size = sizeof(gpuhal_plugin),
             .abi = is(abi_other) ? GPUHAL_ABI + 1 : GPUHAL_ABI,
-            .flags = is(flags_unknown) ? 0x80 : 0,
+            .flags = is(flags_unknown) ? 0x80 : is(fork_fails) || is(fork_crashes) ? GPUHAL_PLUGIN_FORK_SAFE : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
             .version = is(version_none) ? NULL : "1.0",
             .start = faulty_start,

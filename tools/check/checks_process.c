@@ -3,7 +3,13 @@
 #include "process.h"
 
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FORK_WORKED = 42 }; /* exit code of the forked process; after a failure it has told why, and leaves with another */
 
 /* Looks after every step, so that the sentence names the step which is to blame. */
 static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
@@ -58,6 +64,54 @@ void gpuhal_check_process_state(gpuhal_trial *trial)
         gpuhal_process_state_expect(before, "sample", file);
     }
     gpuhal_listing_finish(&sample);
+}
+
+/* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory too. */
+static _Noreturn void use_in_forked(const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_area *before)
+{
+    gpuhal_area made;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    gpuhal_step("a slot in the child of a fork");
+    gpuhal_area_verify(before, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory from before");
+    gpuhal_area_init(&made, trial, opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&made, 2, ROUTE_ANY);
+    gpuhal_area_verify(&made, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory of its own");
+    gpuhal_area_finish(&made);
+    _exit(FORK_WORKED);
+}
+
+/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock that nobody holds any more. */
+void gpuhal_check_fork_safe(gpuhal_trial *trial)
+{
+    gpuhal_opening opening;
+    gpuhal_area area;
+    gpuhal_session_load(trial);
+    if (!(trial->plugin->flags & GPUHAL_PLUGIN_FORK_SAFE)) {
+        gpuhal_skip("the plugin does not say that it works in the child of a fork");
+        return;
+    }
+    gpuhal_session_start(trial);
+    gpuhal_session_enumerate(trial);
+    gpuhal_session_open(trial, &opening);
+    gpuhal_area_init(&area, trial, &opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial));
+    gpuhal_area_reset(&area, 1, ROUTE_ANY);
+    pid_t forked = fork();
+    if (forked == 0) {
+        use_in_forked(trial, &opening, &area);
+    }
+    int status = 0;
+    if (forked < 0 || waitpid(forked, &status, 0) != forked) {
+        gpuhal_fail("gpuhal-check cannot make a process");
+    }
+    if (WIFSIGNALED(status)) {
+        gpuhal_fail("the child of a fork crashed with signal %d", WTERMSIG(status));
+    }
+    if (WEXITSTATUS(status) != FORK_WORKED) {
+        _exit(0); /* the forked process has told the verdict */
+    }
+    gpuhal_area_finish(&area);
+    gpuhal_session_close(trial, &opening);
 }
 
 /* Programs write data to standard output; a driver's banner in the middle of it breaks whoever reads it. */
