@@ -178,13 +178,14 @@ MAYBE void leave_daemon(int floods)
     waitpid(child, NULL, 0);
 }
 
-/* The process that was started ends at once; its child comes back from here, too late. */
+/* The process that was started ends at once; its child, which has the stream, goes on for a while. */
 MAYBE void become_daemon(void)
 {
     if (fork() != 0) {
         _exit(0);
     }
-    nanosleep(&(struct timespec){.tv_sec = DAEMON_SECONDS}, NULL);
+    alarm(15 * DAEMON_SECONDS);
+    hang();
 }
 
 /* Into the group of the process that started this one. */
