@@ -1,5 +1,5 @@
-/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes changes, and is
- * whole afterwards. Beside the bytes as they are, they are read with checksums put right, which reaches what stands behind those. */
+/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes changes, comes in the
+ * place of another one as an import does, and is whole afterwards. Beside the bytes as they are, they are read with checksums put right, which reaches what stands behind those. */
 #include "fuzz.h"
 #include "registry/checksum.h"
 #include "registry/form.h"
@@ -54,6 +54,30 @@ static void change(gpuhal_content *content)
     free(seen);
 }
 
+/* In the place of a registry that knows two faces: these are gone, and their numbers are not given again. */
+static void import(const gpuhal_content *imported)
+{
+    gpuhal_content known = {0};
+    gpuhal_sighting seen[] = {{.backend = "cuda", .pci = "0000:01:00.0"}, {.group = 1, .backend = "cuda", .pci = "0000:02:00.0"}};
+    gpuhal_changes sight = {.now = 1, .sightings = seen, .sighting_count = 2};
+    gpuhal_changes replace = {.now = 2, .replace = imported};
+    CHECK(gpuhal_content_merge(&known, &sight));
+    uint64_t generation = known.generation;
+    uint32_t next_face = known.next_face, next_physical = known.next_physical;
+    CHECK(gpuhal_content_merge(&known, &replace));
+    CHECK(known.generation > generation && known.next_face >= next_face && known.next_physical >= next_physical);
+    CHECK(known.next_face >= imported->next_face && known.next_physical >= imported->next_physical);
+    gpuhal_text text = written(&known);
+    gpuhal_content again = read_whole(&text);
+    size_t before, after;
+    gpuhal_content_faces(imported, &before);
+    gpuhal_content_faces(&again, &after);
+    CHECK(before == after);
+    gpuhal_content_finish(&again);
+    gpuhal_text_finish(&text);
+    gpuhal_content_finish(&known);
+}
+
 static void check(const char *text, size_t count)
 {
     gpuhal_content content;
@@ -65,6 +89,7 @@ static void check(const char *text, size_t count)
         gpuhal_text second = written(&again);
         CHECK(first.length == second.length && memcmp(first.data, second.data, first.length) == 0);
         if (content.next_physical < UINT32_MAX / 2 && content.next_face < UINT32_MAX / 2) {
+            import(&again);
             change(&again);
             gpuhal_text third = written(&again);
             gpuhal_content last = read_whole(&third);

@@ -1,0 +1,54 @@
+/* tests/fuzz/file_fuzz.c: any bytes as a library or a program. Who is refused is told why, and in what is accepted the dynamic loader and
+ * the kernel find what they take for granted. */
+#include "fuzz.h"
+#include "loader/file_check.h"
+
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void check_accepted(const uint8_t *bytes, size_t count, bool program)
+{
+    ElfW(Ehdr) header;
+    bool loads = false, dynamic = false;
+    CHECK(count >= sizeof header);
+    memcpy(&header, bytes, sizeof header);
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+        size_t at = header.e_phoff + i * sizeof segment;
+        CHECK(at <= count - sizeof segment);
+        memcpy(&segment, bytes + at, sizeof segment);
+        if (segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC) {
+            CHECK(segment.p_offset <= count && segment.p_filesz <= count - segment.p_offset);
+            loads = loads || segment.p_type == PT_LOAD;
+            dynamic = dynamic || segment.p_type == PT_DYNAMIC;
+        }
+    }
+    CHECK(loads && (dynamic || program));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    static int memory = -1;
+    static char path[64];
+    if (memory < 0) {
+        memory = memfd_create("fuzzed", MFD_CLOEXEC);
+        CHECK(memory >= 0);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+    }
+    CHECK(ftruncate(memory, 0) == 0 && pwrite(memory, bytes, count, 0) == (ssize_t)count);
+    const gpuhal_checked_file file = {.path = path, .bytes = count};
+    for (int program = 0; program < 2; program++) {
+        gpuhal_attempt attempt = {.name = "fuzzed"};
+        if (gpuhal_file_check_elf(&attempt, &file, program)) {
+            CHECK(!attempt.reason);
+            check_accepted(bytes, count, program);
+        } else {
+            CHECK(attempt.reason && strstr(attempt.reason, path) == attempt.reason && attempt.status < 0);
+            CHECK(attempt.state == GPUHAL_PLUGIN_REJECTED || attempt.state == GPUHAL_PLUGIN_INCOMPATIBLE);
+        }
+        gpuhal_attempt_finish(&attempt);
+    }
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* tests/fuzz/selection_fuzz.c: any texts as settings. The lines of the input are, in this order, a list of backends, a list of devices,
+ * a selector, a size of staging memory, a directory of the registry, a list of directories with plugins.
+ *
+ * The library is opened with the first two as they would come from the environment, over three devices that are linked in. The others
+ * are only read: what they name is not to be touched. */
+#include "core/config.h"
+#include "core/text.h"
+#include "fuzz.h"
+#include "support/lab.h"
+
+#include <string.h>
+
+enum { BACKENDS, DEVICES, SELECTOR, STAGING, REGISTRY, PLUGIN_PATH, LINES };
+
+static const char *const names[LINES] = {
+    "GPUHAL_BACKENDS", "GPUHAL_DEVICES", NULL, "GPUHAL_STAGING_TOTAL", "GPUHAL_REGISTRY", "GPUHAL_PLUGIN_PATH",
+};
+
+static void check_error(gpuhal_status status, const char *word)
+{
+    CHECK(status == GPUHAL_ERROR_INVALID_ARGUMENT || status == GPUHAL_ERROR_NOT_FOUND);
+    CHECK(gpuhal_last_error()->status == status && *gpuhal_last_error()->sentence);
+    CHECK(!word || strstr(gpuhal_last_error()->sentence, word));
+}
+
+static void read_settings(void)
+{
+    gpuhal_settings settings;
+    gpuhal_status status = gpuhal_settings_make(NULL, &settings);
+    if (status) {
+        check_error(status, "GPUHAL_");
+        return;
+    }
+    CHECK(!settings.registry || settings.registry[0] == '/');
+    CHECK(settings.staging_total_bytes >= 64u << 10);
+    gpuhal_settings_finish(&settings);
+}
+
+static void select_device(gpuhal *gpu, const char *selector)
+{
+    for (uint32_t flags = 0; flags <= GPUHAL_SELECT_ALLOW_CPU; flags++) {
+        gpuhal_device *device = NULL;
+        const char *reason = NULL;
+        gpuhal_status status = gpuhal_select(gpu, selector, flags, &device, &reason);
+        if (status) {
+            CHECK(!device && !reason);
+            check_error(status, NULL);
+        } else {
+            CHECK(device && *reason);
+        }
+    }
+}
+
+static void open_with(const char *selector)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .registry = "none"};
+    gpuhal *gpu = NULL;
+    gpuhal_status status = gpuhal_open(&config, &gpu);
+    if (status) {
+        CHECK(!gpu);
+        check_error(status, "GPUHAL_");
+        return;
+    }
+    CHECK(gpuhal_device_count(gpu) > 0 || getenv(names[BACKENDS]) || getenv(names[DEVICES]));
+    select_device(gpu, selector);
+    gpuhal_close(gpu);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    char *text = gpuhal_text_copy_range((const char *)bytes, count), *lines[LINES], *at = text;
+    for (size_t i = 0; i < LINES; i++) {
+        lines[i] = at;
+        at += strcspn(at, "\n");
+        at += *at ? (*at = 0, 1) : 0;
+    }
+    for (size_t i = 0; i < LINES; i++) {
+        if (names[i]) {
+            setenv(names[i], lines[i], 1);
+        }
+    }
+    read_settings();
+    for (size_t i = STAGING; i < LINES; i++) {
+        unsetenv(names[i]);
+    }
+    gpuhal_lab = (gpuhal_lab_state){.count = 2,
+                                    .devices = {{.name = "Brand X[1] \\ 2", .pci = "0000:c1:00.0",
+                                                 .uuid = "00112233-4455-6677-8899-aabbccddeeff"},
+                                                {.name = "brand y", .software = 1}}};
+    open_with(lines[SELECTOR]);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* tests/fuzz/stream_fuzz.c: any bytes from a helper. In which pieces they come makes no difference, and what counts as a good end is whole. */
+#include "fuzz.h"
+#include "loader/device_rules.h"
+#include "loader/stream.h"
+
+#include <string.h>
+
+/* Pieces of `step` bytes, each a copy of exactly its size, so that reading behind its end is seen. */
+static void feed(gpuhal_stream *stream, gpuhal_attempt *attempt, const uint8_t *bytes, size_t count, size_t step)
+{
+    *attempt = (gpuhal_attempt){.name = "fuzzed"};
+    *stream = (gpuhal_stream){.attempt = attempt};
+    for (size_t at = 0; at < count && stream->state == GPUHAL_STREAM_MORE; at += step) {
+        size_t piece = count - at < step ? count - at : step;
+        char *copy = gpuhal_text_copy_range((const char *)bytes + at, piece);
+        gpuhal_stream_feed(stream, copy, piece);
+        free(copy);
+    }
+}
+
+static void check(const gpuhal_stream *stream)
+{
+    char problem[160];
+    CHECK((stream->state == GPUHAL_STREAM_RUBBISH) == (stream->problem[0] != 0));
+    CHECK(stream->devices.count <= GPUHAL_DEVICES_MAX);
+    if (stream->state == GPUHAL_STREAM_ENDED) {
+        CHECK(stream->hello && stream->good == (stream->attempt->status == GPUHAL_OK));
+        CHECK(stream->good ? stream->devices.count > 0 : stream->attempt->reason && *stream->attempt->reason);
+        for (size_t i = 0; i < stream->devices.count; i++) {
+            CHECK(gpuhal_rules_device(&stream->devices.list[i], problem, sizeof problem));
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    gpuhal_attempt attempts[2];
+    gpuhal_stream streams[2];
+    feed(&streams[0], &attempts[0], bytes, count, count + 1);
+    feed(&streams[1], &attempts[1], bytes, count, count % 7 + 1);
+    check(&streams[0]);
+    CHECK(streams[0].state == streams[1].state && streams[0].line == streams[1].line && streams[0].good == streams[1].good);
+    CHECK(streams[0].signal == streams[1].signal && attempts[0].stage == attempts[1].stage);
+    CHECK(strcmp(streams[0].problem, streams[1].problem) == 0 && streams[0].devices.count == streams[1].devices.count);
+    for (size_t i = 0; i < 2; i++) {
+        gpuhal_stream_finish(&streams[i]);
+        gpuhal_attempt_finish(&attempts[i]);
+    }
+    return 0;
+}
