@@ -1,152 +1,11 @@
 /* tests/unit/registry_faults_test.c: every system call of a registry write, and every allocation, fails once; and the writer is killed
- * before and after each. The linker puts the functions below in the place of the real ones (see CMakeLists.txt). */
+ * before and after each. See support/faults.h. */
 #include "registry_support.h"
+#include "support/faults.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <sys/file.h>
 #include <sys/wait.h>
-
-typedef enum { NOTHING, FAIL, SHORT, KILL_BEFORE, KILL_AFTER, FAIL_ALLOCATION } fault;
-
-/* What happens at call number `fault_at`, counted from 1 while `fault_kind` is set. */
-static fault fault_kind;
-static unsigned fault_at, calls;
-static int fault_errno;
-
-/* Whether this call is the one. */
-static bool is_hit(bool allocation)
-{
-    return fault_kind != NOTHING && allocation == (fault_kind == FAIL_ALLOCATION) && ++calls == fault_at;
-}
-
-/* Whether this call fails. A kill before it ends the process here. */
-static bool fails(bool *out_kill_after)
-{
-    bool hit = is_hit(false);
-    *out_kill_after = hit && fault_kind == KILL_AFTER;
-    if (hit && fault_kind == KILL_BEFORE) {
-        kill(getpid(), SIGKILL);
-    }
-    if (hit && fault_kind == FAIL) {
-        errno = fault_errno;
-    }
-    return hit && fault_kind == FAIL;
-}
-
-static void die_if(bool kill_after)
-{
-    if (kill_after) {
-        kill(getpid(), SIGKILL);
-    }
-}
-
-#define REAL(type, name, ...) type __real_##name(__VA_ARGS__); type __wrap_##name(__VA_ARGS__)
-REAL(int, open, const char *path, int flags, ...);
-REAL(ssize_t, write, int file, const void *bytes, size_t count);
-REAL(int, fsync, int file);
-REAL(int, close, int file);
-REAL(int, rename, const char *from, const char *to);
-REAL(int, link, const char *from, const char *to);
-REAL(int, unlink, const char *path);
-REAL(int, mkdir, const char *path, mode_t mode);
-REAL(int, flock, int file, int operation);
-REAL(void *, malloc, size_t bytes);
-REAL(void *, calloc, size_t count, size_t bytes);
-REAL(void *, realloc, void *old, size_t bytes);
-
-int __wrap_open(const char *path, int flags, ...)
-{
-    bool after;
-    va_list arguments;
-    va_start(arguments, flags);
-    mode_t mode = flags & O_CREAT ? (mode_t)va_arg(arguments, int) : 0;
-    va_end(arguments);
-    if (fails(&after)) {
-        return -1;
-    }
-    int answer = __real_open(path, flags, mode);
-    die_if(after);
-    return answer;
-}
-
-ssize_t __wrap_write(int file, const void *bytes, size_t count)
-{
-    bool hit = is_hit(false);
-    if (hit && fault_kind == KILL_BEFORE) {
-        kill(getpid(), SIGKILL);
-    }
-    if (hit && fault_kind == FAIL) {
-        errno = fault_errno;
-        return -1;
-    }
-    /* Killed in the middle of it, or the disk takes only so much. */
-    bool half = hit && (fault_kind == SHORT || fault_kind == KILL_AFTER);
-    ssize_t answer = __real_write(file, bytes, half ? count / 2 : count);
-    die_if(hit && fault_kind == KILL_AFTER);
-    return answer;
-}
-
-#define SIMPLE(name, parameters, arguments)                                                                                            \
-    int __wrap_##name parameters                                                                                                       \
-    {                                                                                                                                  \
-        bool after;                                                                                                                    \
-        if (fails(&after)) {                                                                                                           \
-            return -1;                                                                                                                 \
-        }                                                                                                                              \
-        int answer = __real_##name arguments;                                                                                          \
-        die_if(after);                                                                                                                 \
-        return answer;                                                                                                                 \
-    }
-SIMPLE(fsync, (int file), (file))
-SIMPLE(rename, (const char *from, const char *to), (from, to))
-SIMPLE(link, (const char *from, const char *to), (from, to))
-SIMPLE(unlink, (const char *path), (path))
-SIMPLE(mkdir, (const char *path, mode_t mode), (path, mode))
-SIMPLE(flock, (int file, int operation), (file, operation))
-
-/* Closes in any case, as the kernel does. */
-int __wrap_close(int file)
-{
-    bool after;
-    bool failed = fails(&after);
-    int error = errno;
-    int answer = __real_close(file);
-    die_if(after);
-    errno = failed ? error : errno;
-    return failed ? -1 : answer;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return is_hit(true) ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return is_hit(true) ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    return is_hit(true) ? NULL : __real_realloc(old, bytes);
-}
-
-static void begin_fault(fault kind, unsigned at, int error)
-{
-    calls = 0;
-    fault_at = at;
-    fault_errno = error;
-    fault_kind = kind;
-}
-
-/* Whether the fault came to pass. */
-static bool end_fault(void)
-{
-    fault_kind = NOTHING;
-    return calls >= fault_at;
-}
 
 /* Reads the file as it is: whole, and with these plugins. */
 static bool file_holds(const char *directory, unsigned first, unsigned second)
@@ -201,12 +60,12 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
 }
 
 /* One write by a process that is killed at call number `at`; false when it came to its end before. */
-static bool killed_at(const char *directory, fault kind, unsigned at)
+static bool killed_at(const char *directory, gpuhal_fault kind, unsigned at)
 {
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        begin_fault(kind, at, 0);
+        gpuhal_fault_begin(kind, at, 0);
         gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, NULL);
         _exit(remember_plugin(registry, 2) != GPUHAL_OK);
     }
@@ -218,7 +77,7 @@ static bool killed_at(const char *directory, fault kind, unsigned at)
 static void kill_everywhere(bool damaged)
 {
     const char *directory = fresh_directory();
-    for (fault kind = KILL_BEFORE; kind <= KILL_AFTER; kind++) {
+    for (gpuhal_fault kind = GPUHAL_FAULT_KILL_BEFORE; kind <= GPUHAL_FAULT_KILL_AFTER; kind++) {
         bool killed = true;
         unsigned at = 1;
         for (; killed; at++) {
@@ -241,16 +100,16 @@ TEST(killed_while_a_damaged_registry_is_set_aside_what_was_whole_in_it_stays)
     kill_everywhere(true);
 }
 
-static void fail_everywhere(fault kind, int error, bool damaged)
+static void fail_everywhere(gpuhal_fault kind, int error, bool damaged)
 {
     const char *directory = registry_root;
     bool hit = true;
     for (unsigned at = 1; hit; at++) {
         prepare(directory, damaged);
-        begin_fault(kind, at, error);
+        gpuhal_fault_begin(kind, at, error);
         gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
         gpuhal_status status = registry ? remember_plugin(registry, 2) : GPUHAL_ERROR_HOST_MEMORY;
-        hit = end_fault();
+        hit = gpuhal_fault_end();
         assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_FILE);
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
         assert_true(knows_plugin(&snapshot->content, 2));
@@ -267,15 +126,15 @@ TEST(every_system_call_may_fail_once)
     static const int errors[] = {EIO, ENOSPC, EROFS, EACCES, EPERM, EMFILE, EINTR};
     fresh_directory();
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        fail_everywhere(FAIL, errors[i], false);
-        fail_everywhere(FAIL, errors[i], true);
+        fail_everywhere(GPUHAL_FAULT_FAIL, errors[i], false);
+        fail_everywhere(GPUHAL_FAULT_FAIL, errors[i], true);
     }
 }
 
 TEST(a_disk_that_takes_only_a_part_at_once_gets_the_rest_after_it)
 {
     fresh_directory();
-    fail_everywhere(SHORT, 0, false);
+    fail_everywhere(GPUHAL_FAULT_SHORT, 0, false);
 }
 
 TEST(every_allocation_may_fail_once)
@@ -291,10 +150,10 @@ TEST(every_allocation_may_fail_once)
         gpuhal_known_fault crash = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"x"}};
         gpuhal_changes changes = {.now = 1, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 2,
                                   .faults = &crash, .fault_count = 1};
-        begin_fault(FAIL_ALLOCATION, at, 0);
+        gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
         gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
         gpuhal_status status = registry ? gpuhal_registry_update(registry, &changes) : GPUHAL_ERROR_HOST_MEMORY;
-        hit = end_fault();
+        hit = gpuhal_fault_end();
         assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_FILE);
         assert_true(hit || status == GPUHAL_OK);
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
