@@ -74,7 +74,7 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     if (!plugin->sample) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
-        return true;
+        return !device->facts.failed || gpuhal_attempt_no_memory(attempt);
     }
     gpuhal_facts values = {0};
     gpuhal_sink sink = {.facts = &values};
@@ -91,8 +91,12 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     } else {
         gpuhal_facts_set_u64(&device->facts, key, value->u64);
     }
+    bool whole = !values.failed && !device->facts.failed;
     gpuhal_facts_finish(&values);
-    return !sink.problem[0] || broke_rule(attempt, sink.problem);
+    if (sink.problem[0]) {
+        return broke_rule(attempt, sink.problem);
+    }
+    return whole || gpuhal_attempt_no_memory(attempt);
 }
 
 /* Facts are checked once more as a whole: the sink sees them one by one and cannot know which never came. */
