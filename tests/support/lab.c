@@ -175,6 +175,9 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
             memory->host = pointer;
             memory->lent = false;
             memory->bytes = malloc((size_t)alloc->bytes);
+            if (!memory->bytes) {
+                return GPUHAL_ERROR_HOST_MEMORY;
+            }
             memcpy(memory->bytes, pointer, (size_t)alloc->bytes);
         }
         return GPUHAL_OK;
@@ -224,6 +227,9 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     block *memory = calloc(1, sizeof *memory);
+    if (!memory) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
     gpuhal_status status = imports ? import(device, alloc, memory) : make(device, alloc, memory);
     if (status) {
         free(memory);
@@ -283,6 +289,9 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the object is another one, or too small");
     }
     block *memory = calloc(1, sizeof *memory);
+    if (!memory) {
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
     *memory = (block){.bytes = (unsigned char *)(uintptr_t)native->values[0], .count = native->values[1], .descriptor = -1, .lent = true};
     out_memory->object = memory;
     out_memory->bytes = native->values[1];

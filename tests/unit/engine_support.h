@@ -71,8 +71,8 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
         return failed("engineQueue");
     }
     *out_queue = calloc(1, sizeof **out_queue);
-    engine.queues++;
-    return GPUHAL_OK;
+    engine.queues += *out_queue != NULL;
+    return *out_queue ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
 static void queue_destroy(gpuhal_plugin_queue *queue)
@@ -96,8 +96,8 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
         return failed("engineEvent");
     }
     *out_event = calloc(1, sizeof **out_event);
-    engine.events++;
-    return GPUHAL_OK;
+    engine.events += *out_event != NULL;
+    return *out_event ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
 static void event_destroy(gpuhal_plugin_event *event)
@@ -215,7 +215,7 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
 }
 
 /* Two devices that hide their memory, and move it by copy alone. */
-static gpuhal *open_engine(void)
+static inline gpuhal *open_engine(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query, NULL};
     const gpuhal_config config = {.size = sizeof config,
@@ -235,9 +235,8 @@ static gpuhal *open_engine(void)
     return gpu;
 }
 
-static void close_engine(gpuhal *gpu)
+static void expect_engine_closed(void)
 {
-    gpuhal_close(gpu);
     assert_int_equal(engine.queues, 0);
     assert_int_equal(engine.events, 0);
     assert_int_equal(engine.accesses, 0);
@@ -246,6 +245,12 @@ static void close_engine(gpuhal *gpu)
         assert_int_equal(gpuhal_lab.devices[i].openings, 0);
     }
     assert_int_equal(gpuhal_staging_process_bytes(), 0);
+}
+
+static inline void close_engine(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    expect_engine_closed();
 }
 
 #endif

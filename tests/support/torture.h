@@ -1,0 +1,148 @@
+/* tests/support/torture.h: a piece of work in which one call after the other fails.
+ *
+ * Each round is a process of its own: the work with a fault, then the work without one, which must succeed. Afterwards no thread and no
+ * child is left, and no more descriptors, allocations and mappings are held than when nothing had failed. A round that crashes or hangs
+ * names the call. With more calls than rounds, calls at equal distances are taken; GPUHAL_TEST_ROUNDS sets how many, and
+ * GPUHAL_TEST_CALL takes one call alone.
+ */
+#ifndef GPUHAL_TEST_TORTURE_H
+#define GPUHAL_TEST_TORTURE_H
+
+#include "support/faults.h"
+#include "test.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TORTURE_ROUNDS = 160, TORTURE_PATIENCE_S = 60 };
+
+/* What a round tells; shared between the processes. */
+typedef struct torture_round {
+    _Atomic unsigned calls;
+    _Atomic int64_t held, held_once; /* at the end; after the first run where nothing fails */
+    _Atomic size_t descriptors, descriptors_once;
+    _Atomic int status, clean_status; /* of the work with the fault, and without */
+    char name[32], sentence[256];
+} torture_round;
+
+/* Does it, checks what there is to check where it succeeds, and gives all back in any case. */
+typedef gpuhal_status torture_work(void);
+
+static inline size_t torture_count(const char *path)
+{
+    size_t count = 0;
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    while (readdir(directory)) {
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
+
+/* Threads that nobody joins end a moment after the last that they did. */
+static inline void torture_settle(void)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < 5000 && torture_count("/proc/self/task") > 3; i++) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, torture_round *round)
+{
+    alarm(TORTURE_PATIENCE_S);
+    gpuhal_fault_begin(kind, at, 0);
+    gpuhal_status status = task();
+    gpuhal_fault_end();
+    round->calls = gpuhal_fault_calls();
+    round->status = status;
+    snprintf(round->name, sizeof round->name, "%s", gpuhal_fault_name());
+    snprintf(round->sentence, sizeof round->sentence, "%s", status ? gpuhal_last_error()->sentence : "");
+    if (status && (gpuhal_last_error()->status != status || !round->sentence[0])) {
+        snprintf(round->sentence, sizeof round->sentence, "no detail: status %d, the detail's is %d", status, gpuhal_last_error()->status);
+        _exit(3);
+    }
+    if (at == UINT_MAX) {
+        torture_settle();
+        round->held_once = gpuhal_fault_held();
+        round->descriptors_once = torture_count("/proc/self/fd");
+    }
+    round->clean_status = task();
+    if (round->clean_status) {
+        snprintf(round->sentence, sizeof round->sentence, "%s", gpuhal_last_error()->sentence);
+    }
+    torture_settle();
+    round->held = gpuhal_fault_held();
+    round->descriptors = torture_count("/proc/self/fd");
+    _exit(waitpid(-1, NULL, WNOHANG) != -1 ? 4 : 0);
+}
+
+/* One round; fails the test unless it ends as it should. */
+static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, torture_round *round)
+{
+    int status = -1;
+    memset(round, 0, sizeof *round);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        torture_child(task, kind, at, round);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status || round->clean_status) {
+        const char *what = WIFSIGNALED(status)         ? WTERMSIG(status) == SIGALRM ? "hangs" : "crashes"
+                           : round->clean_status       ? "leaves a library that does not work"
+                           : WEXITSTATUS(status) == 3 ? "fails without a detail"
+                           : WEXITSTATUS(status) == 4 ? "leaves a child process"
+                                                       : "fails a check";
+        fail_msg("call %u, %s: it %s (wait status %#x, clean run %d): %s", at, round->name, what, status, round->clean_status,
+                 round->sentence);
+    }
+}
+
+/* Everything fails once, or every n-th call does; `before` is called before each round, and may be NULL. */
+static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)(void))
+{
+    torture_round *round = mmap(NULL, sizeof *round, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(round != MAP_FAILED);
+    if (before) {
+        before();
+    }
+    torture_round_of(task, kind, UINT_MAX, round);
+    assert_int_equal(round->status, GPUHAL_OK);
+    assert_int_equal(round->held, round->held_once);
+    assert_int_equal(round->descriptors, round->descriptors_once);
+    const int64_t held = round->held;
+    const size_t descriptors = round->descriptors;
+    const unsigned calls = round->calls;
+    const char *wanted = getenv("GPUHAL_TEST_ROUNDS");
+    const unsigned rounds = wanted ? (unsigned)strtoul(wanted, NULL, 10) : TORTURE_ROUNDS, step = (calls + rounds - 1) / rounds;
+    const char *one = getenv("GPUHAL_TEST_CALL");
+    const unsigned first = one ? (unsigned)strtoul(one, NULL, 10) : 1, last = one ? first : calls;
+    assert_true(calls > 0);
+    unsigned refused = 0;
+    for (unsigned at = first; at <= last; at += step) {
+        if (before) {
+            before();
+        }
+        torture_round_of(task, kind, at, round);
+        refused += round->status != 0;
+        if (round->held > held || round->descriptors > descriptors) {
+            fail_msg("call %u, %s: %lld pieces of memory and %zu descriptors are held, should be %lld and %zu (status %d: %s)", at,
+                     round->name, (long long)round->held, (size_t)round->descriptors, (long long)held, descriptors, round->status,
+                     round->sentence);
+        }
+    }
+    printf("%u calls, every %u. failed; %u rounds were refused\n", calls, step, refused);
+    munmap(round, sizeof *round);
+}
+
+#endif
