@@ -15,6 +15,13 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
+/* Without memory for its reason a failure has one all the same. */
+static const char *reason_of(const gpuhal_candidate *candidate)
+{
+    bool silent = !candidate->reason && candidate->state != GPUHAL_PLUGIN_OK;
+    return silent ? "the host has no memory left" : or_empty(candidate->reason);
+}
+
 gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
 {
     if (!gpu || !out_report || out_report->size == 0) {
@@ -34,7 +41,7 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         .name = or_empty(candidate->name),
         .version = or_empty(candidate->version),
         .file = or_empty(candidate->file),
-        .reason = or_empty(candidate->reason),
+        .reason = reason_of(candidate),
         .driver = or_empty(candidate->driver),
         .time_ns = candidate->time_ns,
         .device_count = (uint32_t)candidate->devices.count,
