@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static _Atomic gpuhal_fault fault_kind;
-static _Atomic unsigned calls;
+static _Atomic unsigned own_calls, *calls = &own_calls;
 static unsigned fault_at;
 static int fault_errno;
 static _Atomic(const char *) failed;
@@ -30,7 +30,7 @@ static _Atomic int64_t held;
 static bool is_hit(bool allocation, const char *name)
 {
     gpuhal_fault kind = fault_kind;
-    bool hit = kind != GPUHAL_FAULT_NOTHING && allocation == (kind == GPUHAL_FAULT_ALLOCATION) && ++calls == fault_at;
+    bool hit = kind != GPUHAL_FAULT_NOTHING && allocation == (kind == GPUHAL_FAULT_ALLOCATION) && ++*calls == fault_at;
     if (hit) {
         failed = name;
     }
@@ -64,7 +64,7 @@ static void die_if(bool dies)
 
 void gpuhal_fault_begin(gpuhal_fault kind, unsigned at, int error)
 {
-    calls = 0;
+    *calls = 0;
     failed = "";
     fault_at = at;
     fault_errno = error;
@@ -74,12 +74,17 @@ void gpuhal_fault_begin(gpuhal_fault kind, unsigned at, int error)
 bool gpuhal_fault_end(void)
 {
     fault_kind = GPUHAL_FAULT_NOTHING;
-    return calls >= fault_at;
+    return *calls >= fault_at;
+}
+
+void gpuhal_fault_count_in(_Atomic unsigned *place)
+{
+    calls = place;
 }
 
 unsigned gpuhal_fault_calls(void)
 {
-    return calls;
+    return *calls;
 }
 
 const char *gpuhal_fault_name(void)
@@ -134,7 +139,7 @@ WRAP(int, eventfd, (unsigned count, int flags), (count, flags), EMFILE, ERRNO(-1
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), EMFILE, ERRNO(-1))
 WRAP(int, madvise, (void *address, size_t bytes, int advice), (address, bytes, advice), EINVAL, ERRNO(-1))
 WRAP(int, msync, (void *address, size_t bytes, int flags), (address, bytes, flags), ENOMEM, ERRNO(-1))
-WRAP(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options), (type, id, info, options), ECHILD, ERRNO(-1))
+WRAP(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options), (type, id, info, options), EINTR, ERRNO(-1))
 WRAP(DIR *, opendir, (const char *path), (path), EMFILE, ERRNO(NULL))
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), EMFILE, ERRNO(NULL))
 WRAP(void *, dlopen, (const char *path, int flags), (path, flags), 0, NULL)

@@ -6,6 +6,7 @@
 #ifndef GPUHAL_TEST_FAULTS_H
 #define GPUHAL_TEST_FAULTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ typedef enum gpuhal_fault {
 void gpuhal_fault_begin(gpuhal_fault kind, unsigned at, int error);
 /* Whether the fault came to pass. */
 bool gpuhal_fault_end(void);
+/* Goes on counting there, from what it says. */
+void gpuhal_fault_count_in(_Atomic unsigned *place);
 /* How many calls of that kind there were. */
 unsigned gpuhal_fault_calls(void);
 /* The function that failed; "" when none did. */

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TORTURE_ROUNDS = 160, TORTURE_PATIENCE_S = 60 };
+enum { TORTURE_ROUNDS = 400, TORTURE_PATIENCE_S = 60 };
 
 /* What a round tells; shared between the processes. */
 typedef struct torture_round {
@@ -56,9 +56,12 @@ static inline void torture_settle(void)
     }
 }
 
-static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, torture_round *round)
+static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void), torture_round *round)
 {
     alarm(TORTURE_PATIENCE_S);
+    if (before) {
+        before();
+    }
     gpuhal_fault_begin(kind, at, 0);
     gpuhal_status status = task();
     gpuhal_fault_end();
@@ -86,7 +89,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
 }
 
 /* One round; fails the test unless it ends as it should. */
-static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, torture_round *round)
+static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void), torture_round *round)
 {
     int status = -1;
     memset(round, 0, sizeof *round);
@@ -94,7 +97,7 @@ static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsig
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        torture_child(task, kind, at, round);
+        torture_child(task, kind, at, before, round);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     if (status || round->clean_status) {
@@ -108,15 +111,12 @@ static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsig
     }
 }
 
-/* Everything fails once, or every n-th call does; `before` is called before each round, and may be NULL. */
+/* Everything fails once, or every n-th call does; each round begins with `before`, which may be NULL. */
 static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)(void))
 {
     torture_round *round = mmap(NULL, sizeof *round, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(round != MAP_FAILED);
-    if (before) {
-        before();
-    }
-    torture_round_of(task, kind, UINT_MAX, round);
+    torture_round_of(task, kind, UINT_MAX, before, round);
     assert_int_equal(round->status, GPUHAL_OK);
     assert_int_equal(round->held, round->held_once);
     assert_int_equal(round->descriptors, round->descriptors_once);
@@ -130,10 +130,7 @@ static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)
     assert_true(calls > 0);
     unsigned refused = 0;
     for (unsigned at = first; at <= last; at += step) {
-        if (before) {
-            before();
-        }
-        torture_round_of(task, kind, at, round);
+        torture_round_of(task, kind, at, before, round);
         refused += round->status != 0;
         if (round->held > held || round->descriptors > descriptors) {
             fail_msg("call %u, %s: %lld pieces of memory and %zu descriptors are held, should be %lld and %zu (status %d: %s)", at,

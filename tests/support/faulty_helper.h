@@ -1,0 +1,13 @@
+/* tests/support/faulty_helper.h: what a test and the helper program in which calls fail share. */
+#ifndef GPUHAL_TEST_FAULTY_HELPER_H
+#define GPUHAL_TEST_FAULTY_HELPER_H
+
+#include <stdatomic.h>
+
+typedef struct helper_faults {
+    int kind;
+    unsigned at;
+    _Atomic unsigned calls; /* of all helpers since the test set it */
+} helper_faults;
+
+#endif

@@ -1,0 +1,178 @@
+/* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that meets a plugin. */
+#include "loader_support.h"
+#include "support/faulty_helper.h"
+#include "support/torture.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <sys/mman.h>
+
+static uint32_t isolation;
+
+/* A good plugin, one that fails to start, and the processor. */
+static void make_plugins(void)
+{
+    new_folder();
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    write_manifest("start_fails.gpuhal", "start_fails", test_plugin("start_fails"), "");
+    write_manifest("cpu.gpuhal", "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", "");
+}
+
+static gpuhal_status open_and_use(void);
+
+/* Without a helper, plugins are met in this process, which keeps what it knows of them: so it does from the beginning. */
+static void begin_round(void)
+{
+    if (isolation == GPUHAL_ISOLATION_ALWAYS) {
+        isolation = GPUHAL_ISOLATION_NEVER;
+        assert_int_equal(open_and_use(), GPUHAL_OK);
+        isolation = GPUHAL_ISOLATION_ALWAYS;
+    }
+    static const char *const names[] = {"registry/registry", "registry/registry.lock", "registry"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        remove(in_folder(names[i]));
+    }
+}
+
+static gpuhal_status open_here(const char *helper, const char *registry, gpuhal **out_gpu)
+{
+    char place[512];
+    snprintf(place, sizeof place, "%s", registry);
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = isolation,
+                                  .ignore_environment = 1,
+                                  .plugin_path = own_folder(),
+                                  .helper_path = helper,
+                                  .registry = place,
+                                  .helper_deadline_ns = PATIENT_NS};
+    return gpuhal_open(&config, out_gpu);
+}
+
+/* Whoever lists nothing has a sentence for it. */
+static void expect_reasons(const gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+        assert_true((report.state == GPUHAL_PLUGIN_OK) == (report.device_count > 0));
+        assert_true(report.state == GPUHAL_PLUGIN_OK || report.reason[0]);
+        assert_true(strcmp(report.name, "start_fails") != 0 || report.state != GPUHAL_PLUGIN_OK);
+    }
+}
+
+static gpuhal_status use_device(gpuhal_device *device)
+{
+    enum { COUNT = 100000 };
+    static unsigned char in[COUNT], out[COUNT];
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = COUNT};
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    memset(in, 0x17, COUNT);
+    memset(out, 0, COUNT);
+    gpuhal_status status = gpuhal_device_sample(device, 0, &value, 1, NULL);
+    status = status ? status : gpuhal_buffer_create(device, &desc, &buffer);
+    status = status ? status : gpuhal_write(NULL, buffer, 0, in, COUNT);
+    status = status ? status : gpuhal_read(NULL, out, buffer, 0, COUNT);
+    assert_true(status || memcmp(in, out, COUNT) == 0);
+    gpuhal_buffer_release(buffer);
+    return status;
+}
+
+static gpuhal_status open_and_use(void)
+{
+    static const char *const wanted[] = {"good:0", "cpu:0"};
+    gpuhal *gpu = NULL;
+    gpuhal_status status = open_here(GPUHAL_HELPER, in_folder("registry"), &gpu);
+    assert_true((status == GPUHAL_OK) == (gpu != NULL));
+    if (gpu) {
+        expect_reasons(gpu);
+    }
+    for (size_t i = 0; i < 2 && !status; i++) {
+        gpuhal_device *device = NULL;
+        status = gpuhal_select(gpu, wanted[i], 0, &device, NULL);
+        status = status ? status : use_device(device);
+    }
+    gpuhal_close(gpu);
+    return status;
+}
+
+static void torture_opening(uint32_t how, gpuhal_fault kind)
+{
+    isolation = how;
+    make_plugins();
+    torture(open_and_use, kind, begin_round);
+}
+
+TEST(every_call_of_opening_with_helpers_may_fail)
+{
+    torture_opening(GPUHAL_ISOLATION_ALWAYS, GPUHAL_FAULT_FAIL);
+}
+
+TEST(every_allocation_of_opening_with_helpers_may_fail)
+{
+    torture_opening(GPUHAL_ISOLATION_ALWAYS, GPUHAL_FAULT_ALLOCATION);
+}
+
+TEST(every_call_of_opening_in_this_process_may_fail)
+{
+    torture_opening(GPUHAL_ISOLATION_NEVER, GPUHAL_FAULT_FAIL);
+}
+
+TEST(every_allocation_of_opening_in_this_process_may_fail)
+{
+    torture_opening(GPUHAL_ISOLATION_NEVER, GPUHAL_FAULT_ALLOCATION);
+}
+
+/* One plugin, met by a helper in which a call fails. Returns whether it lists its device. */
+static bool meet(void)
+{
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    assert_int_equal(open_here(GPUHAL_FAULTY_HELPER, "none", &gpu), GPUHAL_OK);
+    expect_reasons(gpu);
+    bool listed = gpuhal_select(gpu, "good:0", 0, &device, NULL) == GPUHAL_OK;
+    gpuhal_close(gpu);
+    return listed;
+}
+
+static void torture_helper(gpuhal_fault kind)
+{
+    new_folder();
+    isolation = GPUHAL_ISOLATION_ALWAYS;
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    write_file(in_folder("faults"), &(helper_faults){.kind = kind, .at = UINT_MAX}, sizeof(helper_faults));
+    int file = open(in_folder("faults"), O_RDWR | O_CLOEXEC);
+    helper_faults *faults = mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_true(faults != MAP_FAILED);
+    setenv("GPUHAL_TEST_FAULTS", in_folder("faults"), 1);
+    assert_true(meet());
+    const unsigned calls = faults->calls, step = (calls + TORTURE_ROUNDS - 1) / TORTURE_ROUNDS;
+    const size_t descriptors = count_descriptors();
+    assert_true(calls > 10);
+    unsigned lost = 0;
+    for (unsigned at = 1; at <= calls; at += step) {
+        faults->at = at;
+        faults->calls = 0;
+        lost += !meet();
+        assert_true(faults->calls >= at);
+        assert_int_equal(count_descriptors(), descriptors);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+    printf("%u calls, every %u. failed; %u times the plugin was not listed\n", calls, step, lost);
+    faults->at = UINT_MAX;
+    assert_true(meet());
+    munmap(faults, sizeof *faults);
+    close(file);
+}
+
+TEST(every_call_in_a_helper_may_fail)
+{
+    torture_helper(GPUHAL_FAULT_FAIL);
+}
+
+TEST(every_allocation_in_a_helper_may_fail)
+{
+    torture_helper(GPUHAL_FAULT_ALLOCATION);
+}
+
+#include "test_main.h"
