@@ -4,6 +4,7 @@
 
 #include "registry/form.h"
 #include "registry/registry.h"
+#include "registry/store.h"
 
 #include "test.h"
 
