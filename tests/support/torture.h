@@ -111,6 +111,14 @@ static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsig
     }
 }
 
+/* From one call that fails to the next. */
+static inline unsigned torture_step(unsigned calls)
+{
+    const char *wanted = getenv("GPUHAL_TEST_ROUNDS");
+    const unsigned rounds = wanted ? (unsigned)strtoul(wanted, NULL, 10) : TORTURE_ROUNDS;
+    return (calls + rounds - 1) / rounds;
+}
+
 /* Everything fails once, or every n-th call does; each round begins with `before`, which may be NULL. */
 static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)(void))
 {
@@ -123,8 +131,7 @@ static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)
     const int64_t held = round->held;
     const size_t descriptors = round->descriptors;
     const unsigned calls = round->calls;
-    const char *wanted = getenv("GPUHAL_TEST_ROUNDS");
-    const unsigned rounds = wanted ? (unsigned)strtoul(wanted, NULL, 10) : TORTURE_ROUNDS, step = (calls + rounds - 1) / rounds;
+    const unsigned step = torture_step(calls);
     const char *one = getenv("GPUHAL_TEST_CALL");
     const unsigned first = one ? (unsigned)strtoul(one, NULL, 10) : 1, last = one ? first : calls;
     assert_true(calls > 0);

@@ -146,7 +146,7 @@ static void torture_helper(gpuhal_fault kind)
     assert_true(faults != MAP_FAILED);
     setenv("GPUHAL_TEST_FAULTS", in_folder("faults"), 1);
     assert_true(meet());
-    const unsigned calls = faults->calls, step = (calls + TORTURE_ROUNDS - 1) / TORTURE_ROUNDS;
+    const unsigned calls = faults->calls, step = torture_step(calls);
     const size_t descriptors = count_descriptors();
     assert_true(calls > 10);
     unsigned lost = 0;
