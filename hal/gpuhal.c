@@ -30,6 +30,7 @@ static void destroy(gpuhal *gpu)
     gpuhal_hardware_destroy(gpu->hardware);
     gpuhal_address_index_destroy(gpu->addresses);
     gpuhal_candidates_finish(&gpu->candidates);
+    gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
     free(gpu);
@@ -65,6 +66,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->on_lost = gpuhal_queues_lost;
     gpu->reclaim = gpuhal_queues_reclaim;
     if (!gpu->log || !gpu->addresses || !gpu->async) {
+        return gpuhal_error_host_memory();
+    }
+    gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
+    if (!gpu->registry) {
         return gpuhal_error_host_memory();
     }
     tell_what_was_ignored(gpu);

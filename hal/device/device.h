@@ -8,6 +8,7 @@
 
 #include "loader/loader.h"
 #include "os/os.h"
+#include "registry/registry.h"
 
 #include <gpuhal/device.h>
 
@@ -24,6 +25,7 @@ struct gpuhal {
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
     gpuhal_settings settings;
     gpuhal_log *log;
+    gpuhal_registry *registry;
     gpuhal_candidates candidates;
     gpuhal_device **devices; /* visible ones, in the order of the candidates */
     uint32_t device_count;
@@ -50,8 +52,10 @@ struct gpuhal_device {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
     char id[48];
-    uint32_t physical, preferred;
+    uint32_t piece; /* of hardware: devices with the same one are its faces; counted from 0, for comparing */
+    uint32_t preferred;
     uint32_t face; /* its number in the identity, for physical.c */
+    uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
     struct gpuhal_link *links; /* to each visible device, by its position */
 
@@ -135,7 +139,7 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
 /* NOT_FOUND, with a sentence that begins with `source`, "" for none. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const char *source);
 
-/* Numbers the physical devices, while all devices are there. physical.c. */
+/* Finds the pieces of hardware, while all devices are there, and numbers them. physical.c. */
 gpuhal_status gpuhal_devices_identify(gpuhal *gpu);
 /* Once some are hidden: marks the preferred visible face of each part, and gathers faces and evidence. */
 gpuhal_status gpuhal_devices_prefer(gpuhal *gpu);
@@ -146,5 +150,7 @@ bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 /* Whether the device's hardware has this PCI address, or its part this UUID, whichever face states it. */
 bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address);
 bool gpuhal_device_has_uuid(const gpuhal_device *device, const char *uuid);
+/* The PCI address of the device's hardware, whichever face states it; NULL when none does. */
+const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 
 #endif

@@ -106,7 +106,7 @@ gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_
     if (!device || !out_number || !out_preferred) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: an argument is NULL");
     }
-    *out_number = device->physical;
+    *out_number = device->known_physical;
     *out_preferred = device->preferred;
     return GPUHAL_OK;
 }

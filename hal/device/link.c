@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 
-#include <gpuhal/physical.h>
 
 #include <stdlib.h>
 
@@ -57,17 +56,11 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* The address of the device's hardware, whichever face states it; NULL when none does. */
+/* What the device itself states comes first: a part may lie elsewhere than its board. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
-    gpuhal_physical_device physical = {.size = sizeof physical};
-    for (uint32_t i = 0; !own && gpuhal_physical_get(device->gpu, i, &physical) == GPUHAL_OK; i++) {
-        if (physical.number == device->physical) {
-            return *physical.pci_address ? physical.pci_address : NULL;
-        }
-    }
-    return own;
+    return own ? own : gpuhal_device_hardware_address(device);
 }
 
 bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
@@ -88,7 +81,7 @@ static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_dev
     if (told) {
         return told;
     }
-    if (from->physical == to->physical) {
+    if (from->piece == to->piece) {
         return GPUHAL_LINK_SAME_BOARD;
     }
     const char *one = from_host || to_host ? NULL : address_of(from), *other = one ? address_of(to) : NULL;

@@ -24,16 +24,6 @@ static bool same_device(const gpuhal_listed_device *a, const gpuhal_listed_devic
     return true;
 }
 
-static const gpuhal_listed_device *find_listed(const gpuhal_listed_devices *devices, uint32_t index)
-{
-    for (size_t i = 0; i < devices->count; i++) {
-        if (devices->list[i].index == index) {
-            return &devices->list[i];
-        }
-    }
-    return NULL;
-}
-
 /* Rules checked the fact already; what is no power of two after all counts as 1. */
 static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key key)
 {
@@ -49,7 +39,7 @@ gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_ba
         gpuhal_error_add_device(device->candidate->name, device->id);
         return status;
     }
-    *out_listed = find_listed(gpuhal_backend_devices(*out_backend), device->listed->index);
+    *out_listed = gpuhal_listed_devices_find(gpuhal_backend_devices(*out_backend), device->listed->index);
     if (*out_listed && same_device(device->listed, *out_listed)) {
         return GPUHAL_OK;
     }

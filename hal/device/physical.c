@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "device/identity.h"
+#include "device/known.h"
 
 #include <gpuhal/physical.h>
 
@@ -15,7 +16,7 @@
 struct gpuhal_hardware {
     gpuhal_identity identity;               /* of all devices, also hidden ones */
     gpuhal_identity_evidence_list evidence; /* about visible ones */
-    uint32_t *numbers;                      /* of the pieces with a visible face, in the order of their first visible one */
+    uint32_t *pieces;                       /* pieces with a visible face, in the order of their first visible one */
     uint32_t count;
 };
 
@@ -41,9 +42,9 @@ gpuhal_status gpuhal_devices_identify(gpuhal *gpu)
     gpuhal_status status = gpuhal_identity_find(&hardware->identity);
     for (uint32_t d = 0; d < gpu->device_count; d++) {
         gpu->devices[d]->face = d;
-        gpu->devices[d]->physical = hardware->identity.faces[d].physical;
+        gpu->devices[d]->piece = hardware->identity.faces[d].physical;
     }
-    return status;
+    return status ? status : gpuhal_devices_know(gpu, &hardware->identity);
 }
 
 static const gpuhal_face *face_of(const gpuhal_device *device)
@@ -72,7 +73,7 @@ bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address)
     }
     for (uint32_t i = 0; gpuhal_identity_pci(address, canonical) && i < identity->count; i++) {
         const gpuhal_face *face = &identity->faces[i];
-        if (face->physical == device->physical && strcmp(face->pci, canonical) == 0) {
+        if (face->physical == device->piece && strcmp(face->pci, canonical) == 0) {
             return true;
         }
     }
@@ -118,10 +119,10 @@ static void mark_preferred(const gpuhal *gpu)
     }
 }
 
-static bool is_listed(const struct gpuhal_hardware *hardware, uint32_t number)
+static bool is_listed(const struct gpuhal_hardware *hardware, uint32_t piece)
 {
     for (uint32_t i = 0; i < hardware->count; i++) {
-        if (hardware->numbers[i] == number) {
+        if (hardware->pieces[i] == piece) {
             return true;
         }
     }
@@ -134,12 +135,12 @@ gpuhal_status gpuhal_devices_prefer(gpuhal *gpu)
     struct gpuhal_hardware *hardware = gpu->hardware;
     mark_preferred(gpu);
     bool *visible = calloc(hardware->identity.count + 1u, sizeof *visible);
-    hardware->numbers = calloc(gpu->device_count + 1u, sizeof *hardware->numbers);
-    gpuhal_status status = visible && hardware->numbers ? GPUHAL_OK : gpuhal_error_host_memory();
+    hardware->pieces = calloc(gpu->device_count + 1u, sizeof *hardware->pieces);
+    gpuhal_status status = visible && hardware->pieces ? GPUHAL_OK : gpuhal_error_host_memory();
     for (uint32_t d = 0; !status && d < gpu->device_count; d++) {
         visible[gpu->devices[d]->face] = true;
-        if (!is_listed(hardware, gpu->devices[d]->physical)) {
-            hardware->numbers[hardware->count++] = gpu->devices[d]->physical;
+        if (!is_listed(hardware, gpu->devices[d]->piece)) {
+            hardware->pieces[hardware->count++] = gpu->devices[d]->piece;
         }
     }
     if (!status) {
@@ -154,7 +155,7 @@ void gpuhal_hardware_destroy(struct gpuhal_hardware *hardware)
     if (hardware) {
         gpuhal_identity_finish(&hardware->identity);
         gpuhal_identity_evidence_finish(&hardware->evidence);
-        free(hardware->numbers);
+        free(hardware->pieces);
         free(hardware);
     }
 }
@@ -165,10 +166,10 @@ uint32_t gpuhal_physical_count(const gpuhal *gpu)
 }
 
 /* The `index`-th visible face of a piece; NULL past the last. */
-static gpuhal_device *nth_face(const gpuhal *gpu, uint32_t number, uint32_t index)
+static gpuhal_device *nth_face(const gpuhal *gpu, uint32_t piece, uint32_t index)
 {
     for (uint32_t d = 0; d < gpu->device_count; d++) {
-        if (gpu->devices[d]->physical == number && index-- == 0) {
+        if (gpu->devices[d]->piece == piece && index-- == 0) {
             return gpu->devices[d];
         }
     }
@@ -176,11 +177,11 @@ static gpuhal_device *nth_face(const gpuhal *gpu, uint32_t number, uint32_t inde
 }
 
 /* The `index`-th item about a piece; NULL past the last. */
-static const gpuhal_evidence *nth_evidence(const gpuhal *gpu, uint32_t number, uint32_t index)
+static const gpuhal_evidence *nth_evidence(const gpuhal *gpu, uint32_t piece, uint32_t index)
 {
     const gpuhal_identity_evidence_list *list = &gpu->hardware->evidence;
     for (uint32_t i = 0; i < list->count; i++) {
-        if (list->list[i].physical == number && index-- == 0) {
+        if (list->list[i].physical == piece && index-- == 0) {
             return &list->list[i].evidence;
         }
     }
@@ -188,20 +189,26 @@ static const gpuhal_evidence *nth_evidence(const gpuhal *gpu, uint32_t number, u
 }
 
 /* The first that a face of the whole states. What a program on the processor states is not the processor's. */
-static const char *first_value(const gpuhal *gpu, uint32_t number, gpuhal_identity_level level)
+static const char *first_value(const gpuhal *gpu, uint32_t piece, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &gpu->hardware->identity;
     for (uint32_t i = 0; i < identity->count; i++) {
         const gpuhal_face *face = &identity->faces[i];
         bool whole = level == GPUHAL_IDENTITY_PCI || !*face->part_name;
-        if (face->physical == number && whole && face->values[level]) {
+        if (face->physical == piece && whole && face->values[level]) {
             return face->values[level];
         }
     }
     return "";
 }
 
-/* Places are counted through without gaps; numbers may have gaps where all faces of a piece are hidden. */
+const char *gpuhal_device_hardware_address(const gpuhal_device *device)
+{
+    const char *address = first_value(device->gpu, device->piece, GPUHAL_IDENTITY_PCI);
+    return *address ? address : NULL;
+}
+
+/* Places are counted through without gaps; numbers are those of the registry. */
 static gpuhal_status past_the_last(const gpuhal *gpu, uint32_t index)
 {
     return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %u physical devices, none has the place %u", gpu->hardware->count,
@@ -216,17 +223,17 @@ gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, gpuhal_phys
     if (index >= gpu->hardware->count) {
         return past_the_last(gpu, index);
     }
-    uint32_t size = out_physical->size, number = gpu->hardware->numbers[index];
+    uint32_t size = out_physical->size, piece = gpu->hardware->pieces[index];
     gpuhal_physical_device physical = {
         .size = size,
-        .number = number,
-        .pci_address = first_value(gpu, number, GPUHAL_IDENTITY_PCI),
-        .uuid = first_value(gpu, number, GPUHAL_IDENTITY_UUID),
+        .number = nth_face(gpu, piece, 0)->known_physical,
+        .pci_address = first_value(gpu, piece, GPUHAL_IDENTITY_PCI),
+        .uuid = first_value(gpu, piece, GPUHAL_IDENTITY_UUID),
     };
-    while (nth_face(gpu, number, physical.face_count)) {
+    while (nth_face(gpu, piece, physical.face_count)) {
         physical.face_count++;
     }
-    while (nth_evidence(gpu, number, physical.evidence_count)) {
+    while (nth_evidence(gpu, piece, physical.evidence_count)) {
         physical.evidence_count++;
     }
     memcpy(out_physical, &physical, size < sizeof physical ? size : sizeof physical);
@@ -235,7 +242,7 @@ gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, gpuhal_phys
 
 gpuhal_device *gpuhal_physical_face(const gpuhal *gpu, uint32_t index, uint32_t face)
 {
-    return gpu && index < gpu->hardware->count ? nth_face(gpu, gpu->hardware->numbers[index], face) : NULL;
+    return gpu && index < gpu->hardware->count ? nth_face(gpu, gpu->hardware->pieces[index], face) : NULL;
 }
 
 gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence, gpuhal_evidence *out_evidence)
@@ -247,10 +254,10 @@ gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32
         return past_the_last(gpu, index);
     }
     uint32_t size = out_evidence->size;
-    const gpuhal_evidence *found = nth_evidence(gpu, gpu->hardware->numbers[index], evidence);
+    const gpuhal_evidence *found = nth_evidence(gpu, gpu->hardware->pieces[index], evidence);
     if (!found) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "physical device %u has no evidence number %u",
-                                gpu->hardware->numbers[index], evidence);
+                                nth_face(gpu, gpu->hardware->pieces[index], 0)->known_physical, evidence);
     }
     memcpy(out_evidence, found, size < sizeof *found ? size : sizeof *found);
     out_evidence->size = size;

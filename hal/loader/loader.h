@@ -9,24 +9,11 @@
 #define GPUHAL_LOADER_H
 
 #include "core/config.h"
-#include "core/facts.h"
+#include "core/listed.h"
 #include "core/log.h"
 
 #include <gpuhal/plugin.h>
 #include <gpuhal/report.h>
-
-/* A device as a plugin listed it. */
-typedef struct gpuhal_listed_device {
-    uint32_t index;
-    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, read off the slots */
-    gpuhal_facts facts;    /* facts, and the value memory_free_bytes where the plugin samples it without opening */
-} gpuhal_listed_device;
-
-typedef struct gpuhal_listed_devices {
-    gpuhal_listed_device *list;
-    size_t count, capacity;
-} gpuhal_listed_devices;
-void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
 
 /* A plugin that was found. Texts are malloc'ed, NULL when unknown. */
 typedef struct gpuhal_candidate {

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static bool broke_rule(gpuhal_attempt *attempt, const char *problem)
 {
@@ -129,46 +128,4 @@ bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bo
     }
     gpuhal_listed_devices_finish(out_devices);
     return false;
-}
-
-static bool copy_facts(const gpuhal_facts *from, gpuhal_facts *to)
-{
-    for (size_t i = 0; i < from->count; i++) {
-        const gpuhal_fact *fact = &from->list[i];
-        if (fact->missing) {
-            gpuhal_facts_set_missing(to, fact->key, fact->missing, fact->text);
-        } else if (fact->text) {
-            gpuhal_facts_set_text(to, fact->key, fact->text);
-        } else {
-            gpuhal_facts_set_u64(to, fact->key, fact->u64);
-        }
-    }
-    return !to->failed;
-}
-
-bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to)
-{
-    *to = (gpuhal_listed_devices){.list = calloc(from->count ? from->count : 1, sizeof *to->list), .capacity = from->count};
-    if (!to->list) {
-        return false;
-    }
-    for (size_t i = 0; i < from->count; i++) {
-        to->list[i].index = from->list[i].index;
-        to->list[i].capabilities = from->list[i].capabilities;
-        to->count++;
-        if (!copy_facts(&from->list[i].facts, &to->list[i].facts)) {
-            gpuhal_listed_devices_finish(to);
-            return false;
-        }
-    }
-    return true;
-}
-
-void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices)
-{
-    for (size_t i = 0; i < devices->count; i++) {
-        gpuhal_facts_finish(&devices->list[i].facts);
-    }
-    free(devices->list);
-    *devices = (gpuhal_listed_devices){0};
 }

@@ -10,7 +10,5 @@
  * zeroes where the plugin's own ends. On failure *out_devices is empty; no device at all is a failure with state NO_DEVICE. */
 bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
                         gpuhal_listed_devices *out_devices);
-/* A copy of every device with its facts; false without memory. */
-bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
 
 #endif

@@ -22,28 +22,19 @@ static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
 static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
 {
     gpuhal_listed_devices *devices = sink->devices;
-    for (size_t i = 0; i < devices->count; i++) {
-        if (devices->list[i].index == index) {
-            snprintf(sink->problem, sizeof sink->problem, "it lists device %" PRIu32 " twice", index);
-            return NULL;
-        }
+    if (gpuhal_listed_devices_find(devices, index)) {
+        snprintf(sink->problem, sizeof sink->problem, "it lists device %" PRIu32 " twice", index);
+        return NULL;
     }
     if (devices->count == GPUHAL_DEVICES_MAX) {
         snprintf(sink->problem, sizeof sink->problem, "it lists more than %u devices", GPUHAL_DEVICES_MAX);
         return NULL;
     }
-    if (devices->count == devices->capacity) {
-        size_t capacity = devices->capacity ? 2 * devices->capacity : 8;
-        gpuhal_listed_device *list = realloc(devices->list, capacity * sizeof *list);
-        if (!list) {
-            snprintf(sink->problem, sizeof sink->problem, "the host has no memory left for its devices");
-            return NULL;
-        }
-        devices->list = list;
-        devices->capacity = capacity;
+    gpuhal_listed_device *device = gpuhal_listed_devices_add(devices, index);
+    if (!device) {
+        snprintf(sink->problem, sizeof sink->problem, "the host has no memory left for its devices");
     }
-    devices->list[devices->count] = (gpuhal_listed_device){.index = index};
-    return &devices->list[devices->count++];
+    return device;
 }
 
 void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)

@@ -134,21 +134,7 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
 /* The limit is the sink's own; more can only come from a plugin that writes into the stream itself. */
 static bool begin_device(gpuhal_stream *stream)
 {
-    gpuhal_listed_devices *devices = &stream->devices;
-    if (devices->count == GPUHAL_DEVICES_MAX) {
-        return false;
-    }
-    if (devices->count == devices->capacity) {
-        size_t capacity = devices->capacity ? 2 * devices->capacity : 8;
-        gpuhal_listed_device *list = realloc(devices->list, capacity * sizeof *list);
-        if (!list) {
-            return false;
-        }
-        devices->list = list;
-        devices->capacity = capacity;
-    }
-    devices->list[devices->count++] = (gpuhal_listed_device){0};
-    return true;
+    return stream->devices.count < GPUHAL_DEVICES_MAX && gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
 static bool take_device(gpuhal_stream *stream, const char *key, const char *value)

@@ -7,7 +7,7 @@
 #ifndef GPUHAL_REGISTRY_CONTENT_H
 #define GPUHAL_REGISTRY_CONTENT_H
 
-#include "core/facts.h"
+#include "core/listed.h"
 #include "registry/texts.h"
 
 #include <gpuhal/report.h>
@@ -15,17 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A device as a plugin listed it. */
-typedef struct gpuhal_known_device {
-    uint32_t index, capabilities;
-    gpuhal_facts facts;
-} gpuhal_known_device;
-
-typedef struct gpuhal_known_devices {
-    gpuhal_known_device *list;
-    size_t count, capacity;
-} gpuhal_known_devices;
 
 /* What came of meeting a plugin. The same file met under other circumstances, its key, is another record. */
 typedef struct gpuhal_known_plugin {
@@ -40,7 +29,7 @@ typedef struct gpuhal_known_plugin {
     char *reason;
     gpuhal_texts output; /* the last lines that it said */
     uint64_t met;        /* time of the verdict; seconds since 1970, as all times here */
-    gpuhal_known_devices devices;
+    gpuhal_listed_devices devices;
 } gpuhal_known_plugin;
 
 /* A piece of hardware. It is there while one of its faces is. */

@@ -126,7 +126,7 @@ gpuhal_record_kind gpuhal_record_kind_of(const char *name)
 
 /* ---- writing */
 
-static void write_devices(const gpuhal_known_devices *devices, gpuhal_text *to)
+static void write_devices(const gpuhal_listed_devices *devices, gpuhal_text *to)
 {
     for (size_t i = 0; i < devices->count; i++) {
         gpuhal_records_write_u64(to, "device", devices->list[i].index);
@@ -252,25 +252,19 @@ static gpuhal_read_result read_version(gpuhal_known_versions *to, const char *va
     return GPUHAL_READ_OK;
 }
 
-static gpuhal_read_result read_device(gpuhal_known_devices *to, const char *value)
+static gpuhal_read_result read_device(gpuhal_listed_devices *to, const char *value)
 {
     uint64_t index = 0;
     if (!gpuhal_records_u64(value, &index) || index > UINT32_MAX || to->count >= DEVICES_MAX) {
         return GPUHAL_READ_DAMAGED;
     }
-    gpuhal_known_device *list = grow(to->list, to->count, &to->capacity, sizeof *list);
-    if (!list) {
-        return GPUHAL_READ_NO_MEMORY;
-    }
-    to->list = list;
-    list[to->count++] = (gpuhal_known_device){.index = (uint32_t)index};
-    return GPUHAL_READ_OK;
+    return gpuhal_listed_devices_add(to, (uint32_t)index) ? GPUHAL_READ_OK : GPUHAL_READ_NO_MEMORY;
 }
 
 /* Pairs behind a `device` belong to it, to the end of the record. */
-static gpuhal_read_result read_of_device(gpuhal_known_devices *devices, const char *key, const char *value)
+static gpuhal_read_result read_of_device(gpuhal_listed_devices *devices, const char *key, const char *value)
 {
-    gpuhal_known_device *device = &devices->list[devices->count - 1];
+    gpuhal_listed_device *device = &devices->list[devices->count - 1];
     uint64_t number = 0;
     if (strcmp(key, "device") == 0) {
         return read_device(devices, value);
@@ -365,14 +359,6 @@ gpuhal_read_result gpuhal_record_read(gpuhal_record_kind kind, const char *text,
 
 /* ---- freeing */
 
-static void finish_devices(gpuhal_known_devices *devices)
-{
-    for (size_t i = 0; i < devices->count; i++) {
-        gpuhal_facts_finish(&devices->list[i].facts);
-    }
-    free(devices->list);
-}
-
 static void finish_versions(gpuhal_known_versions *versions)
 {
     for (size_t i = 0; i < versions->count; i++) {
@@ -393,7 +379,7 @@ void gpuhal_record_finish(gpuhal_record_kind kind, void *record)
         } else if (at->type == VERSIONS) {
             finish_versions(member);
         } else if (at->type == DEVICES) {
-            finish_devices(member);
+            gpuhal_listed_devices_finish(member);
         }
     }
     memset(record, 0, kinds[kind].size);

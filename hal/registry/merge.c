@@ -162,3 +162,9 @@ bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
     gpuhal_content_trim(content);
     return good;
 }
+
+bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes)
+{
+    bool more = changes->replace || changes->forget_plugin || changes->plugin_count || changes->link_count || changes->fault_count;
+    return !more && gpuhal_content_has_noted(content, changes);
+}

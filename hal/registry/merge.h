@@ -35,7 +35,12 @@ typedef struct gpuhal_changes {
 /* Brings the changes in and raises the generation. Without memory false, and the content is good for nothing but to be finished. */
 bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes);
 
+/* Whether there is nothing in the changes that a reader would miss: then nothing need be written. Finds the numbers if so. */
+bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes);
+
 /* numbers.c: finds the numbers of what is seen, or gives new ones, and notes that it was seen. */
 bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *changes);
+/* Whether all that is seen has its number and was noted lately, just as it is. */
+bool gpuhal_content_has_noted(const gpuhal_content *content, const gpuhal_changes *changes);
 
 #endif

@@ -13,11 +13,12 @@
 #include <string.h>
 
 #define TEXT_BYTES_MAX    256u
+#define FRESH_SECONDS     86400u /* for so long nobody needs to note again that something was seen */
 #define VERSIONS_KEPT_MAX 16u
 
 /* What one call works on. */
 typedef struct numbering {
-    gpuhal_content *content;
+    const gpuhal_content *content;
     gpuhal_sighting *sightings;
     size_t count;
     uint64_t now;
@@ -217,14 +218,14 @@ static bool keep(char **to, const char *text)
 }
 
 /* The hardware of a group that has a number, made where it is new. NULL without memory. */
-static gpuhal_known_physical *physical_of(const numbering *at, uint32_t group)
+static gpuhal_known_physical *physical_of(const numbering *at, gpuhal_content *to, uint32_t group)
 {
     gpuhal_known_physical wanted = {.number = number_of(at, group)};
-    gpuhal_known_physical *physical = gpuhal_content_same(at->content, GPUHAL_RECORD_PHYSICAL, &wanted);
+    gpuhal_known_physical *physical = gpuhal_content_same(to, GPUHAL_RECORD_PHYSICAL, &wanted);
     if (wanted.number == 0) {
-        physical = gpuhal_content_add(at->content, GPUHAL_RECORD_PHYSICAL);
+        physical = gpuhal_content_add(to, GPUHAL_RECORD_PHYSICAL);
         if (physical) {
-            physical->number = at->content->next_physical++;
+            physical->number = to->next_physical++;
             physical->first_seen = at->now;
             set_number(at, group, physical->number);
         }
@@ -232,14 +233,14 @@ static gpuhal_known_physical *physical_of(const numbering *at, uint32_t group)
     return physical;
 }
 
-static bool note_physical(const numbering *at, const gpuhal_sighting *seen)
+static bool note_physical(const numbering *at, gpuhal_content *to, const gpuhal_sighting *seen)
 {
-    gpuhal_known_physical *physical = physical_of(at, seen->group);
+    gpuhal_known_physical *physical = physical_of(at, to, seen->group);
     if (!physical) {
         return false;
     }
-    bool first = physical->generation != at->content->generation;
-    physical->generation = at->content->generation;
+    bool first = physical->generation != to->generation;
+    physical->generation = to->generation;
     physical->last_seen = at->now;
     physical->host = group_is_host(at, seen->group);
     uint32_t vendor = group_vendor(at, seen->group);
@@ -291,24 +292,24 @@ static bool note_driver(gpuhal_known_versions *drivers, const char *version, uin
     return true;
 }
 
-static bool note_face(const numbering *at, gpuhal_sighting *seen)
+static bool note_face(const numbering *at, gpuhal_content *to, gpuhal_sighting *seen)
 {
     const gpuhal_known_face wanted = {.number = seen->face};
-    gpuhal_known_face *face = gpuhal_content_same(at->content, GPUHAL_RECORD_FACE, &wanted);
+    gpuhal_known_face *face = gpuhal_content_same(to, GPUHAL_RECORD_FACE, &wanted);
     if (seen->face == 0) {
-        face = gpuhal_content_add(at->content, GPUHAL_RECORD_FACE);
+        face = gpuhal_content_add(to, GPUHAL_RECORD_FACE);
         char *backend = gpuhal_text_copy_range(seen->backend ? seen->backend : "", kept_bytes(seen->backend));
         if (!face || !backend) {
             free(backend);
             return false;
         }
         face->backend = backend;
-        face->number = at->content->next_face++;
+        face->number = to->next_face++;
         face->physical = seen->physical;
         face->first_seen = at->now;
         seen->face = face->number;
     }
-    face->generation = at->content->generation;
+    face->generation = to->generation;
     face->last_seen = at->now;
     face->present = 1;
     return keep(&face->part, seen->part) && keep(&face->name, seen->name) &&
@@ -316,10 +317,10 @@ static bool note_face(const numbering *at, gpuhal_sighting *seen)
 }
 
 /* Before anything is noted as present. */
-static void note_absence(const numbering *at, const char *const *listed)
+static void note_absence(gpuhal_content *content, const char *const *listed)
 {
     size_t count;
-    gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
     for (size_t f = 0; f < count; f++) {
         for (const char *const *backend = listed; backend && *backend; backend++) {
             if (same(faces[f].backend, *backend)) {
@@ -329,31 +330,109 @@ static void note_absence(const numbering *at, const char *const *listed)
     }
 }
 
-bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *changes)
+/* More than can be kept are not looked at: a plugin that lists thousands shall not hold everybody up. */
+static numbering begin_numbering(const gpuhal_content *content, const gpuhal_changes *changes)
 {
     static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
-    /* More could not be kept anyway, and a plugin that lists thousands shall not hold everybody up. */
     size_t most = gpuhal_content_limit(GPUHAL_RECORD_FACE), count = changes->sighting_count;
     const numbering at = {content, changes->sightings, count < most ? count : most, changes->now};
-    note_absence(&at, changes->listed);
     for (size_t i = 0; i < count; i++) {
         changes->sightings[i].physical = changes->sightings[i].face = 0;
     }
     for (size_t r = 0; r < sizeof reasons / sizeof *reasons; r++) {
         match_all(&at, reasons[r]);
     }
+    return at;
+}
+
+/* Once all hardware has its number. The names first: they tell faces of one backend apart. */
+static void match_faces(const numbering *at)
+{
+    for (size_t i = 0; i < 2 * at->count; i++) {
+        match_face(at, &at->sightings[i % at->count], i < at->count);
+    }
+}
+
+bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *changes)
+{
+    note_absence(content, changes->listed);
+    const numbering at = begin_numbering(content, changes);
     for (size_t i = 0; i < at.count; i++) {
-        if (!note_physical(&at, &at.sightings[i])) {
+        if (!note_physical(&at, content, &at.sightings[i])) {
             return false;
         }
     }
-    for (size_t i = 0; i < 2 * at.count; i++) {
-        match_face(&at, &at.sightings[i % at.count], i < at.count);
-    }
+    match_faces(&at);
     for (size_t i = 0; i < at.count; i++) {
-        if (!note_face(&at, &at.sightings[i])) {
+        if (!note_face(&at, content, &at.sightings[i])) {
             return false;
         }
     }
     return true;
+}
+
+/* ---- nothing new */
+
+static bool would_keep(const char *kept, const char *seen)
+{
+    return !is_said(seen) || same_name(kept, seen);
+}
+
+static bool is_fresh(uint64_t last_seen, uint64_t now)
+{
+    return now < last_seen || now - last_seen < FRESH_SECONDS;
+}
+
+static bool physical_is_noted(const numbering *at, size_t index)
+{
+    const gpuhal_sighting *seen = &at->sightings[index];
+    const gpuhal_known_physical wanted = {.number = seen->physical};
+    const gpuhal_known_physical *physical = gpuhal_content_same(at->content, GPUHAL_RECORD_PHYSICAL, &wanted);
+    uint32_t vendor = group_vendor(at, seen->group);
+    bool first = true;
+    for (size_t i = 0; i < index; i++) {
+        first = first && at->sightings[i].group != seen->group;
+    }
+    return physical && is_fresh(physical->last_seen, at->now) && physical->host == group_is_host(at, seen->group) &&
+           (vendor == 0 || vendor == physical->vendor_id) && would_keep(physical->pci, group_pci(at, seen->group)) &&
+           (!first || would_keep(physical->name, seen->name));
+}
+
+static bool face_is_noted(const numbering *at, const gpuhal_sighting *seen)
+{
+    const gpuhal_known_face wanted = {.number = seen->face};
+    const gpuhal_known_face *face = gpuhal_content_same(at->content, GPUHAL_RECORD_FACE, &wanted);
+    return face && face->present && is_fresh(face->last_seen, at->now) && would_keep(face->part, seen->part) &&
+           would_keep(face->name, seen->name) && would_keep(face->uuid, seen->uuid) &&
+           would_keep(last_driver(face), seen->driver_version);
+}
+
+static bool absence_is_noted(const numbering *at, const char *const *listed)
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    for (size_t f = 0; f < count; f++) {
+        for (const char *const *backend = listed; faces[f].present && backend && *backend; backend++) {
+            if (same(faces[f].backend, *backend) && !face_is_taken(at, faces[f].number)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool gpuhal_content_has_noted(const gpuhal_content *content, const gpuhal_changes *changes)
+{
+    const numbering at = begin_numbering(content, changes);
+    bool noted = true;
+    for (size_t i = 0; i < at.count && noted; i++) {
+        noted = physical_is_noted(&at, i);
+    }
+    if (noted) {
+        match_faces(&at);
+    }
+    for (size_t i = 0; i < at.count && noted; i++) {
+        noted = face_is_noted(&at, &at.sightings[i]);
+    }
+    return noted && absence_is_noted(&at, changes->listed);
 }

@@ -312,6 +312,15 @@ end:
     return status;
 }
 
+/* On a machine where nothing changes a start writes nothing, and waits for nobody. */
+static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
+{
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    bool has = gpuhal_content_has(&snapshot->content, changes);
+    gpuhal_snapshot_release(snapshot);
+    return has;
+}
+
 gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -319,6 +328,10 @@ gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *
     news to_tell = {0};
     intptr_t lock = -1;
     gpuhal_mutex_lock(&registry->updating);
+    if (!registry->apart && has_already(registry, changes)) {
+        gpuhal_mutex_unlock(&registry->updating);
+        return GPUHAL_OK;
+    }
     if (!registry->apart && gpuhal_store_is_foreign(registry->directory)) {
         why = "its directory belongs to another user";
     } else if (!registry->apart) {

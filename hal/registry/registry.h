@@ -36,7 +36,7 @@ void gpuhal_snapshot_release(gpuhal_snapshot *snapshot);
  * when there is a new snapshot. */
 bool gpuhal_registry_refresh(gpuhal_registry *registry);
 
-/* Merges the changes in: OK once the disk has them. GPUHAL_ERROR_FILE: they are in the next snapshot, and will be gone with this
+/* Merges the changes in, unless they are known already: OK once the disk has them. GPUHAL_ERROR_FILE: they are in the next snapshot, and will be gone with this
  * object; the numbers that were given are its own. HOST_MEMORY: nothing changed. */
 gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes);
 

@@ -36,8 +36,9 @@ def expect(condition, sentence, output=""):
 
 
 def clean_environment(**added):
-    """The caller's environment without any variable of ours."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}, **added}
+    """The caller's environment without any variable of ours, but that nothing is to be remembered."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}
+    return {**kept, "GPUHAL_REGISTRY": "none", **added}
 
 
 def fresh(path):

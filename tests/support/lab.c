@@ -565,6 +565,7 @@ gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu)
     mine.size = sizeof mine;
     mine.isolation = GPUHAL_ISOLATION_NEVER;
     mine.ignore_environment = 1;
+    mine.registry = mine.registry ? mine.registry : "none";
     mine.builtins = with_cpu ? both : alone;
     gpuhal *gpu = NULL;
     if (gpuhal_open(&mine, &gpu)) {

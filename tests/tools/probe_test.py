@@ -35,7 +35,7 @@ class Probe:
 
     def environment(self, plugins, settings):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(SETTINGS)}
-        kept |= {"LC_ALL": "C.UTF-8", "TERM": "xterm", "POCL_DEVICES": "pthread basic"}
+        kept |= {"LC_ALL": "C.UTF-8", "TERM": "xterm", "POCL_DEVICES": "pthread basic", "GPUHAL_REGISTRY": "none"}
         if plugins:
             kept["GPUHAL_PLUGIN_PATH"] = ":".join(os.path.join(self.odd, name) for name in plugins)
         return kept | settings
@@ -601,10 +601,10 @@ def faces_of_one_device_are_hidden_until_asked_for(probe):
 def all_faces_stand_under_their_hardware_with_the_evidence_and_the_reason_for_the_choice(probe):
     result = probe.run("--all", "--verify", plugins=("face_a", "face_b"))
     blocks = {block.split(":")[0]: block for block in result.out.split("\n\n")}
-    gpu, processor = blocks["physical device 0"], blocks["physical device 1"]
-    check(gpu.startswith("physical device 0: PCI 0000:c1:00.0\n* face_a:0 "), result)
+    gpu, processor = blocks["physical device 1"], blocks["physical device 2"]
+    check(gpu.startswith("physical device 1: PCI 0000:c1:00.0\n* face_a:0 "), result)
     check("\n    = face_b:0 and face_a:0 state the same PCI address, 0000:c1:00.0" in gpu, result)
-    check(processor.startswith("physical device 1: the host's processor\n+ cpu:0 "), "what is marked comes first", result)
+    check(processor.startswith("physical device 2: the host's processor\n+ cpu:0 "), "what is marked comes first", result)
     check("= opencl:1 runs on the host's processor, which is cpu:0" in processor, result)
     for line in re.findall("^[*+ ] [a-z_]+:[0-9]+ .*$", result.out, re.M):
         check(line.endswith(" \u2713"), line, result)
@@ -616,7 +616,7 @@ def all_faces_stand_under_their_hardware_with_the_evidence_and_the_reason_for_th
 def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_passed_over(probe):
     result = probe.run("--all", "--verify")
     last = " ".join(result.out.split("\n\n")[-1].split())
-    check(result.out.startswith("physical device 0: the host's processor\n"), result)
+    check(result.out.startswith("physical device 1: the host's processor\n"), result)
     check(last.startswith("* cpu:0: no GPU is usable, so the processor itself; passed over "), result)
     check("opencl:0" in last and "only used when named" in last, result)
     check("\n+ " not in result.out, "a mark that no line has is not explained", result)
@@ -633,7 +633,7 @@ def a_selector_of_hardware_lists_its_preferred_face_and_keeps_the_others(probe):
 
 def the_explanation_tells_what_is_one_piece_of_hardware(probe):
     result = probe.run("--explain", plugins=("face_a", "face_b", "longname"))
-    check("physical device 0: PCI 0000:c1:00.0\n    faces    face_a:0, face_b:0\n    to use   face_a:0\n    = face_b:0 and" in result.out, result)
+    check("physical device 1: PCI 0000:c1:00.0\n    faces    face_a:0, face_b:0\n    to use   face_a:0\n    = face_b:0 and" in result.out, result)
     check("longname:0 and" not in result.out, result)
     check(probe.run("--explain", "--all", plugins=("face_a", "face_b")).out.count("= face_b:0 and face_a:0") == 1)
 

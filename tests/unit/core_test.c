@@ -242,6 +242,7 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     setenv("GPUHAL_BACKENDS", "opencl", 1);
     setenv("GPUHAL_ISOLATION", "never", 1);
     setenv("GPUHAL_PLUGIN_PATH", "/e", 1);
+    setenv("GPUHAL_REGISTRY", "/r", 1);
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     assert_string_equal(settings.backends, "opencl");
     assert_string_equal(settings.backends_source, "GPUHAL_BACKENDS");
@@ -256,7 +257,7 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     assert_true(settings.isolate);
     assert_null(settings.environment_plugin_path);
     char *ignored = gpuhal_settings_ignored(&settings);
-    assert_string_equal(ignored, "GPUHAL_BACKENDS, GPUHAL_ISOLATION, GPUHAL_PLUGIN_PATH");
+    assert_string_equal(ignored, "GPUHAL_BACKENDS, GPUHAL_ISOLATION, GPUHAL_PLUGIN_PATH, GPUHAL_REGISTRY");
     free(ignored);
     gpuhal_settings_finish(&settings);
 }

@@ -103,7 +103,7 @@ TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
     assert_string_equal(chosen(gpu, "auto", 0), "lab:3");
     assert_string_equal(chosen(gpu, "lab:2", 0), "none");
     gpuhal_close(gpu);
-    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .isolation = GPUHAL_ISOLATION_NEVER, .devices = "lab:77"};
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .devices = "lab:77"};
     gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
     config.builtins = builtins;
     gpu = (gpuhal *)&config;
@@ -333,7 +333,7 @@ TEST(when_the_preferred_face_is_hidden_another_is_preferred)
     assert_string_equal(chosen(gpu, "name=*[a-z]*", 0), "none");
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
-    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 

@@ -221,6 +221,7 @@ static inline gpuhal *open_engine(void)
     const gpuhal_config config = {.size = sizeof config,
                                   .isolation = GPUHAL_ISOLATION_NEVER,
                                   .ignore_environment = 1,
+                                  .registry = "none",
                                   .builtins = builtins,
                                   .staging_limit_bytes = 1 << 20};
     gpuhal *gpu = NULL;

@@ -289,7 +289,7 @@ static inline gpuhal *open_machine(const char *devices)
     static gpuhal_builtin_fn *const all[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
                                              fourth_query, fifth_query, cpu_query,    NULL};
     gpuhal_config config = {
-        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = all, .devices = devices};
+        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .registry = "none", .builtins = all, .devices = devices};
     gpuhal *gpu = NULL;
     if (gpuhal_open(&config, &gpu)) {
         fail_msg("%s: %s", now.name, gpuhal_last_error()->sentence);

@@ -108,8 +108,7 @@ static inline gpuhal_known_plugin plugin_number(unsigned number)
     gpuhal_texts_add(&plugin.key, "boot 1");
     gpuhal_texts_add(&plugin.key, "variable A= two words ");
     gpuhal_texts_add(&plugin.output, "the last line\twith a tab");
-    plugin.devices = (gpuhal_known_devices){.list = calloc(1, sizeof(gpuhal_known_device)), .count = 1, .capacity = 1};
-    plugin.devices.list[0].index = 3;
+    gpuhal_listed_devices_add(&plugin.devices, 3);
     plugin.devices.list[0].capabilities = number;
     gpuhal_facts_set_u64(&plugin.devices.list[0].facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX - number);
     gpuhal_facts_set_text(&plugin.devices.list[0].facts, GPUHAL_FACT_NAME, "G\xc3\xb6\xc3\x9f");

@@ -97,7 +97,8 @@ GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpu
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
 
-/** The number of the physical device, and whether this face of it is the one to use.
+/** The number of the physical device, and whether this face of it is the one to use. Numbers begin with 1 and stay with the hardware
+ *  while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: more hardware than the registry numbers.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred);

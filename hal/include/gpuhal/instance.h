@@ -52,7 +52,7 @@ typedef struct gpuhal_config {
     gpuhal_builtin_fn *const *builtins; /**< NULL-ended list of linked-in plugins, besides those compiled into the library. */
     uint64_t hang_ns;              /**< A driver that does not come back from a call for so long hangs: its device counts as lost, see queue.h. 0: 30 s. */
     const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
-                                        user's state directory. Checked; this version keeps no record yet. */
+                                        user's state directory. docs/registry.md. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
 } gpuhal_config;

@@ -1,0 +1,67 @@
+/* core/listed.c: see listed.h. */
+#include "core/listed.h"
+
+#include <stdlib.h>
+
+gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index)
+{
+    if (devices->count == devices->capacity) {
+        size_t capacity = devices->capacity ? 2 * devices->capacity : 8;
+        gpuhal_listed_device *list = realloc(devices->list, capacity * sizeof *list);
+        if (!list) {
+            return NULL;
+        }
+        devices->list = list;
+        devices->capacity = capacity;
+    }
+    devices->list[devices->count] = (gpuhal_listed_device){.index = index};
+    return &devices->list[devices->count++];
+}
+
+const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        if (devices->list[i].index == index) {
+            return &devices->list[i];
+        }
+    }
+    return NULL;
+}
+
+static bool copy_facts(const gpuhal_facts *from, gpuhal_facts *to)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const gpuhal_fact *fact = &from->list[i];
+        if (fact->missing) {
+            gpuhal_facts_set_missing(to, fact->key, fact->missing, fact->text);
+        } else if (fact->text) {
+            gpuhal_facts_set_text(to, fact->key, fact->text);
+        } else {
+            gpuhal_facts_set_u64(to, fact->key, fact->u64);
+        }
+    }
+    return !to->failed;
+}
+
+bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to)
+{
+    *to = (gpuhal_listed_devices){0};
+    for (size_t i = 0; i < from->count; i++) {
+        gpuhal_listed_device *device = gpuhal_listed_devices_add(to, from->list[i].index);
+        if (!device || !copy_facts(&from->list[i].facts, &device->facts)) {
+            gpuhal_listed_devices_finish(to);
+            return false;
+        }
+        device->capabilities = from->list[i].capabilities;
+    }
+    return true;
+}
+
+void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        gpuhal_facts_finish(&devices->list[i].facts);
+    }
+    free(devices->list);
+    *devices = (gpuhal_listed_devices){0};
+}
