@@ -73,7 +73,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
         return gpuhal_error_host_memory();
     }
     tell_what_was_ignored(gpu);
-    status = gpuhal_loader_run(settings, gpu->log, &gpu->candidates);
+    /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
+    gpuhal_snapshot *known = settings->registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
+    status = gpuhal_loader_run(settings, gpu->log, known ? &known->content : NULL, &gpu->candidates);
+    gpuhal_snapshot_release(known);
     return status ? status : gpuhal_devices_create(gpu);
 }
 

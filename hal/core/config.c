@@ -18,7 +18,7 @@ static const struct {
     {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
     {"GPUHAL_DEVICES", "comma list of selectors; devices that match none are hidden"},
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
-    {"GPUHAL_ISOLATION", "always: meet plugins in helper processes; never: in this process"},
+    {"GPUHAL_ISOLATION", "once: meet plugins in helper processes and remember; always: each time; never: in this process"},
     {"GPUHAL_LOG", "error, warning, info or debug: how much is logged"},
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
@@ -70,18 +70,20 @@ static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings
 
 static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings *settings)
 {
-    if (config->isolation > GPUHAL_ISOLATION_NEVER) {
+    static const char *const words[] = {"", "always", "never", "once"};
+    if (config->isolation > GPUHAL_ISOLATION_ONCE) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.isolation is %u, which is no known policy", config->isolation);
     }
-    settings->isolate = config->isolation != GPUHAL_ISOLATION_NEVER;
+    settings->isolation = config->isolation ? config->isolation : GPUHAL_ISOLATION_ONCE;
     const char *value = read_variable(settings, "GPUHAL_ISOLATION");
-    if (value && strcmp(value, "always") != 0 && strcmp(value, "never") != 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_ISOLATION is \"%s\"; known are always and never", value);
+    for (uint32_t i = 1; value && i < sizeof words / sizeof *words; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            settings->isolation = i;
+            return GPUHAL_OK;
+        }
     }
-    if (value) {
-        settings->isolate = strcmp(value, "always") == 0;
-    }
-    return GPUHAL_OK;
+    return value ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_ISOLATION is \"%s\"; known are always, once and never", value)
+                 : GPUHAL_OK;
 }
 
 /* "64M": digits, and at most one of K, M and G. false for anything else, and for what does not fit. */
@@ -168,7 +170,7 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
     return keep(&settings->backends, backends ? backends : config->backends) &&
            keep(&settings->devices, devices ? devices : config->devices) && keep(&settings->plugin_path, config->plugin_path) &&
            keep(&settings->environment_plugin_path, read_variable(settings, "GPUHAL_PLUGIN_PATH")) &&
-           keep(&settings->helper_path, config->helper_path);
+           keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
 /* The structure as this library knows it: what an older program does not have is zero, what a newer one has more is not read. */
@@ -220,6 +222,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->plugin_path);
     free(settings->environment_plugin_path);
     free(settings->helper_path);
+    free(settings->retry);
     free(settings->devices);
     free(settings->registry);
     *settings = (gpuhal_settings){0};

@@ -18,7 +18,8 @@ typedef struct gpuhal_settings {
     char *devices;
     char *registry;         /* absolute directory of the persistent record; NULL: none is kept */
     const char *devices_source;
-    bool isolate;
+    uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
+    char *retry;        /* comma list of plugins that are met whatever is remembered, or "all" */
     bool ignore_environment; /* asked for, or the process is privileged */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */

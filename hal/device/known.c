@@ -62,7 +62,15 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, const gpuhal_identity *identity)
     gpuhal_status status = listed && sightings ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_changes changes = {
-            .now = gpuhal_os_wall_clock(), .sightings = sightings, .sighting_count = identity->count, .listed = listed};
+            .now = gpuhal_os_wall_clock(),
+            .sightings = sightings,
+            .sighting_count = identity->count,
+            .listed = listed,
+            .plugins = gpu->candidates.learned,
+            .plugin_count = gpu->candidates.learned_count,
+            .faults = gpu->candidates.faults,
+            .fault_count = gpu->candidates.fault_count,
+        };
         for (uint32_t i = 0; i < identity->count; i++) {
             sightings[i] = sighting_of(&identity->faces[i]);
         }

@@ -46,6 +46,10 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         .time_ns = candidate->time_ns,
         .device_count = (uint32_t)candidate->devices.count,
         .isolated = candidate->isolated,
+        .remembered = candidate->remembered,
+        .signal = candidate->signal,
+        .output = or_empty(candidate->output),
+        .met = candidate->met,
     };
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return GPUHAL_OK;

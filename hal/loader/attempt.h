@@ -6,6 +6,7 @@
 #ifndef GPUHAL_LOADER_ATTEMPT_H
 #define GPUHAL_LOADER_ATTEMPT_H
 
+#include "core/listed.h"
 #include "core/log.h"
 
 #include <gpuhal/report.h>
@@ -25,6 +26,7 @@ typedef struct gpuhal_attempt {
     /* Told at once, so that it is known even when the next step never returns. May be NULL. */
     void (*on_stage)(void *user, gpuhal_plugin_stage stage);
     void (*on_driver)(void *user, const char *path);
+    void (*on_device)(void *user, const gpuhal_listed_device *device); /* complete, and by the rules */
     void *user;
     struct gpuhal_attempt *outer; /* of gpuhal_attempt_call_begin */
 } gpuhal_attempt;

@@ -2,6 +2,7 @@
 #include "loader/candidates.h"
 
 #include "core/text.h"
+#include "registry/fields.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,13 @@ static void move_text(char **to, char **from)
     }
 }
 
+void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **environment, char **watch)
+{
+    move_text(&candidate->manifest, manifest);
+    move_text(&candidate->environment, environment);
+    move_text(&candidate->watch, watch);
+}
+
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good)
 {
     candidate->stage = attempt->stage;
@@ -119,6 +127,12 @@ static void finish_candidate(gpuhal_candidate *candidate)
     free(candidate->file);
     free(candidate->reason);
     free(candidate->driver);
+    free(candidate->manifest);
+    free(candidate->environment);
+    free(candidate->watch);
+    free(candidate->output);
+    free(candidate->identity);
+    gpuhal_texts_finish(&candidate->key);
     gpuhal_listed_devices_finish(&candidate->devices);
 }
 
@@ -132,5 +146,13 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates)
         free(candidates->remarks[i]);
     }
     free(candidates->remarks);
+    for (size_t i = 0; i < candidates->learned_count; i++) {
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &candidates->learned[i]);
+    }
+    free(candidates->learned);
+    for (size_t i = 0; i < candidates->fault_count; i++) {
+        gpuhal_record_finish(GPUHAL_RECORD_FAULT, &candidates->faults[i]);
+    }
+    free(candidates->faults);
     *candidates = (gpuhal_candidates){0};
 }

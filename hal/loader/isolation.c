@@ -1,14 +1,15 @@
 /* loader/isolation.c: see isolation.h.
  *
  * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a
- * good end. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
+ * good end, and what came of it goes to the registry. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
  */
 #include "loader/isolation.h"
 
 #include "core/error.h"
 #include "core/text.h"
 #include "loader/candidates.h"
-#include "loader/file_check.h"
+#include "loader/helper_program.h"
+#include "loader/output.h"
 #include "loader/stream.h"
 #include "os/os.h"
 
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #define GRACE_NS    200000000u /* for an orderly process to leave */
+#define TERM_NS     100000000u /* for one that hangs, to end when asked to */
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
 
@@ -27,13 +29,17 @@ typedef struct helper_visit {
     gpuhal_attempt attempt;
     gpuhal_process process;
     gpuhal_stream stream;
+    gpuhal_output output;
+    bool unruly;    /* it did not end as a helper does */
+    uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
     uint64_t silent_ns; /* when its stream ended without a last word; 0: it has not */
 } helper_visit;
 
 /* The helpers at work: visits[0] to visits[count - 1]. */
 typedef struct round_of_visits {
-    const gpuhal_settings *settings;
+    gpuhal_verdicts *verdicts;
+    const gpuhal_settings *settings; /* of the verdicts, like the next two */
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
@@ -41,38 +47,6 @@ typedef struct round_of_visits {
     helper_visit *visits[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_visits;
-
-/* Checks one place. Returns the resolved path, or NULL with the reason. */
-static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
-{
-    gpuhal_attempt attempt = {.log = log};
-    gpuhal_checked_file file;
-    char *helper = NULL;
-    if (gpuhal_file_check(&attempt, path, true, &file)) {
-        helper = file.path;
-    } else if (!*out_reason || attempt.status != GPUHAL_ERROR_NOT_FOUND) {
-        /* That one place has no helper says less than why another place's was refused. */
-        free(*out_reason);
-        *out_reason = gpuhal_text_copy(attempt.reason);
-    }
-    gpuhal_attempt_finish(&attempt);
-    return helper;
-}
-
-/* A helper that was named explicitly is taken or nothing is: another one would not be what was asked for. */
-static char *find_helper(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
-{
-    bool privileged = gpuhal_os_privileged();
-    if (settings->helper_path && !privileged) {
-        return check_helper(settings->helper_path, log, out_reason);
-    }
-    char *own = privileged ? NULL : gpuhal_os_own_directory();
-    char *path = own ? gpuhal_text_format("%s/gpuhal/gpuhal-helper", own) : NULL;
-    char *helper = path ? check_helper(path, log, out_reason) : NULL;
-    free(path);
-    free(own);
-    return helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/gpuhal-helper", log, out_reason);
-}
 
 /* Keeps the first trouble: the others are mostly the same again. */
 static void blame_helper(round_of_visits *round, char *reason)
@@ -150,42 +124,113 @@ static void word_silence(gpuhal_attempt *attempt, gpuhal_ended ended, int value)
     }
 }
 
-/* Puts the outcome into the attempt. `late`: the deadline has passed. Returns whether the plugin lists devices. */
-static bool judge(helper_visit *visit, uint64_t deadline_ns, bool late)
+/* What it had told of completely is no listing; the sentence names it. */
+static void word_partial(const gpuhal_stream *stream, gpuhal_attempt *attempt)
+{
+    gpuhal_text text = {0};
+    gpuhal_text_printf(&text, "%s; until then it had told of %zu device%s:", attempt->reason ? attempt->reason : "", stream->whole,
+                       stream->whole == 1 ? "" : "s");
+    for (size_t i = 0; i < stream->whole; i++) {
+        const char *name = gpuhal_facts_text(&stream->devices.list[i].facts, GPUHAL_FACT_NAME);
+        gpuhal_text_printf(&text, "%s %s:%" PRIu32 " %s", i > 0 ? "," : "", attempt->name, stream->devices.list[i].index, name ? name : "");
+    }
+    char *reason = text.failed || stream->whole == 0 ? NULL : gpuhal_text_take(&text);
+    if (reason) {
+        free(attempt->reason);
+        attempt->reason = reason;
+    }
+    gpuhal_text_finish(&text);
+}
+
+static void word_late(helper_visit *visit, uint64_t deadline_ns)
+{
+    char time[32];
+    gpuhal_attempt *attempt = &visit->attempt;
+    word_deadline(deadline_ns, time, sizeof time);
+    if (!visit->stream.hello) {
+        attempt->stage = GPUHAL_STAGE_SPAWN;
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "its helper process said nothing within %s", time);
+        return;
+    }
+    gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "it did not answer within %s, stuck %s", time,
+                        gpuhal_attempt_while(attempt->stage));
+    word_partial(&visit->stream, attempt);
+    visit->fault = GPUHAL_FAULT_HANG;
+}
+
+/* It ended, or was ended, without a last word. */
+static void judge_unruly(helper_visit *visit, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_attempt *attempt = &visit->attempt;
     const gpuhal_stream *stream = &visit->stream;
-    gpuhal_stream_state state = stream->state;
-    int value = 0;
-    gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, 0, &value);
-    if (state == GPUHAL_STREAM_ENDED) {
-        return stream->good;
-    }
-    if (!stream->hello && !late) {
-        return false;
-    }
+    bool crashed = stream->state == GPUHAL_STREAM_CRASHED;
+    visit->unruly = true;
     /* An [end] that was begun and did not get complete has no say. */
     free(attempt->reason);
     attempt->reason = NULL;
-    if (state == GPUHAL_STREAM_CRASHED) {
-        word_silence(attempt, GPUHAL_ENDED_SIGNAL, stream->signal);
-    } else if (state == GPUHAL_STREAM_RUBBISH) {
+    if (crashed || (stream->state != GPUHAL_STREAM_RUBBISH && !late)) {
+        visit->fault = GPUHAL_FAULT_CRASH;
+        ended = crashed ? GPUHAL_ENDED_SIGNAL : ended;
+        value = crashed ? stream->signal : value;
+        visit->candidate->signal = ended == GPUHAL_ENDED_SIGNAL ? (uint32_t)value : 0;
+        word_silence(attempt, ended, value);
+    } else if (late && stream->state != GPUHAL_STREAM_RUBBISH) {
+        word_late(visit, deadline_ns);
+    } else {
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it sent rubbish in line %" PRIu32 ": %s, %s",
                             stream->line, stream->problem, gpuhal_attempt_while(attempt->stage));
-    } else if (late) {
-        char time[32];
-        word_deadline(deadline_ns, time, sizeof time);
-        if (!stream->hello) {
-            attempt->stage = GPUHAL_STAGE_SPAWN;
-            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT,
-                                       "its helper process said nothing within %s", time);
-        }
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "it did not answer within %s, stuck %s", time,
-                            gpuhal_attempt_while(attempt->stage));
-    } else {
-        word_silence(attempt, ended, value);
     }
-    return false;
+}
+
+/* Once the process has ended nothing more comes; one that is being ended prints nothing more of interest. */
+static void read_output(helper_visit *visit)
+{
+    char bytes[READ_BYTES];
+    size_t got = sizeof bytes;
+    for (int block = 0; block < READ_BLOCKS && got > 0; block++) {
+        got = gpuhal_os_process_read_output(&visit->process, bytes, sizeof bytes);
+        gpuhal_output_add(&visit->output, bytes, got);
+    }
+}
+
+/* Puts the outcome into the attempt. `late`: the deadline has passed. Returns whether the plugin lists devices. */
+static bool judge(round_of_visits *round, helper_visit *visit, bool late)
+{
+    int value = 0;
+    int64_t process = visit->process.pid;
+    read_output(visit);
+    gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, 0, late ? TERM_NS : 0, &value);
+    if (ended == GPUHAL_ENDED_NOT) {
+        gpuhal_candidates_remark(round->candidates, round->log, "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
+                                 visit->candidate->name, process);
+    }
+    if (visit->stream.state != GPUHAL_STREAM_ENDED && (visit->stream.hello || late)) {
+        judge_unruly(visit, round->settings->helper_deadline_ns, late, ended, value);
+    }
+    return visit->stream.state == GPUHAL_STREAM_ENDED && visit->stream.good;
+}
+
+/* For the report, and for later starts. A helper that is no helper, or says nothing, tells nothing of the plugin. */
+static void remember(round_of_visits *round, helper_visit *visit)
+{
+    gpuhal_candidate *candidate = visit->candidate;
+    gpuhal_texts lines;
+    gpuhal_output_lines(&visit->output, &lines);
+    gpuhal_text joined = {0};
+    for (size_t i = 0; i < lines.count; i++) {
+        gpuhal_text_printf(&joined, "%s%s", i > 0 ? "\n" : "", lines.list[i]);
+    }
+    free(candidate->output);
+    candidate->output = lines.count > 0 ? gpuhal_text_take(&joined) : NULL;
+    candidate->met = gpuhal_os_wall_clock();
+    /* The last one may not have come to its end. */
+    gpuhal_listed_devices told = visit->stream.devices;
+    told.count = visit->stream.whole;
+    const gpuhal_meeting meeting = {.unruly = visit->unruly, .fault = visit->fault, .status = visit->attempt.status,
+                                    .mapped = &visit->stream.mapped, .output = &lines, .devices = &told};
+    gpuhal_verdict_learn(round->verdicts, candidate, &meeting);
+    gpuhal_text_finish(&joined);
+    gpuhal_texts_finish(&lines);
 }
 
 /* Ends a visit and takes it off the list. */
@@ -193,17 +238,20 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
 {
     helper_visit *visit = round->visits[place];
     gpuhal_candidate *candidate = visit->candidate;
-    bool good = judge(visit, round->settings->helper_deadline_ns, late);
+    bool good = judge(round, visit, late);
     /* A helper that said nothing and ended is no helper; one that is slow gives no reason to trust the plugin to this process. */
     if (visit->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - visit->begun_ns;
         candidate->isolated = true;
         gpuhal_candidate_take(candidate, &visit->attempt, good);
+        if (good) {
+            gpuhal_candidate_accept(candidate);
+        }
+        remember(round, visit);
     } else {
         blame_helper(round, gpuhal_text_format("%s does not speak as this version's helper does", round->helper));
     }
     if (good) {
-        gpuhal_candidate_accept(candidate);
         candidate->devices = visit->stream.devices;
         visit->stream.devices = (gpuhal_listed_devices){0};
     }
@@ -220,6 +268,7 @@ static bool read_visit(helper_visit *visit)
     if (visit->silent_ns) {
         return true; /* the process has ended */
     }
+    read_output(visit);
     for (int block = 0; block < READ_BLOCKS; block++) {
         int64_t got = gpuhal_os_process_read(&visit->process, bytes, sizeof bytes);
         if (got == -1) {
@@ -303,13 +352,15 @@ static bool is_needed(const gpuhal_candidates *candidates)
     return false;
 }
 
-gpuhal_status gpuhal_isolation_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+gpuhal_status gpuhal_isolation_run(gpuhal_verdicts *verdicts)
 {
+    gpuhal_candidates *candidates = verdicts->candidates;
     if (!is_needed(candidates)) {
         return GPUHAL_OK;
     }
-    round_of_visits round = {.settings = settings, .log = log, .candidates = candidates};
-    char *helper = find_helper(settings, log, &round.trouble);
+    round_of_visits round = {
+        .verdicts = verdicts, .settings = verdicts->settings, .log = verdicts->log, .candidates = candidates};
+    char *helper = gpuhal_helper_find(verdicts->settings, verdicts->log, &round.trouble);
     gpuhal_status status = GPUHAL_OK;
     if (helper) {
         free(round.trouble);
@@ -318,7 +369,7 @@ gpuhal_status gpuhal_isolation_run(const gpuhal_settings *settings, gpuhal_log *
         status = visit_all(&round);
     }
     if (!helper || round.trouble) {
-        gpuhal_candidates_remark(candidates, log, "plugins are met in this process, without protection: %s",
+        gpuhal_candidates_remark(candidates, verdicts->log, "plugins are met in this process, without protection: %s",
                                  round.trouble ? round.trouble : "no helper program was found");
     }
     free(round.trouble);

@@ -16,6 +16,7 @@
 #include "loader/meet.h"
 #include "loader/search.h"
 #include "loader/selection.h"
+#include "loader/verdict.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -127,13 +128,23 @@ static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
                                                                                             : gpuhal_error_host_memory();
 }
 
-/* What helpers could not deal with is met here; built-in plugins always are. */
-static gpuhal_status meet_all(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+/* What is remembered need not be met; what helpers could not deal with is met here, as built-in plugins always are. */
+static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
 {
-    gpuhal_status status = settings->isolate ? gpuhal_isolation_run(settings, log, candidates) : GPUHAL_OK;
+    gpuhal_candidates *candidates = verdicts->candidates;
+    gpuhal_status status = GPUHAL_OK;
+    bool isolate = verdicts->settings->isolation != GPUHAL_ISOLATION_NEVER;
+    for (size_t i = 0; isolate && i < candidates->count && !status; i++) {
+        if (gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
+            status = gpuhal_verdict_recall(verdicts, &candidates->list[i]);
+        }
+    }
+    if (isolate && !status) {
+        status = gpuhal_isolation_run(verdicts);
+    }
     for (size_t i = 0; i < candidates->count && !status; i++) {
         if (gpuhal_candidate_is_open(&candidates->list[i])) {
-            status = meet_here(log, &candidates->list[i]);
+            status = meet_here(verdicts->log, &candidates->list[i]);
         }
     }
     return status;
@@ -161,8 +172,9 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
 
 /* The first of several that works is used, so that a bad plugin cannot take a good one's place by taking its name or its file. Each
  * round gives a turn to duplicates of failed plugins; each has one at most. */
-static gpuhal_status meet_second_choices(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+static gpuhal_status meet_second_choices(gpuhal_verdicts *verdicts)
 {
+    gpuhal_candidates *candidates = verdicts->candidates;
     for (bool again = true; again;) {
         again = false;
         for (size_t i = 0; i < candidates->count; i++) {
@@ -172,7 +184,7 @@ static gpuhal_status meet_second_choices(const gpuhal_settings *settings, gpuhal
                 again = true;
             }
         }
-        gpuhal_status status = again ? meet_all(settings, log, candidates) : GPUHAL_OK;
+        gpuhal_status status = again ? meet_all(verdicts) : GPUHAL_OK;
         if (status) {
             return status;
         }
@@ -191,8 +203,11 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
     }
 }
 
-static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+static gpuhal_status run(gpuhal_verdicts *verdicts)
 {
+    const gpuhal_settings *settings = verdicts->settings;
+    gpuhal_log *log = verdicts->log;
+    gpuhal_candidates *candidates = verdicts->candidates;
     /* A driver that is a user of this library would meet itself, in a helper that would meet it, and so on without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_remark(candidates, log, "no plugins are looked for: this process is the helper in which one is met");
@@ -209,14 +224,16 @@ static gpuhal_status run(const gpuhal_settings *settings, gpuhal_log *log, gpuha
     if (!status) {
         check_files(log, candidates);
         gpuhal_selection_sort(&selection, candidates);
-        status = meet_all(settings, log, candidates);
-        status = status ? status : meet_second_choices(settings, log, candidates);
+        gpuhal_verdict_check_retry(verdicts);
+        status = meet_all(verdicts);
+        status = status ? status : meet_second_choices(verdicts);
     }
     gpuhal_selection_finish(&selection);
     return status;
 }
 
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *out_candidates)
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known,
+                                gpuhal_candidates *out_candidates)
 {
     /* Plugins that fail inside a run that succeeds must not leave their errors with the caller. */
     gpuhal_error_detail before;
@@ -226,7 +243,9 @@ gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
                                 settings->helper_path);
     }
-    gpuhal_status status = run(settings, log, out_candidates);
+    gpuhal_verdicts verdicts = {.settings = settings, .log = log, .known = known, .candidates = out_candidates};
+    gpuhal_status status = run(&verdicts);
+    gpuhal_verdicts_finish(&verdicts);
     if (status) {
         gpuhal_candidates_finish(out_candidates);
         return status;

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/listed.h"
 #include "core/log.h"
+#include "registry/content.h"
 
 #include <gpuhal/plugin.h>
 #include <gpuhal/report.h>
@@ -27,6 +28,13 @@ typedef struct gpuhal_candidate {
     uint64_t time_ns;
     bool isolated;
     bool ignore_environment; /* the plugin is told of no setting */
+    char *manifest, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
+    char *identity;    /* of the file, for the registry; NULL: nothing is remembered of it */
+    gpuhal_texts key;  /* the circumstances of the verdict that is remembered; empty: none is */
+    bool remembered;   /* the verdict is from an earlier meeting */
+    uint64_t met;      /* when, in seconds since 1970; 0: it was not */
+    uint32_t signal;   /* that ended its helper; 0: none */
+    char *output;      /* the last lines that its helper printed */
     gpuhal_listed_devices devices; /* when state is OK */
 } gpuhal_candidate;
 
@@ -35,10 +43,15 @@ typedef struct gpuhal_candidates {
     size_t count, capacity;
     char **remarks; /* sentences about the whole search */
     size_t remark_count;
+    gpuhal_known_plugin *learned; /* verdicts for the registry */
+    gpuhal_known_fault *faults;
+    size_t learned_count, fault_count;
 } gpuhal_candidates;
 
-/* Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. */
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *out_candidates);
+/* Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. `known` is what the registry holds, NULL for
+ * nothing; it is only read meanwhile. */
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known,
+                                gpuhal_candidates *out_candidates);
 void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 
 /* A plugin that is loaded and started in this process. */

@@ -113,6 +113,9 @@ static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
         if (!describe(attempt, plugin, device) || !sample(attempt, plugin, device)) {
             return false;
         }
+        if (attempt->on_device) {
+            attempt->on_device(attempt->user, device);
+        }
     }
     return true;
 }

@@ -49,6 +49,15 @@ void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *dev
     gpuhal_records_write_u64(to, "index", device->index);
     gpuhal_records_write_u64(to, "capabilities", device->capabilities);
     gpuhal_facts_write(&device->facts, to);
+    gpuhal_records_write_u64(to, "complete", 1);
+}
+
+void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths)
+{
+    gpuhal_records_write_kind(to, "mapped");
+    for (size_t i = 0; i < paths->count && i < GPUHAL_STREAM_MAPPED_MAX; i++) {
+        gpuhal_records_write(to, "path", paths->list[i]);
+    }
 }
 
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices)
@@ -134,13 +143,33 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
 /* The limit is the sink's own; more can only come from a plugin that writes into the stream itself. */
 static bool begin_device(gpuhal_stream *stream)
 {
-    return stream->devices.count < GPUHAL_DEVICES_MAX && gpuhal_listed_devices_add(&stream->devices, 0);
+    return stream->devices.count < GPUHAL_DEVICES_MAX && stream->whole == stream->devices.count &&
+           gpuhal_listed_devices_add(&stream->devices, 0);
+}
+
+/* Its sum: it is another one than those before, and says what it must. */
+static bool is_whole_device(gpuhal_stream *stream)
+{
+    const gpuhal_listed_devices *devices = &stream->devices;
+    const gpuhal_listed_device *device = &devices->list[devices->count - 1];
+    if (gpuhal_listed_devices_find(devices, device->index) != device) {
+        snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " came twice", device->index);
+        return false;
+    }
+    stream->whole = devices->count;
+    return gpuhal_rules_device(device, stream->problem, sizeof stream->problem);
 }
 
 static bool take_device(gpuhal_stream *stream, const char *key, const char *value)
 {
     gpuhal_listed_device *device = &stream->devices.list[stream->devices.count - 1];
     uint64_t number = 0;
+    if (stream->whole == stream->devices.count) {
+        return false; /* it was complete already */
+    }
+    if (strcmp(key, "complete") == 0) {
+        return strcmp(value, "1") == 0 && is_whole_device(stream);
+    }
     if (strcmp(key, "index") == 0 || strcmp(key, "capabilities") == 0) {
         bool good = read_number(value, UINT32_MAX, &number);
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
@@ -154,27 +183,29 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
     return gpuhal_facts_read_pair(&device->facts, key, value) && !device->facts.failed;
 }
 
-/* The sum of the list: the devices told are those that came, each different and complete. */
+static bool take_mapped(gpuhal_stream *stream, const char *key, const char *value)
+{
+    if (strcmp(key, "path") != 0 || stream->mapped.count >= GPUHAL_STREAM_MAPPED_MAX) {
+        return false;
+    }
+    gpuhal_texts_add(&stream->mapped, value);
+    return !stream->mapped.failed;
+}
+
+/* The sum of the list: the devices told are those that came, each complete. */
 static bool is_whole(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
-    if (devices->count != stream->devices_told || (stream->good && devices->count == 0)) {
-        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced", devices->count,
-                 stream->devices_told);
+    if (stream->whole != devices->count) {
+        snprintf(stream->problem, sizeof stream->problem, "a device is not complete");
         return false;
     }
-    for (size_t i = 0; i < devices->count; i++) {
-        for (size_t other = 0; other < i; other++) {
-            if (devices->list[i].index == devices->list[other].index) {
-                snprintf(stream->problem, sizeof stream->problem, "device %" PRIu32 " came twice", devices->list[i].index);
-                return false;
-            }
-        }
-        if (!gpuhal_rules_device(&devices->list[i], stream->problem, sizeof stream->problem)) {
-            return false;
-        }
+    bool all = devices->count == stream->devices_told;
+    if (!all || (stream->good && devices->count == 0)) {
+        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced", devices->count,
+                 stream->devices_told);
     }
-    return true;
+    return all && (!stream->good || devices->count > 0);
 }
 
 /* What a helper may say at the end: all is well and nothing else is said, or one of the ways to fail, with its reason. */
@@ -239,7 +270,8 @@ static const struct {
     bool (*take)(gpuhal_stream *stream, const char *key, const char *value);
 } kinds[] = {
     {"hello", take_hello}, {"stage", take_stage},   {"library", take_library}, {"plugin", take_plugin},
-    {"log", take_log},     {"device", take_device}, {"end", take_end},         {"crash", take_crash},
+    {"log", take_log},     {"device", take_device}, {"mapped", take_mapped},   {"end", take_end},
+    {"crash", take_crash},
 };
 
 /* The hello comes first and once, so that another program at the end of the pipe is found out by its first line. */
@@ -250,7 +282,7 @@ static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
         return rubbish(stream, first ? "no hello" : "a record out of place");
     }
     snprintf(stream->kind, sizeof stream->kind, "%s", kind);
-    return strcmp(kind, "device") == 0 && !begin_device(stream) ? rubbish(stream, "too many devices") : GPUHAL_STREAM_MORE;
+    return strcmp(kind, "device") == 0 && !begin_device(stream) ? rubbish(stream, "too many devices, or one before was not complete") : GPUHAL_STREAM_MORE;
 }
 
 static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, const char *value)
@@ -316,4 +348,5 @@ void gpuhal_stream_finish(gpuhal_stream *stream)
 {
     gpuhal_text_finish(&stream->pending);
     gpuhal_listed_devices_finish(&stream->devices);
+    gpuhal_texts_finish(&stream->mapped);
 }

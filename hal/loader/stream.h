@@ -5,11 +5,13 @@
  *     [library] path                          the vendor's library that was opened
  *     [plugin] version
  *     [log]    level, text
- *     [device] index, capabilities, facts
+ *     [device] index, capabilities, facts, complete = 1         as soon as it is
+ *     [mapped] path                           a file with code in the helper's memory, one pair each, before the end
  *     [end]    state, status, devices, reason, complete = 1     the verdict
  *     [crash]  signal                         instead of an end, from the signal handler
  *
- * The reader trusts nothing: the plugin's code runs in the process that writes. Only an [end] that is complete counts.
+ * The reader trusts nothing: the plugin's code runs in the process that writes. Only an [end] that is complete counts, and devices that
+ * are complete.
  */
 #ifndef GPUHAL_LOADER_STREAM_H
 #define GPUHAL_LOADER_STREAM_H
@@ -18,13 +20,15 @@
 #include "core/text.h"
 #include "loader/attempt.h"
 #include "loader/loader.h"
+#include "registry/texts.h"
 
-#define GPUHAL_HELPER_PROTOCOL     1u
+#define GPUHAL_HELPER_PROTOCOL     2u
 #define GPUHAL_HELPER_STREAM       3  /* the descriptor */
 #define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper that are no answer of a plugin */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the stream was closed under its feet */
 #define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
 #define GPUHAL_STREAM_LINE_MAX     (64u << 10)
+#define GPUHAL_STREAM_MAPPED_MAX   1000u
 
 void gpuhal_stream_write_hello(gpuhal_text *to);
 void gpuhal_stream_write_stage(gpuhal_text *to, gpuhal_plugin_stage stage);
@@ -32,7 +36,8 @@ void gpuhal_stream_write_library(gpuhal_text *to, const char *path);
 void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
 void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
 void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
-/* `attempt` without a reason: everything went well. */
+void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
+/* `devices`: how many were sent. */
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices);
 
 typedef enum {
@@ -52,7 +57,9 @@ typedef struct gpuhal_stream {
     int signal; /* of the crash */
     uint32_t line;
     char problem[160];
-    gpuhal_listed_devices devices;
+    gpuhal_listed_devices devices; /* the first `whole` of them are complete and by the rules */
+    size_t whole;
+    gpuhal_texts mapped;
     /* Inside. */
     uint64_t bytes, protocol, abi, devices_told, level;
     char kind[64];

@@ -21,8 +21,8 @@ uint32_t gpuhal_os_fork_look(void);
 extern _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word;
 static inline uint32_t gpuhal_os_fork_generation(void)
 {
-    uint32_t now = atomic_load_explicit(atomic_load_explicit(&gpuhal_os_fork_word, memory_order_acquire), memory_order_acquire);
-    return __builtin_expect(now != 0, 1) ? now : gpuhal_os_fork_look();
+    uint32_t count = atomic_load_explicit(atomic_load_explicit(&gpuhal_os_fork_word, memory_order_acquire), memory_order_acquire);
+    return __builtin_expect(count != 0, 1) ? count : gpuhal_os_fork_look();
 }
 
 /* ---- thread.c */
@@ -228,29 +228,33 @@ gpuhal_machine gpuhal_os_machine(void);
 
 /* ---- process.c */
 
-/* A helper process in a process group of its own: stdin, stdout and stderr are /dev/null, descriptor 3 is the stream that the
- * parent reads, everything else is closed. */
+/* A helper process in a process group of its own: stdin is /dev/null, stdout and stderr go to the parent together, descriptor 3 is the
+ * stream that the parent reads, everything else is closed. */
 typedef struct gpuhal_process {
     int64_t pid;
     int stream; /* read end, non-blocking, close-on-exec; -1 when closed */
+    int output; /* likewise, of what it prints */
     int pidfd;  /* -1 where the kernel has none */
 } gpuhal_process;
 /* `arguments` ends with NULL; arguments[0] is the absolute path of the program. Returns 0 or errno. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process);
-/* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, a process has ended, or `timeout_ns` has passed; sets
- * ready[i]. Of a process whose stream is closed only the end is waited for. Returns 0 or errno. */
+/* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, one has printed something, a process has ended, or
+ * `timeout_ns` has passed; sets ready[i]. Of a process whose stream is closed only the end is waited for. Returns 0 or errno. */
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
 /* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing there now; -2 for
  * an error. A grandchild that holds the stream open does not keep the end back. */
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
+/* Reads what it has printed. Returns bytes; 0 when nothing is there now, or ever will be. */
+size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes);
 /* Closes the stream before the process has ended. */
 void gpuhal_os_process_close_stream(gpuhal_process *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
-typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2 } gpuhal_ended;
-/* Gives the process `grace_ns` to end by itself, then kills it and in any case what is left of its group; closes the stream and reaps
- * the process if nobody did. *out_value: exit code or signal number of a process that ended by itself. */
-gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value);
+typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2, GPUHAL_ENDED_NOT = 3 } gpuhal_ended;
+/* Gives the process `grace_ns` to end by itself, then `term_ns` to end by SIGTERM, then kills it, and in any case what is left of its
+ * group; closes the stream and reaps the process if nobody did. *out_value: exit code or signal number of a process that ended by itself.
+ * ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after half a second more. */
+gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
 /* This process's number, for gpuhal_os_helper_prepare. */

@@ -29,6 +29,7 @@ typedef struct gpuhal_known_plugin {
     char *reason;
     gpuhal_texts output; /* the last lines that it said */
     uint64_t met;        /* time of the verdict; seconds since 1970, as all times here */
+    uint64_t deadline_ns; /* that it did not keep; 0: none */
     gpuhal_listed_devices devices;
 } gpuhal_known_plugin;
 

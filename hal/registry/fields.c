@@ -42,6 +42,7 @@ static const field plugin_fields[] = {
     {"reason", PLUGIN(reason), TEXT, false, 0},
     {"output", PLUGIN(output), TEXTS, false, 0},
     {"met", PLUGIN(met), NUMBER64, false, UINT64_MAX},
+    {"deadline_ns", PLUGIN(deadline_ns), NUMBER64, false, UINT64_MAX},
     {"device", PLUGIN(devices), DEVICES, false, 0},
 };
 static const field physical_fields[] = {

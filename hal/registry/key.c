@@ -65,6 +65,20 @@ static char *folder_line(const char *path, const gpuhal_file_state *state)
     return line;
 }
 
+/* Of a device. Rights count: they decide what a driver answers. `seen` is where it is found. NULL without memory. */
+static char *words_of_node(const char *seen, const gpuhal_file_state *state)
+{
+    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node,
+                              state->directory ? 0 : state->inode, state->mode, state->owner, state->group,
+                              gpuhal_os_may_use(seen) ? "rw" : "no");
+}
+
+/* The times of what the kernel makes up are those of the last time that it did. */
+static bool is_made_up(const char *path)
+{
+    return strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 /* NULL without memory. */
 static char *file_line(const char *path)
 {
@@ -72,10 +86,13 @@ static char *file_line(const char *path)
     if (gpuhal_os_file_state(path, &state)) {
         return gpuhal_text_format("file absent %s", path);
     }
+    if (is_made_up(path)) {
+        return gpuhal_text_format("file there %s", path);
+    }
     if (state.directory) {
         return folder_line(path, &state);
     }
-    char *words = words_of(&state);
+    char *words = state.node != 0 ? words_of_node(path, &state) : words_of(&state);
     char *line = words ? gpuhal_text_format("file %s %s", words, path) : NULL;
     free(words);
     return line;
@@ -169,18 +186,18 @@ static void add_driver(const char *root, const char *driver, gpuhal_texts *to)
     free(folder);
 }
 
-/* `path` is the node's, below `root`. Rights count: they decide what a driver answers. NULL without memory. */
+/* `path` is the node's, below `root`. NULL without memory. */
 static char *node_line(const char *root, const char *path)
 {
     gpuhal_file_state state;
-    char *seen = gpuhal_text_format("%s%s", root, path), *line = NULL;
+    char *seen = gpuhal_text_format("%s%s", root, path), *words = NULL, *line = NULL;
     if (seen && gpuhal_os_file_state(seen, &state)) {
         line = gpuhal_text_format("node absent %s", path);
     } else if (seen) {
-        line = gpuhal_text_format("node %" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s %s", state.node,
-                                  state.directory ? 0 : state.inode, state.mode, state.owner, state.group,
-                                  gpuhal_os_may_use(seen) ? "rw" : "no", path);
+        words = words_of_node(seen, &state);
+        line = words ? gpuhal_text_format("node %s %s", words, path) : NULL;
     }
+    free(words);
     free(seen);
     return line;
 }
@@ -213,6 +230,7 @@ void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
     add_file_word(root, "kernel", "/proc/sys/kernel/osrelease", out_lines);
     add_file_word(root, "nvidia", "/proc/driver/nvidia/version", out_lines);
     add_mounts(root, out_lines);
+    gpuhal_texts_give(out_lines, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
     for (size_t i = 0; i < sizeof gpu_drivers / sizeof *gpu_drivers; i++) {
         add_driver(root, gpu_drivers[i], out_lines);
     }
@@ -234,17 +252,15 @@ static void add_all(const gpuhal_texts *from, gpuhal_texts *to)
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine, gpuhal_texts *out_lines)
 {
     *out_lines = (gpuhal_texts){0};
-    for (const char *const *file = request->files; file && *file; file++) {
-        gpuhal_texts_give(out_lines, file_line(*file));
+    for (size_t i = 0; request->files && i < request->files->count; i++) {
+        gpuhal_texts_give(out_lines, file_line(request->files->list[i]));
     }
-    if (request->no_vendor_files) {
-        char *cache = gpuhal_text_format("%s/etc/ld.so.cache", root);
-        gpuhal_texts_give(out_lines, cache ? file_line(cache) : NULL);
-        gpuhal_texts_give(out_lines, variable_line("LD_LIBRARY_PATH"));
-        free(cache);
-    }
-    for (const char *const *name = request->variables; name && *name; name++) {
-        gpuhal_texts_give(out_lines, variable_line(*name));
+    char *cache = gpuhal_text_format("%s/etc/ld.so.cache", root);
+    gpuhal_texts_give(out_lines, cache ? file_line(cache) : NULL);
+    gpuhal_texts_give(out_lines, variable_line("LD_LIBRARY_PATH"));
+    free(cache);
+    for (size_t i = 0; request->variables && i < request->variables->count; i++) {
+        gpuhal_texts_give(out_lines, variable_line(request->variables->list[i]));
     }
     add_all(machine, out_lines);
 }
@@ -301,16 +317,20 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     return true;
 }
 
-const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *identity, const gpuhal_texts *machine)
+/* Two keys may be current at once: that of a crash names fewer files than that of a listing. Then the later verdict counts. */
+const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *name, const char *identity,
+                                           const gpuhal_texts *machine)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count), *found = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(plugins[i].identity, identity) == 0 && gpuhal_key_is_current(&plugins[i].key, machine, NULL)) {
-            return &plugins[i];
+        bool later = !found || plugins[i].generation > found->generation;
+        if (later && strcmp(plugins[i].identity, identity) == 0 && strcmp(plugins[i].name, name) == 0 &&
+            gpuhal_key_is_current(&plugins[i].key, machine, NULL)) {
+            found = &plugins[i];
         }
     }
-    return NULL;
+    return found;
 }
 
 /* ---- what is mapped */

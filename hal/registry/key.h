@@ -3,7 +3,7 @@
  *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times; `absent`
  *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of what lies in it
  *     variable POCL_DEVICES=basic                                                          without `=` when it is not set
- *     boot …, kernel …, mounts …                                                           of the machine, below
+ *     boot …, kernel …, mounts …, processors 8                                             of the machine, below
  *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and what it drives
  *     node 65024-7-…-rw /dev/nvidia0                                                       told apart without opening
  *
@@ -15,11 +15,10 @@
 
 #include "registry/content.h"
 
-/* What a plugin's answer depends on, besides the machine. Lists end with NULL, or are NULL. */
+/* What a plugin's answer depends on, besides the machine and where libraries are searched. Both may be NULL. */
 typedef struct gpuhal_key_request {
-    const char *const *files;     /* the plugin, its manifest, the vendors' files that the helper saw mapped, what `watch` names */
-    const char *const *variables; /* what `environment` in the manifest names */
-    bool no_vendor_files;         /* none was mapped: then the answer depends on where one would be found */
+    const gpuhal_texts *files;     /* the plugin, its manifest, the vendors' files that the helper saw mapped, what `watch` names */
+    const gpuhal_texts *variables; /* what `environment` in the manifest names */
 } gpuhal_key_request;
 
 /* The lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and /etc are
@@ -33,8 +32,9 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
 /* What stands for the contents of a file, for gpuhal_known_plugin.identity: malloc'ed; NULL when there is no such file, or no memory. */
 char *gpuhal_key_identity(const char *path);
 
-/* The record of this plugin file whose key is current; NULL when there is none. */
-const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *identity, const gpuhal_texts *machine);
+/* The newest record of this plugin and file whose key is current; NULL when there is none. */
+const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *name, const char *identity,
+                                           const gpuhal_texts *machine);
 
 /* Absolute paths of the files with code that are mapped into this process, each once, in the order of their addresses. */
 void gpuhal_key_mapped_files(gpuhal_texts *out_paths);

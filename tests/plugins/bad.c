@@ -336,6 +336,9 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 #endif
     tell_device(host, sink, 0);
+#if defined VARIANT_sample_hangs_at_second
+    tell_device(host, sink, 1);
+#endif
     tell_bad_fact(host, sink);
 #if defined VARIANT_good_looks_around
     tell_surroundings(host, sink);
@@ -384,6 +387,10 @@ static gpuhal_status bad_sample(const gpuhal_host *host, __attribute__((unused))
     return GPUHAL_ERROR_DRIVER;
 #elif defined VARIANT_sample_crashes
     crash();
+#elif defined VARIANT_sample_hangs_at_second
+    if (index == 1) {
+        hang();
+    }
 #endif
     host->u64(host, sink, GPUHAL_VALUE_MEMORY_FREE_BYTES, 12345678);
     return GPUHAL_OK;

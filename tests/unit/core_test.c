@@ -224,7 +224,7 @@ static gpuhal_status settings_with(const char *variable, const char *value)
 
 TEST(values_that_no_variable_knows_are_errors_that_name_it)
 {
-    static const char *const bad[][2] = {{"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "once"}};
+    static const char *const bad[][2] = {{"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "twice"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(settings_with(bad[i][0], bad[i][1]), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i][0]));
@@ -233,6 +233,7 @@ TEST(values_that_no_variable_knows_are_errors_that_name_it)
     assert_int_equal(settings_with("GPUHAL_LOG", "debug"), GPUHAL_OK);
     assert_int_equal(settings_with("GPUHAL_LOG", ""), GPUHAL_OK);
     assert_int_equal(settings_with("GPUHAL_ISOLATION", "never"), GPUHAL_OK);
+    assert_int_equal(settings_with("GPUHAL_ISOLATION", "once"), GPUHAL_OK);
 }
 
 TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
@@ -246,7 +247,7 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     assert_string_equal(settings.backends, "opencl");
     assert_string_equal(settings.backends_source, "GPUHAL_BACKENDS");
-    assert_false(settings.isolate);
+    assert_int_equal(settings.isolation, GPUHAL_ISOLATION_NEVER);
     assert_string_equal(settings.environment_plugin_path, "/e");
     assert_string_equal(settings.plugin_path, "/c");
     assert_null(gpuhal_settings_ignored(&settings));
@@ -254,7 +255,7 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     config.ignore_environment = 1;
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     assert_string_equal(settings.backends, "cpu");
-    assert_true(settings.isolate);
+    assert_int_equal(settings.isolation, GPUHAL_ISOLATION_ALWAYS);
     assert_null(settings.environment_plugin_path);
     char *ignored = gpuhal_settings_ignored(&settings);
     assert_string_equal(ignored, "GPUHAL_BACKENDS, GPUHAL_ISOLATION, GPUHAL_PLUGIN_PATH, GPUHAL_REGISTRY");
@@ -270,7 +271,7 @@ TEST(a_configuration_of_another_size_is_read_as_far_as_both_know_it)
     } larger = {.config = {.size = sizeof larger, .isolation = GPUHAL_ISOLATION_NEVER}};
     gpuhal_settings settings;
     assert_int_equal(gpuhal_settings_make(&larger.config, &settings), GPUHAL_OK);
-    assert_false(settings.isolate);
+    assert_int_equal(settings.isolation, GPUHAL_ISOLATION_NEVER);
     gpuhal_settings_finish(&settings);
     for (uint32_t size = 1; size <= sizeof(gpuhal_config); size++) {
         gpuhal_config *small = calloc(1, size < 4 ? 4 : size);

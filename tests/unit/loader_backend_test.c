@@ -188,7 +188,7 @@ TEST(isolated_or_not_a_plugin_lists_the_same_facts)
     gpuhal_text texts[2] = {{0}, {0}};
     for (int i = 0; i < 2; i++) {
         gpuhal_settings settings = own_settings();
-        settings.isolate = i == 0;
+        settings.isolation = i == 0 ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_NEVER;
         gpuhal_candidates candidates = run_loader(&settings);
         const gpuhal_candidate *good = find_candidate(&candidates, "good");
         assert_int_equal(good->isolated, i == 0);
@@ -212,11 +212,11 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
 static const gpuhal_candidate *meet_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
 {
     gpuhal_settings settings = own_settings();
-    settings.isolate = isolate;
+    settings.isolation = isolate ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_NEVER;
     settings.ignore_environment = ignore_environment;
     settings.log = log ? keep_line : NULL;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
-    assert_int_equal(gpuhal_loader_run(&settings, log, candidates), GPUHAL_OK);
+    assert_int_equal(gpuhal_loader_run(&settings, log, NULL, candidates), GPUHAL_OK);
     return find_candidate(candidates, "good_with_driver");
 }
 

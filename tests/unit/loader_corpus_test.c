@@ -107,7 +107,7 @@ static bool is_met_alone(const item *it)
     settings.helper_deadline_ns = it->effect == SILENCE ? SILENCE_NS : PATIENT_NS;
     gpuhal_candidates candidates;
     uint64_t begun = gpuhal_os_monotonic_ns();
-    if (gpuhal_loader_run(&settings, NULL, &candidates)) {
+    if (gpuhal_loader_run(&settings, NULL, NULL, &candidates)) {
         printf("# %s: %s\n", it->name, gpuhal_last_error()->sentence);
         return false;
     }
@@ -165,7 +165,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
     gpuhal_error_set(GPUHAL_ERROR_BUSY, "from before");
     gpuhal_settings settings = own_settings();
-    settings.isolate = false;
+    settings.isolation = GPUHAL_ISOLATION_NEVER;
     gpuhal_candidates candidates = run_loader(&settings);
     size_t different = 0;
     for (size_t i = 0; i < ITEMS; i++) {

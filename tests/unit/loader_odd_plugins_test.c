@@ -50,7 +50,7 @@ TEST(a_plugin_that_turns_its_process_inside_out_is_listed)
 TEST(two_plugins_in_this_process_that_export_one_name_keep_their_own)
 {
     gpuhal_settings settings = own_settings();
-    settings.isolate = false;
+    settings.isolation = GPUHAL_ISOLATION_NEVER;
     settings.plugin_path = gpuhal_text_format("%s/good_twin_a:%s/good_twin_b", GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS);
     gpuhal_candidates candidates = run_loader(&settings);
     const char *const names[] = {"good_twin_a", "good_twin_b"};

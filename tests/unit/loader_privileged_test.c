@@ -19,7 +19,7 @@ static void check_environment_of_helper(void)
         assert_true(got >= -1);
         length += got > 0 ? (size_t)got : 0;
     }
-    gpuhal_os_process_finish(&process, PATIENT_NS, &value);
+    gpuhal_os_process_finish(&process, PATIENT_NS, 0, &value);
     text[length] = 0;
     assert_non_null(strstr(text, "PATH=/usr/bin:/bin\n"));
     assert_null(strstr(text, "GPUHAL_"));

@@ -98,7 +98,7 @@ TEST(a_helper_inherits_neither_descriptors_nor_signals_and_leaves_no_core)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_listed(&candidates, "good_looks_around");
     const gpuhal_facts *facts = &find_candidate(&candidates, "good_looks_around")->devices.list[0].facts;
-    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 3 blocked 0 ignored 0 core 0 leader 1 first 1");
+    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 1 blocked 0 ignored 0 core 0 leader 1 first 1");
     gpuhal_candidates_finish(&candidates);
     for (int i = 0; i < 3; i++) {
         close(leaky[i]);
@@ -171,7 +171,7 @@ static void check_in_child(void (*prepare)(void))
         prepare();
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates;
-        bool good = gpuhal_loader_run(&settings, NULL, &candidates) == GPUHAL_OK &&
+        bool good = gpuhal_loader_run(&settings, NULL, NULL, &candidates) == GPUHAL_OK &&
                     has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
                     has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
                                 "crashed with signal 11") &&
@@ -210,7 +210,7 @@ static void *run_in_thread(void *user)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     bool *good = user;
-    if (gpuhal_loader_run(&settings, NULL, &candidates) == GPUHAL_OK) {
+    if (gpuhal_loader_run(&settings, NULL, NULL, &candidates) == GPUHAL_OK) {
         *good = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
                 has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "code 3");
         gpuhal_candidates_finish(&candidates);
@@ -338,7 +338,7 @@ TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
     assert_int_equal(error, 0);
     for (int i = 0; i < COUNT; i++) {
         int value;
-        gpuhal_os_process_finish(&processes[i], PATIENT_NS, &value);
+        gpuhal_os_process_finish(&processes[i], PATIENT_NS, 0, &value);
     }
 }
 
@@ -357,14 +357,14 @@ TEST(a_helper_whose_parent_is_gone_says_nothing)
     } while (got == -1);
     assert_int_equal(got, 0);
     int value;
-    gpuhal_os_process_finish(&process, PATIENT_NS, &value);
+    gpuhal_os_process_finish(&process, PATIENT_NS, 0, &value);
 }
 
 /* A copy of this program, so that the helper beside it may be a bad one. */
 TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
 {
     if (getenv("GPUHAL_TEST_COPY")) {
-        gpuhal_settings settings = {.isolate = true, .helper_deadline_ns = PATIENT_NS, .backends_source = "GPUHAL_BACKENDS"};
+        gpuhal_settings settings = {.isolation = GPUHAL_ISOLATION_ALWAYS, .helper_deadline_ns = PATIENT_NS, .backends_source = "GPUHAL_BACKENDS"};
         settings.plugin_path = getenv("GPUHAL_TEST_COPY");
         gpuhal_candidates candidates = run_loader(&settings);
         assert_int_equal(candidates.remark_count, 1);
@@ -398,7 +398,7 @@ TEST(a_helper_path_that_is_not_absolute_is_an_error)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     settings.helper_path = (char *)"gpuhal-helper";
-    assert_int_equal(gpuhal_loader_run(&settings, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "config.helper_path is \"gpuhal-helper\""));
 }
 

@@ -84,8 +84,9 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     free(text);
 }
 
-#define HELLO  "[hello]\nprotocol = 1\nabi = 1\n"
-#define DEVICE "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
+#define HELLO  "[hello]\nprotocol = 2\nabi = 1\n"
+#define OPEN   "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
+#define DEVICE OPEN "complete = 1\n"
 #define END    "[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n"
 
 TEST(rubbish_is_named_with_its_line)
@@ -100,7 +101,7 @@ TEST(rubbish_is_named_with_its_line)
         {"[stage]\n", 1, "no hello"},
         {"key = value\n", 1, "no hello"},
         {"[hello]\nprotocol = one\n", 2, "makes no sense"},
-        {"[hello]\nprotocol = 2\nabi = 1\n[stage]\n", 4, "out of place"},
+        {"[hello]\nprotocol = 3\nabi = 1\n[stage]\n", 4, "out of place"},
         {HELLO "[hello]\n", 4, "out of place"},
         {HELLO "[strange]\nkey = 1\n", 5, "unknown record"},
         {HELLO "[stage]\nnumber = 10\n", 5, "makes no sense"},
@@ -108,17 +109,20 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO "[device]\nindex = 4294967296\n", 5, "makes no sense"},
         {HELLO "[device]\nu64.type = many\n", 5, "makes no sense"},
         {HELLO "[device]\nu64.nonsense = 1\n", 5, "makes no sense"},
-        {HELLO "[device]\nindex = 0\n[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n", 10,
-         "lacks the mandatory fact name"},
-        {HELLO DEVICE "u64.copy_alignment_bytes = 6\n" END, 16, "no power of two"},
-        {HELLO DEVICE DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 22, "device 0 came twice"},
-        {HELLO DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 15, "1 devices came, 2 were announced"},
+        {HELLO "[device]\nindex = 0\ncomplete = 1\n", 6, "lacks the mandatory fact name"},
+        {HELLO DEVICE "u64.type = 1\n", 12, "makes no sense"},
+        {HELLO OPEN "complete = 0\n", 11, "makes no sense"},
+        {HELLO OPEN OPEN, 11, "one before was not complete"},
+        {HELLO OPEN END, 15, "not complete"},
+        {HELLO OPEN "u64.copy_alignment_bytes = 6\ncomplete = 1\n" END, 12, "no power of two"},
+        {HELLO DEVICE DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 19, "device 0 came twice"},
+        {HELLO DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 16, "1 devices came, 2 were announced"},
         {HELLO "[end]\nstate = 0\nstatus = 0\ndevices = 0\ncomplete = 1\n", 8, "0 devices came"},
         {HELLO "[end]\nstate = 10\nstatus = -17\nreason = x\ndevices = 0\ncomplete = 1\n", 9, "without a verdict"},
         {HELLO "[end]\nstate = 4\nstatus = -17\ndevices = 0\ncomplete = 1\n", 8, "without a verdict"},
         {HELLO "[end]\nstate = 4\nstatus = 0\nreason = x\ndevices = 0\ncomplete = 1\n", 9, "without a verdict"},
-        {HELLO DEVICE "[end]\nstatus = 0\ndevices = 1\ncomplete = 1\n", 14, "without a verdict"},
-        {HELLO DEVICE "[end]\nstate = 0\nstatus = -4\ndevices = 1\ncomplete = 1\n", 15, "without a verdict"},
+        {HELLO DEVICE "[end]\nstatus = 0\ndevices = 1\ncomplete = 1\n", 15, "without a verdict"},
+        {HELLO DEVICE "[end]\nstate = 0\nstatus = -4\ndevices = 1\ncomplete = 1\n", 16, "without a verdict"},
         {HELLO "[plugin]\nversion = a\\nb\n", 5, "makes no sense"},
         {HELLO "[library]\npath = /lib\\nx\n", 5, "makes no sense"},
         {HELLO "[plugin]\nversion = 0123456789012345678901234567890123456789012345678901234567890123\n", 5, "makes no sense"},
@@ -144,11 +148,11 @@ TEST(a_device_with_a_flood_of_facts_is_refused)
 {
     for (uint32_t more = 252; more < 255; more++) {
         gpuhal_text text = {0};
-        gpuhal_text_printf(&text, "%s", HELLO DEVICE);
+        gpuhal_text_printf(&text, "%s", HELLO OPEN);
         for (uint32_t i = 0; i < more; i++) {
             gpuhal_text_printf(&text, "u64.0x%x = 1\n", 0x7f000000 + i);
         }
-        gpuhal_text_printf(&text, "%s", END);
+        gpuhal_text_printf(&text, "complete = 1\n%s", END);
         gpuhal_attempt attempt;
         gpuhal_stream stream;
         gpuhal_stream_state state = feed(&stream, &attempt, gpuhal_text_get(&text), text.length, 4096);

@@ -123,7 +123,7 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
         .plugin_path = (char *)own_folder(),
         .helper_path = (char *)GPUHAL_HELPER,
         .backends_source = "GPUHAL_BACKENDS",
-        .isolate = true,
+        .isolation = GPUHAL_ISOLATION_ALWAYS,
         .helper_deadline_ns = PATIENT_NS,
     };
 }
@@ -191,7 +191,7 @@ UNUSED_HELPER void assert_listed(const gpuhal_candidates *candidates, const char
 UNUSED_HELPER gpuhal_candidates run_loader(const gpuhal_settings *settings)
 {
     gpuhal_candidates candidates;
-    gpuhal_status status = gpuhal_loader_run(settings, NULL, &candidates);
+    gpuhal_status status = gpuhal_loader_run(settings, NULL, NULL, &candidates);
     if (status) {
         printf("# %s\n", gpuhal_last_error()->sentence);
     }

@@ -47,22 +47,21 @@ static void make_machine(void)
 }
 
 /* The key of a plugin on this machine. */
-static gpuhal_texts key_now(bool no_vendor_files)
+static gpuhal_texts key_now(void)
 {
-    char files[4][1024];
-    static const char *const names[] = {"/lib/plugin.so", "/lib/libvendor.so", "/icd", "/lib/not-there"};
-    static const char *const variables[] = {"GPUHAL_TEST_WATCHED", NULL};
-    const char *list[5] = {0};
+    static const char *const names[] = {"lib/plugin.so", "lib/libvendor.so", "icd", "lib/not-there"};
+    gpuhal_texts files = {0}, variables = {0}, machine, lines;
     for (int i = 0; i < 4; i++) {
-        snprintf(files[i], sizeof files[i], "%s%s", root, names[i]);
-        list[i] = files[i];
+        gpuhal_texts_add(&files, below(root, names[i]));
     }
-    gpuhal_texts machine, lines;
-    gpuhal_key_request request = {.files = list, .variables = variables, .no_vendor_files = no_vendor_files};
+    gpuhal_texts_add(&variables, "GPUHAL_TEST_WATCHED");
+    gpuhal_key_request request = {.files = &files, .variables = &variables};
     gpuhal_key_machine(root, &machine);
     gpuhal_key_make(root, &request, &machine, &lines);
     assert_false(lines.failed);
     gpuhal_texts_finish(&machine);
+    gpuhal_texts_finish(&files);
+    gpuhal_texts_finish(&variables);
     return lines;
 }
 
@@ -85,7 +84,7 @@ static bool holds(const gpuhal_texts *lines, const char *words)
 TEST(while_nothing_changes_the_key_holds)
 {
     make_machine();
-    gpuhal_texts key = key_now(true);
+    gpuhal_texts key = key_now();
     assert_true(holds(&key, NULL));
     put("/dev/null", "what has nothing to do with GPUs");
     put("/etc/passwd", "nor this");
@@ -116,7 +115,7 @@ TEST(each_thing_that_changes_is_noticed_and_named)
     };
     make_machine();
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        gpuhal_texts key = key_now(true);
+        gpuhal_texts key = key_now();
         assert_true(holds(&key, NULL));
         put(changes[i].name, changes[i].text);
         if (holds(&key, changes[i].words)) {
@@ -129,19 +128,19 @@ TEST(each_thing_that_changes_is_noticed_and_named)
 TEST(nodes_that_go_and_rights_that_change_are_noticed)
 {
     make_machine();
-    gpuhal_texts key = key_now(false);
+    gpuhal_texts key = key_now();
     assert_int_equal(chmod(below(root, "dev/dri/renderD128"), 0400), 0);
     assert_false(holds(&key, "node "));
     gpuhal_texts_finish(&key);
-    key = key_now(false);
+    key = key_now();
     assert_int_equal(unlink(below(root, "dev/nvidia0")), 0);
     assert_false(holds(&key, "node "));
     gpuhal_texts_finish(&key);
-    key = key_now(false);
+    key = key_now();
     assert_int_equal(unlink(below(root, "dev/dri/renderD128")), 0);
     assert_false(holds(&key, "node "));
     gpuhal_texts_finish(&key);
-    key = key_now(false);
+    key = key_now();
     assert_int_equal(unlink(below(root, "proc/self/ns/mnt")), 0);
     assert_int_equal(symlink("mnt:[2]", below(root, "proc/self/ns/mnt")), 0);
     assert_false(holds(&key, "mounts "));
@@ -152,29 +151,31 @@ TEST(variables_are_compared_by_value)
 {
     make_machine();
     unsetenv("GPUHAL_TEST_WATCHED");
-    gpuhal_texts unset = key_now(false);
+    gpuhal_texts unset = key_now();
     setenv("GPUHAL_TEST_WATCHED", "", 1);
     assert_false(holds(&unset, "variable "));
     gpuhal_texts_finish(&unset);
     setenv("GPUHAL_TEST_WATCHED", "pthread basic", 1);
-    gpuhal_texts set = key_now(false);
+    gpuhal_texts set = key_now();
     assert_true(holds(&set, NULL));
     setenv("GPUHAL_TEST_WATCHED", "basic", 1);
     assert_false(holds(&set, "variable GPUHAL_TEST_WATCHED=pthread basic"));
     gpuhal_texts_finish(&set);
 }
 
-TEST(where_no_vendor_library_was_found_the_search_path_counts)
+TEST(where_libraries_are_searched_counts)
 {
     make_machine();
     setenv("LD_LIBRARY_PATH", "/a", 1);
-    gpuhal_texts without = key_now(true), with = key_now(false);
+    gpuhal_texts lines = key_now();
     setenv("LD_LIBRARY_PATH", "/b", 1);
-    assert_false(holds(&without, "variable LD_LIBRARY_PATH"));
-    assert_true(holds(&with, NULL));
+    assert_false(holds(&lines, "variable LD_LIBRARY_PATH"));
+    setenv("LD_LIBRARY_PATH", "/a", 1);
+    assert_true(holds(&lines, NULL));
+    put("/etc/ld.so.cache", "another one");
+    assert_false(holds(&lines, "file "));
     unsetenv("LD_LIBRARY_PATH");
-    gpuhal_texts_finish(&without);
-    gpuhal_texts_finish(&with);
+    gpuhal_texts_finish(&lines);
 }
 
 TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
@@ -189,20 +190,21 @@ TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
         free(plugin.identity);
         plugin.identity = strdup(identity);
         gpuhal_texts_finish(&plugin.key);
-        plugin.key = key_now(true);
+        plugin.key = key_now();
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
-    assert_string_equal(gpuhal_key_find(&snapshot->content, identity, &machine)->name, "vendor2");
+    assert_string_equal(gpuhal_key_find(&snapshot->content, "vendor2", identity, &machine)->name, "vendor2");
     setenv("GPUHAL_TEST_WATCHED", "one \\ # \n", 1);
-    assert_string_equal(gpuhal_key_find(&snapshot->content, identity, &machine)->name, "vendor1");
+    assert_string_equal(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine)->name, "vendor1");
     setenv("GPUHAL_TEST_WATCHED", "three", 1);
-    assert_null(gpuhal_key_find(&snapshot->content, identity, &machine));
+    assert_null(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine));
     setenv("GPUHAL_TEST_WATCHED", " two ", 1);
-    assert_null(gpuhal_key_find(&snapshot->content, "another file", &machine));
+    assert_null(gpuhal_key_find(&snapshot->content, "vendor2", "another file", &machine));
+    assert_null(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine));
     gpuhal_texts_finish(&machine);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);

@@ -27,11 +27,12 @@ typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const s
  *  the buffer that the call which logs writes to. The error detail of the call that logs stays as it was. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
-/** How plugins are met the first time. */
+/** How plugins are met. */
 enum {
-    GPUHAL_ISOLATION_DEFAULT = 0, /**< always. */
-    GPUHAL_ISOLATION_ALWAYS = 1,  /**< In a helper process each: whatever a driver does there, this process lives. */
-    GPUHAL_ISOLATION_NEVER = 2    /**< In this process. */
+    GPUHAL_ISOLATION_DEFAULT = 0, /**< once. */
+    GPUHAL_ISOLATION_ALWAYS = 1,  /**< Each time, in a helper process each: whatever a driver does there, this process lives. */
+    GPUHAL_ISOLATION_NEVER = 2,   /**< Each time, in this process; what came of it is not remembered. */
+    GPUHAL_ISOLATION_ONCE = 3     /**< As always, but what is remembered is not asked again while nothing that it depends on has changed. */
 };
 
 /** How to open. Zero is a sensible choice for every member but size. Environment variables in parentheses override a member;
@@ -55,6 +56,7 @@ typedef struct gpuhal_config {
                                         user's state directory. docs/registry.md. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
+    const char *retry;             /**< Comma list of plugins that are met now, whatever is remembered of them; "all" for all. */
 } gpuhal_config;
 
 /** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);

@@ -59,6 +59,10 @@ typedef struct gpuhal_plugin_report {
     uint64_t time_ns;     /**< From the start of its probe to the verdict; 0: it was not probed. */
     uint32_t device_count;
     uint32_t isolated;    /**< 1: met in a helper process, 0: in this process or not at all. */
+    uint32_t remembered;  /**< 1: the verdict is from an earlier meeting: nothing that it depends on has changed. */
+    uint32_t signal;      /**< Number of the signal that ended its helper process; 0: none. */
+    const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
+    uint64_t met;         /**< When it was met in a helper process, in seconds since 1970; 0: it was not. */
 } gpuhal_plugin_report;
 
 /** How many plugins have a report.

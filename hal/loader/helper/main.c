@@ -12,6 +12,7 @@
 #include "loader/backend.h"
 #include "loader/stream.h"
 #include "os/os.h"
+#include "registry/key.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER; /* records of several threads do not mix; protects log_bytes */
 static size_t log_bytes;
+static size_t device_count; /* devices that were told */
 
 /* Without a listener there is nothing left to do here. */
 static void send_bytes(const char *bytes, size_t count)
@@ -91,14 +93,24 @@ static bool tell_crash(int signal_number)
     return write(GPUHAL_HELPER_STREAM, record, sizeof record - 1) == (ssize_t)sizeof record - 1;
 }
 
-static void tell_result(const gpuhal_attempt *attempt, bool good, const gpuhal_listed_devices *devices)
+/* At once, so that it is known even when the next one never comes. */
+static void tell_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
 {
     gpuhal_text records = {0};
-    size_t count = good ? devices->count : 0;
-    for (size_t i = 0; i < count; i++) {
-        gpuhal_stream_write_device(&records, &devices->list[i]);
-    }
-    gpuhal_stream_write_end(&records, attempt, good, count);
+    gpuhal_stream_write_device(&records, device);
+    send_records(&records);
+    device_count++;
+}
+
+/* Which files the answer came from: while they stay the same it can be remembered. */
+static void tell_result(const gpuhal_attempt *attempt, bool good)
+{
+    gpuhal_text records = {0};
+    gpuhal_texts mapped;
+    gpuhal_key_mapped_files(&mapped);
+    gpuhal_stream_write_mapped(&records, &mapped);
+    gpuhal_texts_finish(&mapped);
+    gpuhal_stream_write_end(&records, attempt, good, device_count);
     send_records(&records);
 }
 
@@ -111,11 +123,12 @@ static void meet(char *name, char *file, uint32_t log_level, bool ignore_environ
         .ignore_environment = ignore_environment,
         .on_stage = tell_stage,
         .on_driver = tell_driver,
+        .on_device = tell_device,
         .user = &attempt,
     };
     gpuhal_backend *backend = NULL;
     bool good = gpuhal_backend_obtain(&attempt, &candidate, &backend);
-    tell_result(&attempt, good, good ? gpuhal_backend_devices(backend) : NULL);
+    tell_result(&attempt, good);
 }
 
 int main(int count, char **arguments)

@@ -21,6 +21,7 @@
 #define STREAM               3
 #define REAP_NS              500000000u /* for a killed process to go; one stuck in a driver may never */
 #define BLIND_NS             20000000u  /* between two looks at a process without a pidfd */
+#define NO_PROCESS           ((gpuhal_process){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
 /* A pipe whose ends lie above the numbers that the child's descriptors get; reading from it does not wait. */
 static int make_pipe(int ends[2])
@@ -43,6 +44,12 @@ static int make_pipe(int ends[2])
     return error;
 }
 
+static void close_both(const int ends[2])
+{
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -54,13 +61,13 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
-/* The stream first: it may lie on any number, 0 to 2 are overwritten after it. */
-static int set_actions(posix_spawn_file_actions_t *actions, int stream)
+/* Both pipes lie above the numbers that are overwritten here. */
+static int set_actions(posix_spawn_file_actions_t *actions, int stream, int output)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
     error = error ? error : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-    error = error ? error : posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-    return error ? error : posix_spawn_file_actions_adddup2(actions, 1, 2);
+    error = error ? error : posix_spawn_file_actions_adddup2(actions, output, 1);
+    return error ? error : posix_spawn_file_actions_adddup2(actions, output, 2);
 }
 
 /* A privileged process hands nothing of its caller's environment to a child that does not know it is privileged: drivers' own
@@ -72,7 +79,7 @@ static char *const *environment_for_helper(void)
     return gpuhal_os_privileged() ? bare : environ;
 }
 
-static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
+static int spawn(const char *const *arguments, int stream, int output, pid_t *out_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -83,7 +90,7 @@ static int spawn(const char *const *arguments, int stream, pid_t *out_pid)
     error = posix_spawnattr_init(&attributes);
     if (!error) {
         error = set_attributes(&attributes);
-        error = error ? error : set_actions(&actions, stream);
+        error = error ? error : set_actions(&actions, stream, output);
         error =
             error ? error
                   : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environment_for_helper());
@@ -110,20 +117,27 @@ int64_t gpuhal_os_process_own(void)
 
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process)
 {
-    *out_process = (gpuhal_process){.pid = 0, .stream = -1, .pidfd = -1};
-    int ends[2];
-    int error = make_pipe(ends);
+    *out_process = NO_PROCESS;
+    int stream[2], output[2];
+    int error = make_pipe(stream);
     if (error) {
+        return error;
+    }
+    error = make_pipe(output);
+    if (error) {
+        close_both(stream);
         return error;
     }
     pid_t pid = 0;
-    error = spawn(arguments, ends[1], &pid);
-    close(ends[1]);
+    error = spawn(arguments, stream[1], output[1], &pid);
     if (error) {
-        close(ends[0]);
+        close_both(stream);
+        close_both(output);
         return error;
     }
-    *out_process = (gpuhal_process){.pid = pid, .stream = ends[0], .pidfd = open_pidfd(pid)};
+    close(stream[1]);
+    close(output[1]);
+    *out_process = (gpuhal_process){.pid = pid, .stream = stream[0], .output = output[0], .pidfd = open_pidfd(pid)};
     return 0;
 }
 
@@ -154,11 +168,11 @@ static bool has_ended(const gpuhal_process *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Streams first, then pidfds: poll refuses more entries than the process may have descriptors, and then does with the streams,
- * which makes the wait a blind one. */
+/* Streams first, then what is printed, then pidfds: poll refuses more entries than the process may have descriptors, and then does with
+ * fewer sorts, which makes the wait a blind one: whoever has an open stream is looked at now and then. */
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
-    struct pollfd polled[2 * GPUHAL_PROCESSES_MAX];
+    struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
     bool blind = false;
     if (count > GPUHAL_PROCESSES_MAX) {
         return EINVAL;
@@ -166,29 +180,31 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
     for (size_t i = 0; i < count; i++) {
         blind = blind || processes[i]->pidfd < 0;
         polled[i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
-        polled[count + i] = (struct pollfd){.fd = processes[i]->pidfd, .events = POLLIN};
+        polled[count + i] = (struct pollfd){.fd = processes[i]->stream < 0 ? -1 : processes[i]->output, .events = POLLIN};
+        polled[2 * count + i] = (struct pollfd){.fd = processes[i]->pidfd, .events = POLLIN};
     }
     uint64_t blind_ns = timeout_ns > BLIND_NS ? BLIND_NS : timeout_ns;
-    int got = poll(polled, (nfds_t)(2 * count), poll_time(blind ? blind_ns : timeout_ns));
-    if (got < 0 && errno == EINVAL) {
+    int got = poll(polled, (nfds_t)(3 * count), poll_time(blind ? blind_ns : timeout_ns));
+    for (size_t sorts = 2; sorts > 0 && got < 0 && errno == EINVAL; sorts--) {
         blind = true;
-        got = poll(polled, (nfds_t)count, poll_time(blind_ns));
+        got = poll(polled, (nfds_t)(sorts * count), poll_time(blind_ns));
     }
     if (got < 0 && errno != EINTR) {
         return errno;
     }
     for (size_t i = 0; i < count; i++) {
-        ready[i] = got > 0 && (polled[i].revents != 0 || polled[count + i].revents != 0);
-        ready[i] = ready[i] || (blind && has_ended(processes[i]));
+        int events = polled[i].revents | polled[count + i].revents | polled[2 * count + i].revents;
+        ready[i] = got > 0 && events != 0;
+        ready[i] = ready[i] || (blind && (processes[i]->stream >= 0 || has_ended(processes[i])));
     }
     return 0;
 }
 
 /* -1 with nothing there, -2 for an error. */
-static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
+static int64_t read_once(int from, void *to, size_t bytes)
 {
     for (;;) {
-        ssize_t got = read(process->stream, to, bytes);
+        ssize_t got = read(from, to, bytes);
         if (got >= 0) {
             return got;
         }
@@ -200,31 +216,46 @@ static int64_t read_once(const gpuhal_process *process, void *to, size_t bytes)
 
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
 {
-    int64_t got = read_once(process, to, bytes);
+    int64_t got = read_once(process->stream, to, bytes);
     if (got != -1 || !has_ended(process)) {
         return got;
     }
     /* What it wrote just before its end is there by now. */
-    got = read_once(process, to, bytes);
+    got = read_once(process->stream, to, bytes);
     return got == -1 ? 0 : got;
+}
+
+static void close_end(int *end)
+{
+    if (*end >= 0) {
+        close(*end);
+        *end = -1;
+    }
+}
+
+/* What will never say anything again is closed, so that nobody is woken up for it. */
+size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes)
+{
+    int64_t got = process->output < 0 ? -1 : read_once(process->output, to, bytes);
+    if (got == 0 || got == -2) {
+        close_end(&process->output);
+    }
+    return got > 0 ? (size_t)got : 0;
 }
 
 void gpuhal_os_process_close_stream(gpuhal_process *process)
 {
-    if (process->stream >= 0) {
-        close(process->stream);
-        process->stream = -1;
-    }
+    close_end(&process->stream);
 }
 
 /* The process itself too: a driver may have moved it into another group. */
-static void kill_group(const gpuhal_process *process)
+static void signal_group(const gpuhal_process *process, int number)
 {
     pid_t pid = (pid_t)process->pid;
 #ifdef SYS_pidfd_send_signal
     if (process->pidfd >= 0) {
-        syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
-        if (syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, SIGNAL_PROCESS_GROUP) == 0 || errno == ESRCH) {
+        syscall(SYS_pidfd_send_signal, process->pidfd, number, NULL, 0);
+        if (syscall(SYS_pidfd_send_signal, process->pidfd, number, NULL, SIGNAL_PROCESS_GROUP) == 0 || errno == ESRCH) {
             return;
         }
     }
@@ -234,10 +265,10 @@ static void kill_group(const gpuhal_process *process)
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {
-        kill(pid, SIGKILL);
+        kill(pid, number);
     }
     if (state >= 0 || (kill(pid, 0) && errno == ESRCH)) {
-        kill(-pid, SIGKILL);
+        kill(-pid, number);
     }
 }
 
@@ -270,23 +301,27 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
 
 /* The group is killed while its leader is not yet reaped: until then its number cannot be given away. Who was killed here did not
  * end by itself, so its signal is no answer. */
-gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, int *out_value)
+gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;
     *out_value = 0;
     int state = wait_for_end(process, grace_ns, &info);
     gpuhal_ended ended = state == 1 ? ended_how(&info, out_value) : GPUHAL_ENDED_UNKNOWN;
-    kill_group(process);
+    if (state == 0 && term_ns > 0) {
+        signal_group(process, SIGTERM);
+        state = wait_for_end(process, term_ns, &info);
+    }
+    signal_group(process, SIGKILL);
     if (state == 0) {
         state = wait_for_end(process, REAP_NS, &info);
     }
+    ended = state == 0 ? GPUHAL_ENDED_NOT : ended;
     while (state == 1 && waitpid((pid_t)process->pid, NULL, WNOHANG) < 0 && errno == EINTR) {
     }
-    gpuhal_os_process_close_stream(process);
-    if (process->pidfd >= 0) {
-        close(process->pidfd);
-    }
-    *process = (gpuhal_process){.pid = 0, .stream = -1, .pidfd = -1};
+    close_end(&process->stream);
+    close_end(&process->output);
+    close_end(&process->pidfd);
+    *process = NO_PROCESS;
     return ended;
 }
 

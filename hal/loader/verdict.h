@@ -1,0 +1,50 @@
+/* loader/verdict.h: verdicts that outlast the process: what is known of a plugin under the circumstances of now, and what is learned.
+ *
+ *     known                                                     what becomes of the plugin
+ *     OK, NO_DRIVER, NO_DEVICE, NO_PERMISSION, INCOMPATIBLE     the same again, without asking it
+ *     it crashed, exited, sent rubbish, did not answer          QUARANTINED, not run
+ *     BROKEN otherwise: it answered that it failed              it is met
+ *     nothing, or under other circumstances                     it is met
+ *
+ * Circumstances are the files, variables and state of the machine in registry/key.h. A manifest adds to them: `environment` names
+ * variables, `watch` files and folders, where `$NAME` at the beginning stands for each path in that variable.
+ */
+#ifndef GPUHAL_LOADER_VERDICT_H
+#define GPUHAL_LOADER_VERDICT_H
+
+#include "loader/loader.h"
+
+/* What one run of the loader goes by. Zero-initialised but for the first four members is ready. */
+typedef struct gpuhal_verdicts {
+    const gpuhal_settings *settings;
+    gpuhal_log *log;
+    const gpuhal_content *known; /* NULL: nothing is remembered, and nothing will be */
+    gpuhal_candidates *candidates;
+    gpuhal_texts machine; /* made when it is first needed */
+    bool machine_made;
+} gpuhal_verdicts;
+void gpuhal_verdicts_finish(gpuhal_verdicts *verdicts);
+
+/* Decides the candidate where the registry can. Leaves the identity of its file in it. OK or HOST_MEMORY. */
+gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate);
+
+/* Remarks on names in settings.retry that no candidate has. */
+void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts);
+
+/* What meeting a plugin in a helper came to, besides what stands in the candidate. */
+typedef struct gpuhal_meeting {
+    bool unruly;        /* it crashed, exited, hung or sent rubbish: it is not run again */
+    uint32_t fault;     /* gpuhal_fault_kind; 0: none */
+    gpuhal_status status;
+    const gpuhal_texts *mapped;             /* files with code in the helper's memory */
+    const gpuhal_texts *output;
+    const gpuhal_listed_devices *devices;   /* those that it told of completely */
+} gpuhal_meeting;
+/* Adds what was learned to the candidates, unless it is known already. What there is no memory for is not remembered. */
+void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting);
+
+/* The record of a candidate that lists these devices, under the circumstances that stand in it. Finish it, whatever the answer: false
+ * without memory. */
+bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_known_plugin *out_record);
+
+#endif
