@@ -34,6 +34,8 @@ struct gpuhal {
     struct gpuhal_async *async; /* what all queues share */
     bool (*reclaim)(gpuhal_device *device); /* lets go of memory that finished work still holds; true when there was some */
     void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
+    /* Called when the plugin, loaded into this process, tells something else of the device than was listed. NULL: nobody listens. */
+    void (*on_changed)(gpuhal_device *device, const char *sentence);
     _Atomic(struct gpuhal_crew *) crew; /* made and ended by transfer/crew.c */
 };
 
@@ -80,6 +82,7 @@ struct gpuhal_device {
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
 
+    _Atomic bool compared;            /* with what its plugin lists in this process */
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
     _Atomic uint64_t limit_bytes;     /* 0: none */
@@ -91,9 +94,9 @@ gpuhal_status gpuhal_devices_create(gpuhal *gpu);
 /* Closes what is open and frees the objects; staging has been freed before. */
 void gpuhal_devices_destroy(gpuhal *gpu);
 
-/* Loads the plugin into this process when it was not, and finds the device in what it lists here. */
-gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_backend **out_backend,
-                                          const gpuhal_listed_device **out_listed);
+/* Loads the plugin into this process when it was not, and finds the device in what it lists here. What differs from the listing goes to the
+ * registry and to on_changed, once for each device. */
+gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed);
 /* Whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)

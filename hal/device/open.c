@@ -5,6 +5,7 @@
 #include "device/device.h"
 
 #include "core/error.h"
+#include "device/known.h"
 
 #include <string.h>
 
@@ -31,16 +32,20 @@ static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key ke
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-gpuhal_status gpuhal_device_start_backend(const gpuhal_device *device, gpuhal_backend **out_backend,
-                                          const gpuhal_listed_device **out_listed)
+gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed)
 {
     gpuhal_status status = gpuhal_backend_start(device->candidate, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
+        gpuhal_known_failed(device, status);
         return status;
     }
-    *out_listed = gpuhal_listed_devices_find(gpuhal_backend_devices(*out_backend), device->listed->index);
-    if (*out_listed && same_device(device->listed, *out_listed)) {
+    const gpuhal_listed_devices *devices = gpuhal_backend_devices(*out_backend);
+    const gpuhal_listed_device *found = gpuhal_listed_devices_find(devices, device->listed->index);
+    bool same = found && same_device(device->listed, found);
+    gpuhal_known_compare(device, same ? found : NULL, devices);
+    if (same) {
+        *out_listed = found;
         return GPUHAL_OK;
     }
     status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the backend listed other devices when it was loaded into this process",

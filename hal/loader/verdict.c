@@ -302,9 +302,11 @@ bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_liste
 static bool is_known(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record)
 {
     const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, record->name, record->identity, machine_of(verdicts));
-    if (!known || !gpuhal_texts_same(&known->key, &record->key)) {
-        return false;
-    }
+    return known && gpuhal_texts_same(&known->key, &record->key) && gpuhal_verdict_same(known, record);
+}
+
+bool gpuhal_verdict_same(const gpuhal_known_plugin *known, const gpuhal_known_plugin *record)
+{
     gpuhal_known_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.met = other.met = 0;

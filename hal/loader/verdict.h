@@ -46,5 +46,7 @@ void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate
 /* The record of a candidate that lists these devices, under the circumstances that stand in it. Finish it, whatever the answer: false
  * without memory. */
 bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_known_plugin *out_record);
+/* Whether both say the same, whenever it was. */
+bool gpuhal_verdict_same(const gpuhal_known_plugin *known, const gpuhal_known_plugin *record);
 
 #endif
