@@ -228,7 +228,9 @@ static void remember(round_of_visits *round, helper_visit *visit)
     told.count = visit->stream.whole;
     const gpuhal_meeting meeting = {.unruly = visit->unruly, .fault = visit->fault, .status = visit->attempt.status,
                                     .mapped = &visit->stream.mapped, .output = &lines, .devices = &told};
-    gpuhal_verdict_learn(round->verdicts, candidate, &meeting);
+    if (visit->stream.hello) {
+        gpuhal_verdict_learn(round->verdicts, candidate, &meeting);
+    }
     gpuhal_text_finish(&joined);
     gpuhal_texts_finish(&lines);
 }

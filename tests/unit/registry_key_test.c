@@ -211,6 +211,123 @@ TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
     free(identity);
 }
 
+/* The record that counts on this machine, by what it says the driver is; "" when the plugin has to be met. */
+static const char *driver_found(gpuhal_registry *registry, const char *identity)
+{
+    static char driver[64];
+    gpuhal_texts machine;
+    gpuhal_registry_refresh(registry);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    gpuhal_key_machine(root, &machine);
+    const gpuhal_known_plugin *plugin = gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine);
+    snprintf(driver, sizeof driver, "%s", plugin ? plugin->driver : "");
+    gpuhal_texts_finish(&machine);
+    gpuhal_snapshot_release(snapshot);
+    return driver;
+}
+
+static void remember_driver(gpuhal_registry *registry, const char *identity, const char *driver)
+{
+    gpuhal_known_plugin plugin = plugin_number(1);
+    free(plugin.identity);
+    plugin.identity = strdup(identity);
+    plugin.driver = strdup(driver);
+    gpuhal_texts_finish(&plugin.key);
+    plugin.key = key_now();
+    gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+}
+
+static void set_namespace(const char *name)
+{
+    unlink(below(root, "proc/self/ns/mnt"));
+    assert_int_equal(symlink(name, below(root, "proc/self/ns/mnt")), 0);
+}
+
+TEST(a_home_shared_by_a_host_and_containers_answers_each_with_its_own_verdict)
+{
+    make_machine();
+    gpuhal_registry *registry = open_registry(below(root, "state"));
+    char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
+    remember_driver(registry, identity, "host");
+    assert_string_equal(driver_found(registry, identity), "host");
+    set_namespace("mnt:[2]");
+    assert_string_equal(driver_found(registry, identity), "");
+    remember_driver(registry, identity, "container");
+    set_namespace("mnt:[3]");
+    assert_string_equal(driver_found(registry, identity), "");
+    set_namespace("mnt:[1]");
+    assert_string_equal(driver_found(registry, identity), "host");
+    set_namespace("mnt:[2]");
+    assert_string_equal(driver_found(registry, identity), "container");
+    assert_int_equal(unlink(below(root, "dev/nvidia0")), 0); /* a container that was not given the GPU */
+    assert_string_equal(driver_found(registry, identity), "");
+    gpuhal_registry_destroy(registry);
+    free(identity);
+}
+
+TEST(a_boot_and_another_driver_make_a_verdict_stale)
+{
+    make_machine();
+    gpuhal_registry *registry = open_registry(below(root, "state"));
+    char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
+    remember_driver(registry, identity, "first");
+    put("/proc/sys/kernel/random/boot_id", "33333333-4444\n");
+    assert_string_equal(driver_found(registry, identity), "");
+    remember_driver(registry, identity, "second");
+    assert_string_equal(driver_found(registry, identity), "second");
+    put("/proc/driver/nvidia/version", "NVRM version: 550.54.14\nGCC\n");
+    assert_string_equal(driver_found(registry, identity), "");
+    put("/proc/driver/nvidia/version", "NVRM version: 535.54.03\nGCC\n");
+    assert_string_equal(driver_found(registry, identity), "second");
+    gpuhal_registry_destroy(registry);
+    free(identity);
+}
+
+TEST(of_two_verdicts_that_hold_the_later_one_counts)
+{
+    make_machine();
+    gpuhal_registry *registry = open_registry(below(root, "state"));
+    char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
+    remember_driver(registry, identity, "earlier");
+    gpuhal_texts machine;
+    gpuhal_known_plugin crash = plugin_number(1); /* of which fewer files are known */
+    free(crash.identity);
+    crash.identity = strdup(identity);
+    crash.driver = strdup("later");
+    gpuhal_texts_finish(&crash.key);
+    gpuhal_key_machine(root, &machine);
+    gpuhal_key_make(root, &(gpuhal_key_request){0}, &machine, &crash.key);
+    gpuhal_changes changes = {.plugins = &crash, .plugin_count = 1};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    assert_string_equal(driver_found(registry, identity), "later");
+    remember_driver(registry, identity, "latest");
+    assert_string_equal(driver_found(registry, identity), "latest");
+    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &crash);
+    gpuhal_texts_finish(&machine);
+    gpuhal_registry_destroy(registry);
+    free(identity);
+}
+
+TEST(a_watched_device_is_told_apart_by_number_and_rights_not_by_time)
+{
+    root = fresh_directory();
+    gpuhal_texts files = {0}, machine = {0}, lines;
+    gpuhal_texts_add(&files, "/dev/null");
+    gpuhal_texts_add(&files, "/proc/self");
+    gpuhal_key_make("", &(gpuhal_key_request){.files = &files}, &machine, &lines);
+    FILE *null = fopen("/dev/null", "w");
+    assert_non_null(null);
+    fputs("it may get new times", null);
+    fclose(null);
+    assert_non_null(strstr(lines.list[0], "-rw /dev/null"));
+    assert_string_equal(lines.list[1], "file there /proc/self");
+    assert_true(gpuhal_key_is_current(&lines, &machine, NULL));
+    gpuhal_texts_finish(&lines);
+    gpuhal_texts_finish(&files);
+}
+
 TEST(the_files_with_code_in_this_process_are_found)
 {
     gpuhal_texts files;
