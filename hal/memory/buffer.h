@@ -103,6 +103,12 @@ static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer, bool writes)
     }
 }
 
+/* Whether who enters would be refused. NULL is not mapped. */
+static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
+{
+    return buffer && atomic_load_explicit(&buffer->use, memory_order_relaxed) < 0;
+}
+
 /* Where needs_clean: makes what the host wrote visible to the device (invalidate 0), or what the device wrote to the host (1). */
 gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate);
 /* After every write by the library that succeeded, before the buffer is left. */

@@ -7,6 +7,7 @@
  * and closes the flight when it comes out and finds the gate shut.
  */
 #include "core/error.h"
+#include "memory/buffer.h"
 #include "transfer/account.h"
 #include "transfer/async.h"
 #include "transfer/queue.h"
@@ -116,7 +117,8 @@ bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_sta
         !atomic_compare_exchange_strong_explicit(&queue->gate, &open, GPUHAL_GATE_TAKEN, memory_order_acquire, memory_order_relaxed)) {
         return false;
     }
-    if (op->to != queue->gate_to || op->from != queue->gate_from || op->counter != queue->gate_counter) {
+    bool fits = op->to == queue->gate_to && op->from == queue->gate_from && op->counter == queue->gate_counter;
+    if (!fits || gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from)) {
         leave(queue);
         return false;
     }

@@ -39,7 +39,8 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
-    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited;
+    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited &&
+                    !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
     if (queue->joined) {
         last->number = UINT64_MAX;
     }

@@ -100,6 +100,121 @@ TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_c
     expect_clean();
 }
 
+TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
+{
+    void *bytes = NULL;
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    gpuhal_buffer *both[2] = {buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PIECE), buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PIECE)};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+        assert_ok(gpuhal_buffer_map(both[i], 0, PIECE, GPUHAL_ACCESS_WRITE, &bytes));
+        assert_int_equal(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE), GPUHAL_ERROR_BUSY);
+        assert_int_equal(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE), GPUHAL_ERROR_BUSY);
+        assert_ok(gpuhal_buffer_unmap(both[i], bytes));
+        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+    }
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(both[0]);
+    gpuhal_buffer_release(both[1]);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* A queue of the processor, held up until somebody says so, and an event behind that. */
+TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
+{
+    unsigned char out[PIECE], wanted[PIECE];
+    gate shut;
+    gpuhal_native native = {.size = sizeof native};
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0"), *cpu = select_or_fail(gpu, "cpu:0");
+    gpuhal_buffer *slow = buffer_or_fail(cpu, GPUHAL_MEMORY_DEVICE, PIECE), *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
+    gpuhal_queue *queue = queue_or_fail(device, 0), *on_cpu = queue_or_fail(cpu, 0);
+    gpuhal_event *event = event_or_fail(gpu, 0);
+    enqueue_gate(&shut, on_cpu, slow);
+    assert_ok(gpuhal_event_record(event, on_cpu));
+    for (unsigned i = 0; i < 4; i++) {
+        assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, i, 1));
+    }
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    assert_int_equal(gpuhal_fill(queue, buffer, 0, PIECE, 4, 1), GPUHAL_ERROR_BUSY);
+    assert_ok(gpuhal_queue_native_end(queue));
+    assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
+    assert_ok(gpuhal_queue_wait(queue, event));
+    for (unsigned i = 6; i < 10; i++) {
+        assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, i, 1));
+    }
+    assert_ok(gpuhal_read(NULL, out, buffer, 0, PIECE));
+    memset(wanted, 5, PIECE);
+    assert_memory_equal(out, wanted, PIECE);
+    atomic_store(&shut.open, true);
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_ok(gpuhal_read(NULL, out, buffer, 0, PIECE));
+    memset(wanted, 9, PIECE);
+    assert_memory_equal(out, wanted, PIECE);
+    gpuhal_queue_destroy(queue);
+    gpuhal_queue_destroy(on_cpu);
+    gpuhal_event_destroy(event);
+    gpuhal_buffer_release(slow);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* The queue lives on: the buffers of a batch that has ended do not stay with it. */
+TEST(the_buffers_of_a_batch_go_with_its_last_piece)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    const uint32_t with_both = fake_report_get()->allocations;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_ok(gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE));
+    }
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    assert_int_equal(fake_report_get()->allocations, with_both);
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    for (unsigned i = 0; i < 20000 && fake_report_get()->allocations > with_both - 2; i++) {
+        pause_ms(1);
+    }
+    assert_int_equal(fake_report_get()->allocations, with_both - 2);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(a_device_that_is_lost_in_the_middle_of_a_batch_ends_it_and_gives_everything_back)
+{
+    use_machine("devices 1; lose 0 cuMemcpyDtoDAsync_v2 6 719");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_status status = GPUHAL_OK;
+    for (unsigned i = 0; i < THREADS * PIECES_EACH && !status; i++) {
+        status = gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE);
+    }
+    status = status ? status : gpuhal_queue_synchronize(queue, PATIENCE_NS);
+    assert_int_equal(status, GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_copy(queue, to, 0, from, 0, PIECE), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    expect_no_violation();
+    remove_reports();
+}
+
 typedef struct crowd {
     gpuhal_device *device;
     gpuhal_queue *queue;
