@@ -15,10 +15,11 @@
 
 /* ---- fork.c */
 
-/* Counts forks: 1 in the process that first asked, one more in each generation of children. One load on the fast path: the word
- * lies in a page that the kernel wipes in the child (madvise MADV_WIPEONFORK, Linux 4.14; without it, getpid). Never 0. */
+/* For the function below: what it does where the word is 0, and where that lies. */
 uint32_t gpuhal_os_fork_look(void);
 extern _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word;
+/* Counts forks: 1 in the process that first asked, one more in each generation of children. Two loads on the fast path: the word lies in a
+ * page that the kernel wipes in the child (madvise MADV_WIPEONFORK, Linux 4.14; without it, getpid). Never 0. */
 static inline uint32_t gpuhal_os_fork_generation(void)
 {
     uint32_t count = atomic_load_explicit(atomic_load_explicit(&gpuhal_os_fork_word, memory_order_acquire), memory_order_acquire);

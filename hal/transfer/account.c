@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "device/link.h"
-#include "transfer/queue.h"
 
 #include <gpuhal/usage.h>
 
@@ -38,7 +37,6 @@ gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out
     if (!device || !out_usage || out_usage->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_usage: an argument is NULL, or the size is 0");
     }
-    gpuhal_queues_count(device->gpu);
     const gpuhal_usage usage = {
         .size = out_usage->size,
         .written = traffic_of(&device->written),
@@ -59,7 +57,6 @@ gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *
     if (status) {
         return status;
     }
-    gpuhal_queues_count(from->gpu);
     const gpuhal_link *link = gpuhal_link_between(from, to);
     const gpuhal_pair_traffic traffic = {
         .size = out_traffic->size,

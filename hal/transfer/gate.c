@@ -4,15 +4,12 @@
  * buffers passes it by one exchange, which is the right to call the plugin, and leaves it by another one: no lock is taken, and the
  * last flight goes on holding the buffers. Whoever locks the mutex shuts the gate first, for whatever reason he came: so everything that
  * the mutex protects stays as it is under it, but for a call that may still be on its way through the gate. That one counts its submission,
- * and closes the flight when it comes out and finds the gate shut.
+ * and closes the flight when it comes out and finds the gate shut; it locks the mutex then, and wakes whoever waits for it.
  */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/account.h"
-#include "transfer/async.h"
 #include "transfer/queue.h"
-
-#include <stdlib.h>
 
 gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue)
 {
@@ -24,13 +21,6 @@ void gpuhal_queue_close_flight(gpuhal_queue *queue)
     gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
     if (last && last->number == UINT64_MAX) {
         last->number = queue->submitted;
-    }
-    uint64_t operations = atomic_load_explicit(&queue->gate_operations, memory_order_relaxed);
-    if (operations > 0) {
-        atomic_fetch_add_explicit(&queue->gate_counter->operations, operations, memory_order_relaxed);
-        atomic_fetch_add_explicit(&queue->gate_counter->bytes, atomic_load(&queue->gate_bytes), memory_order_relaxed);
-        atomic_store_explicit(&queue->gate_operations, 0, memory_order_relaxed);
-        atomic_store_explicit(&queue->gate_bytes, 0, memory_order_relaxed);
     }
 }
 
@@ -67,18 +57,15 @@ bool gpuhal_queue_is_called(const gpuhal_queue *queue)
     return queue->calling || (atomic_load_explicit(&queue->gate, memory_order_acquire) & GPUHAL_GATE_TAKEN);
 }
 
-void gpuhal_queue_open_gate(gpuhal_queue *queue, gpuhal_counter *counter)
+void gpuhal_queue_open_gate(gpuhal_queue *queue)
 {
-    bool quiet = queue->vendor && !queue->held && !queue->running && !queue->failed && !queue->closing && !queue->renewing;
-    gpuhal_flight *last = quiet && queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
-    if (!last || last->awaited || !counter) {
+    if (queue->held || queue->running || queue->failed || queue->closing) {
         return;
     }
+    gpuhal_flight *last = gpuhal_queue_last_flight(queue);
     last->number = UINT64_MAX;
     queue->gate_to = last->to;
     queue->gate_from = last->from;
-    queue->gate_counter = counter;
-    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
     atomic_store_explicit(&queue->gate, 0, memory_order_release);
 }
 
@@ -99,15 +86,17 @@ static void leave(gpuhal_queue *queue)
 static void leave_with_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
-    queue->calling = queue->joined = true;
+    queue->calling = true;
     atomic_store_explicit(&queue->gate, GPUHAL_GATE_SHUT, memory_order_release);
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Whoever has taken the gate alone adds to these. (Others also count steps, where nothing but a change counts.) */
-static void add(_Atomic uint64_t *to, uint64_t amount)
+/* Whether the work is like that of the last flight; jobs are never handed over. Who maps a buffer that the driver does not map is not kept
+ * from it by a flight. */
+static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
-    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + amount, memory_order_relaxed);
+    return op->to == queue->gate_to && op->from == queue->gate_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
+           !gpuhal_buffer_is_mapped(op->from);
 }
 
 bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
@@ -117,35 +106,19 @@ bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_sta
         !atomic_compare_exchange_strong_explicit(&queue->gate, &open, GPUHAL_GATE_TAKEN, memory_order_acquire, memory_order_relaxed)) {
         return false;
     }
-    bool fits = op->to == queue->gate_to && op->from == queue->gate_from && op->counter == queue->gate_counter;
-    if (!fits || gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from)) {
+    if (!fits(queue, op)) {
         leave(queue);
         return false;
     }
-    add(&queue->steps, 1);
     gpuhal_error_forget_report();
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
-        add(&queue->submitted, 1);
-        add(&queue->gate_operations, 1);
-        add(&queue->gate_bytes, op->bytes);
+        uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+        atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed); /* nobody else counts meanwhile */
+        gpuhal_count(op->counter, op->bytes, 0);
         leave(queue);
     } else {
         leave_with_the_right(queue);
     }
     return true;
-}
-
-void gpuhal_queues_count(gpuhal *gpu)
-{
-    size_t count = 0;
-    gpuhal_queue **queues = gpuhal_async_queues(gpu, NULL, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (queues[i]->generation == gpuhal_os_fork_generation()) {
-            gpuhal_queue_lock(queues[i]);
-            gpuhal_mutex_unlock(&queues[i]->mutex);
-        }
-        gpuhal_queue_release(queues[i]);
-    }
-    free(queues);
 }

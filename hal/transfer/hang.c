@@ -23,9 +23,10 @@ static bool hangs(gpuhal_queue *queue)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     uint64_t passed = now - queue->looked_ns;
+    uint64_t step = queue->steps + queue->submitted;
     queue->looked_ns = now;
-    if (!is_busy(queue) || queue->looked_step != queue->steps) {
-        queue->looked_step = queue->steps;
+    if (!is_busy(queue) || queue->looked_step != step) {
+        queue->looked_step = step;
         queue->stuck_ns = 0;
         return false;
     }

@@ -78,10 +78,7 @@ struct gpuhal_queue {
     uint32_t generation;         /* fork generation that it was made in: nobody else may use it */
     _Atomic uint32_t gate;       /* GPUHAL_GATE_ bits: gate.c */
     gpuhal_buffer *gate_to, *gate_from; /* of the last flight, while the gate is not shut */
-    gpuhal_counter *gate_counter;       /* of the last piece; what passed since then: */
-    _Atomic uint64_t gate_operations, gate_bytes;
     _Atomic uint64_t submitted;  /* number of the last submission; counted by whoever may call */
-    _Atomic uint64_t steps;      /* calls and pieces begun: if it stays the same for long, the driver hangs */
 
     _Atomic uint32_t references; /* the structure: its user, its thread, its points, and watchers of other points */
     int32_t priority;
@@ -97,6 +94,7 @@ struct gpuhal_queue {
     bool in_section;
     bool joined;             /* that call is for work with the buffers of the last flight */
     bool running;            /* the queue's thread does a piece of work itself */
+    uint64_t steps;          /* calls and pieces begun or ended, but for those that passed the gate, which `submitted` tells */
     uint64_t allowance_ns;   /* how long the present one may take */
     uint64_t looked_ns, looked_step, stuck_ns; /* what hang.c saw when it looked last */
 
@@ -144,16 +142,14 @@ void gpuhal_queue_lock(gpuhal_queue *queue);
 void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns);
 /* With the mutex held: whether somebody has the right to call. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* With the mutex held, and nobody with the right to call: opens the gate for more work like the last, where that may be. */
-void gpuhal_queue_open_gate(gpuhal_queue *queue, gpuhal_counter *counter);
+/* With the mutex held, right behind a transfer that was handed over: opens the gate for more with its buffers, where that may be. */
+void gpuhal_queue_open_gate(gpuhal_queue *queue);
 /* Hands work like the last over, if the gate is open; true when *out_status is the answer of the plugin. Where it is not OK, the caller
  * has the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue);
-/* With the mutex held: nothing more comes to the last flight; what passed the gate is counted. */
+/* With the mutex held: nothing more comes to the last flight. */
 void gpuhal_queue_close_flight(gpuhal_queue *queue);
-/* Counts what passed the gates of the object's queues so far. */
-void gpuhal_queues_count(gpuhal *gpu);
 
 /* ---- submit.c */
 

@@ -237,7 +237,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
     }
     gpuhal_queue_end_call(queue);
     if (status == GPUHAL_OK) {
-        gpuhal_queue_open_gate(queue, op->counter);
+        gpuhal_queue_open_gate(queue);
     }
     return status;
 }

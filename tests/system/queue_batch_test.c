@@ -147,6 +147,8 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     assert_int_equal(gpuhal_fill(queue, buffer, 0, PIECE, 4, 1), GPUHAL_ERROR_BUSY);
     assert_ok(gpuhal_queue_native_end(queue));
     assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
     assert_ok(gpuhal_queue_wait(queue, event));
     for (unsigned i = 6; i < 10; i++) {
         assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, i, 1));
@@ -246,6 +248,7 @@ static void *disturb(void *user)
         assert_true(now >= before);
         before = now;
         assert_ok(gpuhal_queue_flush(c->queue));
+        assert_ok(gpuhal_queue_synchronize(c->queue, PATIENCE_NS));
         assert_ok(gpuhal_event_wait(c->event, PATIENCE_NS));
     }
     return NULL;

@@ -3,18 +3,21 @@
 #include "cuda_fake.h"
 #include "queues.h"
 
+#include <gpuhal/usage.h>
+
 #include <pthread.h>
 #include <sys/wait.h>
 
-enum { BYTES = 65536 };
+enum { BYTES = 65536, FILLS = 8 };
 #define HANG_NS (300 * MILLISECOND_NS)
 #define SHORT_NS (100 * MILLISECOND_NS)
 
 /* Which call hangs, and what is to be seen. */
 typedef struct hang {
     const char *function;
-    bool held; /* the queue's own thread is the one that is stuck */
-    bool lost; /* the device is known to hang in the end */
+    bool held;       /* the queue's own thread is the one that is stuck */
+    bool lost;       /* the device is known to hang in the end */
+    unsigned number; /* of the call */
 } hang;
 
 typedef struct scene {
@@ -37,7 +40,9 @@ static void *submit(void *user)
     scene *s = user;
     gpuhal_status status = s->what->held ? gpuhal_queue_wait(s->queue, s->gate) : GPUHAL_OK;
     status = status ? status : gpuhal_write(s->queue, s->buffer, 0, s->bytes, BYTES);
-    status = status ? status : gpuhal_fill(s->queue, s->buffer, 0, BYTES, 7, 4);
+    for (unsigned i = 0; i < FILLS && !status; i++) {
+        status = gpuhal_fill(s->queue, s->buffer, 0, BYTES, 7, 4);
+    }
     status = status ? status : gpuhal_event_record(s->event, s->queue);
     if (!status && !gpuhal_event_on_done(s->event, count_call, &s->seen) && !gpuhal_event_descriptor(s->event, &s->descriptor)) {
         atomic_store(&s->recorded, true);
@@ -110,6 +115,11 @@ static void play(scene *s)
         assert_true(is_readable(s->descriptor, 5000));
         expect_called_once(&s->seen, GPUHAL_ERROR_DEVICE_LOST);
     }
+    if (s->what->number > 1) {
+        gpuhal_usage usage = {.size = sizeof usage};
+        assert_ok(gpuhal_device_usage(s->device, &usage));
+        assert_int_equal(usage.filled.operations, s->what->number - 1);
+    }
     assert_ok(round_trip(s->cpu));
     if (gpuhal_queue_synchronize(s->on_cpu, 10 * SECOND_NS)) {
         fail_msg("cpu:0: %s", gpuhal_last_error()->sentence);
@@ -132,10 +142,10 @@ static void run_in_child(const hang *what, void (*scenario)(scene *s))
         char script[128];
         alarm(40);
         s.what = what;
-        snprintf(script, sizeof script, "devices 2; hang %s 1", what->function);
+        snprintf(script, sizeof script, "devices 2; hang %s %u", what->function, what->number);
         use_machine(script);
         scenario(&s);
-        if (what->held) { /* a stuck thread of the library does not keep the object from being closed */
+        if (what->held || what->number > 1) { /* who is stuck does not keep the object from being closed */
             gpuhal_event_destroy(s.event);
             gpuhal_queue_destroy(s.queue);
             gpuhal_buffer_release(s.buffer);
@@ -155,10 +165,10 @@ static void run_in_child(const hang *what, void (*scenario)(scene *s))
 TEST(a_caller_that_is_stuck_in_the_driver_keeps_nobody_else)
 {
     static const hang hangs[] = {
-        {"cuMemcpyHtoDAsync_v2", false, true},
-        {"cuMemsetD32Async", false, true},
-        {"cuEventRecord", false, true},
-        {"cuEventQuery", false, false},
+        {"cuMemcpyHtoDAsync_v2", false, true, 1},
+        {"cuMemsetD32Async", false, true, 1},
+        {"cuEventRecord", false, true, 1},
+        {"cuEventQuery", false, false, 1},
     };
     for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
         run_in_child(&hangs[i], play);
@@ -168,11 +178,20 @@ TEST(a_caller_that_is_stuck_in_the_driver_keeps_nobody_else)
 TEST(a_thread_of_the_library_that_is_stuck_in_the_driver_is_given_up)
 {
     static const hang hangs[] = {
-        {"cuMemcpyHtoDAsync_v2", true, true},
-        {"cuMemsetD32Async", true, true},
-        {"cuEventRecord", true, true},
-        {"cuEventSynchronize", true, false},
+        {"cuMemcpyHtoDAsync_v2", true, true, 1},
+        {"cuMemsetD32Async", true, true, 1},
+        {"cuEventRecord", true, true, 1},
+        {"cuEventSynchronize", true, false, 1},
     };
+    for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
+        run_in_child(&hangs[i], play);
+    }
+}
+
+/* The pieces after the first of a batch take a way of their own into the driver. */
+TEST(a_piece_in_the_middle_of_a_batch_that_is_stuck_in_the_driver_keeps_nobody_else)
+{
+    static const hang hangs[] = {{"cuMemsetD32Async", false, true, 5}, {"cuMemsetD32Async", true, true, 5}};
     for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
         run_in_child(&hangs[i], play);
     }
@@ -220,7 +239,7 @@ static void play_with_descriptors(scene *s)
 
 TEST(descriptors_and_callbacks_tell_of_a_driver_that_hangs)
 {
-    static const hang hangs[] = {{"cuMemcpyHtoDAsync_v2", true, true}, {"cuEventRecord", true, true}};
+    static const hang hangs[] = {{"cuMemcpyHtoDAsync_v2", true, true, 1}, {"cuEventRecord", true, true, 1}};
     for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
         run_in_child(&hangs[i], play_with_descriptors);
     }
@@ -248,7 +267,7 @@ static void play_across(scene *s)
 
 TEST(a_device_without_a_driver_is_not_blamed_for_one_that_hangs)
 {
-    static const hang what = {"cuStreamSynchronize", true, true};
+    static const hang what = {"cuStreamSynchronize", true, true, 1};
     run_in_child(&what, play_across);
 }
 
