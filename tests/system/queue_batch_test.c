@@ -295,4 +295,71 @@ TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
     expect_clean();
 }
 
+enum { STORM_PIECES = 2000, STORM_FAILURES = 6 };
+
+/* The queue fails, is reset, and is in a section now and then. */
+static void *enqueue_in_a_storm(void *user)
+{
+    crowd *c = user;
+    const bool turned = atomic_fetch_add(&c->next, 1) % 2;
+    for (uint64_t i = 0; i < STORM_PIECES; i++) {
+        gpuhal_buffer *to = turned && i % 16 == 0 ? c->from : c->to, *from = to == c->to ? c->from : c->to;
+        while (gpuhal_copy(c->queue, to, i * PIECE, from, i * PIECE, PIECE)) {
+            pause_ms(0);
+        }
+    }
+    return NULL;
+}
+
+static void *make_storm(void *user)
+{
+    crowd *c = user;
+    for (unsigned turn = 0; !atomic_load(&c->over); turn++) {
+        gpuhal_native native = {.size = sizeof native};
+        if (turn % 2 == 0 && gpuhal_queue_native_begin(c->queue, PATIENCE_NS, &native) == GPUHAL_OK) {
+            assert_ok(gpuhal_queue_native_end(c->queue));
+        }
+        (void)gpuhal_queue_reset(c->queue, PATIENCE_NS); /* it may have failed anew already */
+        if (gpuhal_event_record(c->event, c->queue) == GPUHAL_OK && turn % 3 == 0) {
+            (void)gpuhal_event_wait(c->event, PATIENCE_NS);
+        }
+    }
+    return NULL;
+}
+
+TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncounted_and_no_buffer_behind)
+{
+    static char script[512] = "devices 1";
+    for (unsigned i = 1; i <= STORM_FAILURES; i++) {
+        snprintf(script + strlen(script), sizeof script - strlen(script), "; fail cuMemcpyDtoDAsync_v2 %u 999", i * 150);
+    }
+    use_machine(script);
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    uint64_t bytes = 0;
+    crowd c = {.device = device, .queue = queue_or_fail(device, 0), .event = event_or_fail(gpu, 0)};
+    c.from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, STORM_PIECES * PIECE);
+    c.to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, STORM_PIECES * PIECE);
+    pthread_t threads[THREADS], other;
+    assert_int_equal(pthread_create(&other, NULL, make_storm, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, enqueue_in_a_storm, &c), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    atomic_store(&c.over, true);
+    pthread_join(other, NULL);
+    assert_ok(gpuhal_queue_reset(c.queue, PATIENCE_NS));
+    gpuhal_buffer_release(c.from);
+    gpuhal_buffer_release(c.to);
+    gpuhal_event_destroy(c.event);
+    gpuhal_queue_destroy(c.queue);
+    assert_int_equal(calls_of("cuMemcpyDtoDAsync_v2"), THREADS * STORM_PIECES + STORM_FAILURES);
+    assert_int_equal(copies_counted(device, &bytes), THREADS * STORM_PIECES);
+    assert_int_equal(bytes, THREADS * STORM_PIECES * PIECE);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 #include "test_main.h"
