@@ -1,26 +1,18 @@
-/* memory/address_index.c: a balanced tree (tsearch of libc) of ranges that do not overlap. Two ranges compare equal when they
- * overlap, so an address is looked up as a range of one byte. */
+/* memory/address_index.c: a tree of ranges that do not overlap, in the order of their addresses.
+ *
+ * The ranges are its nodes, so that nothing is allocated and adding cannot fail. It is a treap: no node's rank is above that of its
+ * parent, and ranks are as good as random, which keeps the tree about as flat as a balanced one. */
 #include "memory/address_index.h"
 
 #include "memory/buffer.h"
 #include "os/os.h"
 
-#include <search.h>
 #include <stdlib.h>
 
 struct gpuhal_address_index {
     gpuhal_mutex mutex; /* protects `root` and all ranges in it */
-    void *root;
+    gpuhal_address_range *root;
 };
-
-static int compare(const void *a, const void *b)
-{
-    const gpuhal_address_range *one = a, *other = b;
-    if (one->begin + (one->bytes - 1) < other->begin) {
-        return -1;
-    }
-    return one->begin > other->begin + (other->bytes - 1);
-}
 
 gpuhal_address_index *gpuhal_address_index_create(void)
 {
@@ -39,16 +31,61 @@ void gpuhal_address_index_destroy(gpuhal_address_index *index)
     }
 }
 
-bool gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range *range)
+/* Addresses are multiples of large powers of two, and often in ascending order: the product has neither in its upper bits. */
+static uint64_t rank_of(const gpuhal_address_range *range)
+{
+    return range->begin * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Where the range that has one of these bytes hangs, or where it would hang. */
+static gpuhal_address_range **place_of(gpuhal_address_index *index, uint64_t begin, uint64_t bytes)
+{
+    gpuhal_address_range **at = &index->root;
+    while (*at) {
+        if (begin + (bytes - 1) < (*at)->begin) {
+            at = &(*at)->left;
+        } else if (begin > (*at)->begin + ((*at)->bytes - 1)) {
+            at = &(*at)->right;
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+/* Puts the range above all whose rank is lower, and what was there beneath it, on the two sides. */
+static void insert(gpuhal_address_index *index, gpuhal_address_range *range)
+{
+    const uint64_t rank = rank_of(range);
+    gpuhal_address_range **at = &index->root, **left = &range->left, **right = &range->right;
+    while (*at && rank_of(*at) > rank) {
+        at = range->begin < (*at)->begin ? &(*at)->left : &(*at)->right;
+    }
+    gpuhal_address_range *rest = *at;
+    *at = range;
+    while (rest) {
+        if (rest->begin < range->begin) {
+            *left = rest;
+            left = &rest->right;
+            rest = *left;
+        } else {
+            *right = rest;
+            right = &rest->left;
+            rest = *right;
+        }
+    }
+    *left = *right = NULL;
+}
+
+void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range *range)
 {
     gpuhal_mutex_lock(&index->mutex);
-    gpuhal_address_range **node = tsearch(range, &index->root, compare);
-    bool left_out = node && *node != range;
-    gpuhal_mutex_unlock(&index->mutex);
-    if (left_out) {
+    if (*place_of(index, range->begin, range->bytes)) {
         range->bytes = 0;
+    } else {
+        insert(index, range);
     }
-    return node != NULL;
+    gpuhal_mutex_unlock(&index->mutex);
 }
 
 void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range *range)
@@ -57,16 +94,28 @@ void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_ran
         return;
     }
     gpuhal_mutex_lock(&index->mutex);
-    tdelete(range, &index->root, compare);
+    gpuhal_address_range **at = place_of(index, range->begin, range->bytes);
+    gpuhal_address_range *left = range->left, *right = range->right;
+    while (left && right) {
+        if (rank_of(left) > rank_of(right)) {
+            *at = left;
+            at = &left->right;
+            left = *at;
+        } else {
+            *at = right;
+            at = &right->left;
+            right = *at;
+        }
+    }
+    *at = left ? left : right;
     gpuhal_mutex_unlock(&index->mutex);
 }
 
 gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, uint64_t address)
 {
-    const gpuhal_address_range wanted = {.begin = address, .bytes = 1};
     gpuhal_mutex_lock(&index->mutex);
-    gpuhal_address_range **node = tfind(&wanted, &index->root, compare);
-    gpuhal_buffer *buffer = node && gpuhal_buffer_try_retain((*node)->buffer) ? (*node)->buffer : NULL;
+    gpuhal_address_range *range = *place_of(index, address, 1);
+    gpuhal_buffer *buffer = range && gpuhal_buffer_try_retain(range->buffer) ? range->buffer : NULL;
     gpuhal_mutex_unlock(&index->mutex);
     return buffer;
 }

@@ -109,10 +109,11 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. */
+    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. Nor
+     * memset: compilers make calloc of the two. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
-        memset(buffer, 0, sizeof *buffer);
+        *buffer = (gpuhal_buffer){0};
         atomic_init(&buffer->references, 1);
         buffer->device = device;
         buffer->root = buffer;
@@ -129,7 +130,7 @@ void gpuhal_buffer_free(gpuhal_buffer *buffer)
     free(buffer);
 }
 
-gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer)
+void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
@@ -141,12 +142,9 @@ gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     if (begin != 0) {
         buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
-        if (!gpuhal_address_index_add(device->gpu->addresses, &buffer->range)) {
-            return gpuhal_error_host_memory();
-        }
+        gpuhal_address_index_add(device->gpu->addresses, &buffer->range);
     }
     atomic_fetch_add(&device->gpu->references, 1);
-    return GPUHAL_OK;
 }
 
 /* Whether others can import it at its host address, where that was asked for. */
@@ -180,25 +178,17 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
     status = status ? status : check_shareable(device, desc, &alloc, &buffer->memory);
     if (status) {
-        goto discharge;
+        discharge(device, alloc.bytes);
+        gpuhal_buffer_free(buffer);
+        return status;
     }
     buffer->charged = buffer->allocated = alloc.bytes;
     buffer->kind = desc->kind;
     buffer->alignment = alloc.alignment;
     buffer->export_kinds = desc->export_kinds;
-    status = gpuhal_buffer_enlist(buffer);
-    if (status) {
-        goto release;
-    }
+    gpuhal_buffer_enlist(buffer);
     *out_buffer = buffer;
     return GPUHAL_OK;
-
-release:
-    device->ops.release(device->handle, &buffer->memory);
-discharge:
-    discharge(device, alloc.bytes);
-    gpuhal_buffer_free(buffer);
-    return status;
 }
 
 gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *given, gpuhal_buffer **out_buffer)

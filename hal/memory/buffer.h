@@ -68,8 +68,8 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 /* The buffer alone, once its memory is released. */
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
-/* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. HOST_MEMORY with its detail. */
-gpuhal_status gpuhal_buffer_enlist(gpuhal_buffer *buffer);
+/* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. */
+void gpuhal_buffer_enlist(gpuhal_buffer *buffer);
 /* A buffer of memory that the device imports as `alloc` says. The reference to an original is added here. */
 gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_origin origin,
                                       gpuhal_buffer **out_buffer);

@@ -24,16 +24,11 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
 }
 
 /* Takes memory into a buffer, which owns it from then on. */
-static gpuhal_status enlist_or_free(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
+static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     buffer->origin = origin;
     buffer->root = origin.original ? origin.original : buffer;
-    gpuhal_status status = gpuhal_buffer_enlist(buffer);
-    if (status) {
-        gpuhal_memory_release(buffer->device, &buffer->memory);
-        gpuhal_buffer_free(buffer);
-        return status;
-    }
+    gpuhal_buffer_enlist(buffer);
     (void)gpuhal_buffer_retain(origin.original);
     *out_buffer = buffer;
     return GPUHAL_OK;
@@ -55,7 +50,7 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
     buffer->kind = alloc->kind;
     buffer->alignment = alloc->alignment;
     buffer->export_kinds = alloc->export_kinds;
-    return enlist_or_free(buffer, origin, out_buffer);
+    return enlist(buffer, origin, out_buffer);
 }
 
 /* Everything that can be known of the pointer before a vendor sees it: drivers crash, or pin what is not there. */
@@ -254,5 +249,5 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
                                 " bytes, so the object must be that large, or the size a multiple of it",
                                 device->id, device->copy_mask + 1);
     }
-    return enlist_or_free(buffer, (gpuhal_origin){.released = released, .user = user}, out_buffer);
+    return enlist(buffer, (gpuhal_origin){.released = released, .user = user}, out_buffer);
 }
