@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXTENSIONS_MAX 256u
 
 static const char *const library_names[] = {
 #if defined(_WIN32)
@@ -109,37 +108,30 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
     return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &none, out_missing);
 }
 
-/* Drivers that are Vulkan with pieces missing (MoltenVK) are listed only to those who ask for them. */
-static bool offers_portability(const gpuhal_vulkan_global_functions *api)
-{
-    VkExtensionProperties list[EXTENSIONS_MAX];
-    uint32_t count = EXTENSIONS_MAX;
-    VkResult code = api->vkEnumerateInstanceExtensionProperties(NULL, &count, list);
-    bool found = false;
-    for (uint32_t i = 0; (code == VK_SUCCESS || code == VK_INCOMPLETE) && i < count; i++) {
-        found = found || strcmp(list[i].extensionName, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0;
-    }
-    return found;
-}
-
+/* Drivers that are Vulkan with pieces missing (MoltenVK) are listed only to those who ask for them. Whether the loader knows of that
+ * is not asked before: it would load every driver for the answer, and once more for the instance. */
 static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
                                      gpuhal_vulkan_instance *made)
 {
     static const char *const portability[] = {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME};
-    const bool portable = offers_portability(api);
     const VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
         .pEngineName = "gpuhal",
         .apiVersion = made->api_version,
     };
-    const VkInstanceCreateInfo info = {
+    VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-        .flags = portable ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0,
+        .flags = VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR,
         .pApplicationInfo = &application,
-        .enabledExtensionCount = portable ? 1 : 0,
+        .enabledExtensionCount = 1,
         .ppEnabledExtensionNames = portability,
     };
     VkResult code = api->vkCreateInstance(&info, NULL, &made->handle);
+    if (code == VK_ERROR_EXTENSION_NOT_PRESENT) {
+        info.flags = 0;
+        info.enabledExtensionCount = 0;
+        code = api->vkCreateInstance(&info, NULL, &made->handle);
+    }
     if (code == VK_ERROR_INCOMPATIBLE_DRIVER) {
         return host->report(
             host, GPUHAL_ERROR_NO_DRIVER, "vkCreateInstance", code,

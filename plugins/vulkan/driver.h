@@ -17,8 +17,7 @@
 
 #define GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                       \
     REQUIRED(vkCreateInstance)                                                                                                   \
-    REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */                         \
-    REQUIRED(vkEnumerateInstanceExtensionProperties)
+    REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */
 
 #define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                     \
     REQUIRED(vkEnumeratePhysicalDevices)                                                                                         \
