@@ -118,16 +118,18 @@ static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_reques
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "none of the memory types that the driver allows for such a buffer suits this kind");
     }
-    while (type != GPUHAL_VULKAN_NO_TYPE && (status == GPUHAL_ERROR_TOO_LARGE || status == GPUHAL_ERROR_OUT_OF_MEMORY)) {
+    for (; type != GPUHAL_VULKAN_NO_TYPE; type = type_for(device, request, bits)) {
         const uint64_t heap = memory->memoryHeaps[memory->memoryTypes[type].heapIndex].size, room = heap < limit ? heap : limit;
         const uint64_t slack = slack_of(request, memory->memoryTypes[type].propertyFlags);
         if (size <= room && slack <= room - size) {
             VkResult code = gpuhal_vulkan_take_memory(device, request, type, size + slack, NULL);
             status = code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_memory_refused(device, code);
         }
+        if (status != GPUHAL_ERROR_TOO_LARGE && status != GPUHAL_ERROR_OUT_OF_MEMORY) {
+            return status;
+        }
         most = room > most ? room : most;
         bits = request->exported ? 0 : bits & ~(1u << type);
-        type = type_for(device, request, bits);
     }
     return status == GPUHAL_ERROR_TOO_LARGE ? too_large(device, size, most) : status;
 }
