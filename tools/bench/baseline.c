@@ -16,18 +16,19 @@ typedef struct api {
     gpuhal_native_type device_type;
     const gpuhal_bench_stream_driver *driver;
     gpuhal_bench_baseline *(*create)(void *library, const gpuhal_native *device);
+    bool (*list)(void *library, uint32_t *out_count);
 } api;
 
 /* A build without the headers of OpenCL or Vulkan does not know their calls. */
 static const api apis[] = {
 #if GPUHAL_BENCH_OPENCL
-    {"opencl", GPUHAL_NATIVE_OPENCL_DEVICE, NULL, gpuhal_bench_opencl_create},
+    {"opencl", GPUHAL_NATIVE_OPENCL_DEVICE, NULL, gpuhal_bench_opencl_create, gpuhal_bench_opencl_list},
 #endif
 #if GPUHAL_BENCH_VULKAN
-    {"vulkan", GPUHAL_NATIVE_VULKAN_DEVICE, NULL, gpuhal_bench_vulkan_create},
+    {"vulkan", GPUHAL_NATIVE_VULKAN_DEVICE, NULL, gpuhal_bench_vulkan_create, gpuhal_bench_vulkan_list},
 #endif
-    {"cuda", GPUHAL_NATIVE_CUDA_DEVICE, &gpuhal_bench_cuda_driver, NULL},
-    {"rocm", GPUHAL_NATIVE_HIP_DEVICE, &gpuhal_bench_hip_driver, NULL},
+    {"cuda", GPUHAL_NATIVE_CUDA_DEVICE, &gpuhal_bench_cuda_driver, NULL, NULL},
+    {"rocm", GPUHAL_NATIVE_HIP_DEVICE, &gpuhal_bench_hip_driver, NULL, NULL},
 };
 
 static const api *api_of(const char *backend)
@@ -38,12 +39,6 @@ static const api *api_of(const char *backend)
         }
     }
     return NULL;
-}
-
-const gpuhal_bench_stream_driver *gpuhal_bench_stream_driver_of(const char *backend)
-{
-    const api *known = api_of(backend);
-    return known != NULL ? known->driver : NULL;
 }
 
 bool gpuhal_bench_baseline_is_known(gpuhal_device *device)
@@ -74,15 +69,37 @@ gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_de
     return gpuhal_bench_baseline_create_native(gpu, &native);
 }
 
-static gpuhal_bench_baseline *create(const gpuhal *gpu, const api *known, const gpuhal_native *device)
+static void *load(const char *path)
 {
-    const char *path = gpuhal_bench_vendor_library(gpu, known->backend);
-    if (path == NULL) {
-        return NULL;
-    }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         gpuhal_bench_failed("%s", dlerror());
+    }
+    return library;
+}
+
+bool gpuhal_bench_baseline_lists(const char *backend)
+{
+    return api_of(backend) != NULL;
+}
+
+bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count)
+{
+    const api *known = api_of(backend);
+    if (known == NULL) {
+        return gpuhal_bench_failed("no direct calls of %s are known", backend);
+    }
+    void *loaded = load(library);
+    *out_count = 0;
+    return loaded != NULL &&
+           (known->driver != NULL ? gpuhal_bench_stream_list(known->driver, loaded, out_count) : known->list(loaded, out_count));
+}
+
+static gpuhal_bench_baseline *create(const gpuhal *gpu, const api *known, const gpuhal_native *device)
+{
+    const char *path = gpuhal_bench_vendor_library(gpu, known->backend);
+    void *library = path != NULL ? load(path) : NULL;
+    if (library == NULL) {
         return NULL;
     }
     return known->driver != NULL ? gpuhal_bench_stream_create(known->driver, library, device) : known->create(library, device);

@@ -20,6 +20,10 @@ typedef struct gpuhal_bench_baseline_calls {
     bool (*read)(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count);
     bool (*copy)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                  uint64_t count);
+    /* From memory of @from_device to memory of the baseline's own, which the API lets reach each other. NULL: the API has no such
+     * call. */
+    bool (*copy_peer)(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from_device,
+                      const gpuhal_native *from, uint64_t bytes, uint64_t count);
     /* In three steps, as a program works that has something else to do meanwhile: enqueues copies of @pieces pieces that lie one
      * after the other; submits what was enqueued; and sleeps until that has ended, also in another thread, once for each submit.
      */
@@ -43,6 +47,13 @@ bool gpuhal_bench_baseline_is_known(gpuhal_device *device);
 
 /* The file of the vendor's library that the plugin has opened: handles mean the same there. NULL with gpuhal_bench_failure(). */
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);
+
+/* Loads the vendor's library and lists its devices as a program does that wants to know what there is: the name, memory, UUID,
+ * PCI address and versions of each. No device is opened. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count);
+
+/* Whether that is known of the backend here. */
+bool gpuhal_bench_baseline_lists(const char *backend);
 
 /* For a device of the library. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device);

@@ -61,6 +61,13 @@ static unsigned cuda_move(gpuhal_bench_direction direction, uint64_t to, uint64_
     }
 }
 
+static unsigned cuda_move_peer(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
+                               uint64_t bytes, void *stream)
+{
+    return cuda.cuMemcpyPeerAsync(to, (CUcontext)(uintptr_t)to_device->values[0], from,
+                                  (CUcontext)(uintptr_t)from_device->values[0], bytes, stream);
+}
+
 static unsigned cuda_wait(void *stream)
 {
     return cuda.cuStreamSynchronize(stream);
@@ -94,15 +101,19 @@ static CUresult describe(int ordinal)
     CUdevice device;
     char text[256];
     size_t total;
+    CUuuid uuid;
     CUresult code = cuda.cuDeviceGet(&device, ordinal);
     code = code != CUDA_SUCCESS ? code : cuda.cuDeviceGetName(text, sizeof text, device);
     code = code != CUDA_SUCCESS ? code : cuda.cuDeviceTotalMem_v2(&total, device);
+    code = code != CUDA_SUCCESS ? code : cuda.cuDeviceGetUuid(&uuid, device);
     return code != CUDA_SUCCESS ? code : cuda.cuDeviceGetPCIBusId(text, sizeof text, device);
 }
 
 static unsigned cuda_list(int *out_count)
 {
+    int version;
     CUresult code = cuda.cuInit(0);
+    code = code != CUDA_SUCCESS ? code : cuda.cuDriverGetVersion(&version);
     code = code != CUDA_SUCCESS ? code : cuda.cuDeviceGetCount(out_count);
     for (int i = 0; code == CUDA_SUCCESS && i < *out_count; i++) {
         code = describe(i);
@@ -119,10 +130,12 @@ const gpuhal_bench_stream_driver gpuhal_bench_cuda_driver = {
     .create = cuda_create,
     .destroy = cuda_destroy,
     .move = cuda_move,
+    .move_peer = cuda_move_peer,
     .wait = cuda_wait,
     .record = cuda_record,
     .wait_asleep = cuda_wait_asleep,
     .allocate_and_free = cuda_allocate_and_free,
     .lock_and_unlock = cuda_lock_and_unlock,
     .list = cuda_list,
+    .no_device = CUDA_ERROR_NO_DEVICE,
 };

@@ -57,6 +57,13 @@ static unsigned hip_move(gpuhal_bench_direction direction, uint64_t to, uint64_t
     return hip.hipMemcpyAsync((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, kinds[direction], stream);
 }
 
+static unsigned hip_move_peer(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
+                              uint64_t bytes, void *stream)
+{
+    return hip.hipMemcpyPeerAsync((void *)(uintptr_t)to, (int)to_device->values[0], (const void *)(uintptr_t)from,
+                                  (int)from_device->values[0], bytes, stream);
+}
+
 static unsigned hip_wait(void *stream)
 {
     return hip.hipStreamSynchronize(stream);
@@ -98,7 +105,12 @@ static hipError_t describe(int ordinal)
 
 static unsigned hip_list(int *out_count)
 {
+    int version;
     hipError_t code = hip.hipInit(0);
+    if (code == hipErrorInvalidDevice) {
+        return hipErrorNoDevice; /* HIP 5 says it so. */
+    }
+    code = code != hipSuccess ? code : hip.hipRuntimeGetVersion(&version);
     code = code != hipSuccess ? code : hip.hipGetDeviceCount(out_count);
     for (int i = 0; code == hipSuccess && i < *out_count; i++) {
         code = describe(i);
@@ -115,10 +127,12 @@ const gpuhal_bench_stream_driver gpuhal_bench_hip_driver = {
     .create = hip_create,
     .destroy = hip_destroy,
     .move = hip_move,
+    .move_peer = hip_move_peer,
     .wait = hip_wait,
     .record = hip_record,
     .wait_asleep = hip_wait_asleep,
     .allocate_and_free = hip_allocate_and_free,
     .lock_and_unlock = hip_lock_and_unlock,
     .list = hip_list,
+    .no_device = hipErrorNoDevice,
 };

@@ -23,7 +23,6 @@ typedef struct opencl_baseline {
                                cl_event *);
     cl_int(CL_API_CALL *read)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *);
     cl_int(CL_API_CALL *copy)(cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *);
-    cl_int(CL_API_CALL *finish)(cl_command_queue);
     cl_int(CL_API_CALL *flush)(cl_command_queue);
     cl_int(CL_API_CALL *wait)(cl_uint, const cl_event *);
     cl_int(CL_API_CALL *release_event)(cl_event);
@@ -54,7 +53,6 @@ static bool find_functions(opencl_baseline *cl, void *library)
         {"clEnqueueWriteBuffer", &cl->write},
         {"clEnqueueReadBuffer", &cl->read},
         {"clEnqueueCopyBuffer", &cl->copy},
-        {"clFinish", &cl->finish},
         {"clFlush", &cl->flush},
         {"clWaitForEvents", &cl->wait},
         {"clReleaseEvent", &cl->release_event},
@@ -179,6 +177,18 @@ static bool opencl_await(gpuhal_bench_baseline *baseline)
     return code == CL_SUCCESS || failed("clWaitForEvents", code);
 }
 
+/* By an event, as with a copy: clFinish does not tell whether the memory was there. */
+static cl_int commit(const opencl_baseline *cl, cl_mem memory)
+{
+    cl_event event;
+    cl_int code = cl->migrate(cl->queue, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, &event);
+    if (code == CL_SUCCESS) {
+        code = cl->wait(1, &event);
+        cl->release_event(event);
+    }
+    return code;
+}
+
 static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count)
 {
     const opencl_baseline *cl = opencl_of(baseline);
@@ -188,10 +198,7 @@ static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uin
         if (memory == NULL) {
             return failed("clCreateBuffer", code);
         }
-        code = cl->migrate(cl->queue, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, NULL);
-        if (code == CL_SUCCESS) {
-            code = cl->finish(cl->queue);
-        }
+        code = commit(cl, memory);
         cl->release_buffer(memory);
         if (code != CL_SUCCESS) {
             return failed("clEnqueueMigrateMemObjects", code);

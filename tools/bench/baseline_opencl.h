@@ -7,4 +7,7 @@
 /* A queue of our own in the context of the device, with the functions of @library. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_opencl_create(void *library, const gpuhal_native *device);
 
+/* Lists the devices, as baseline.h says. */
+bool gpuhal_bench_opencl_list(void *library, uint32_t *out_count);
+
 #endif

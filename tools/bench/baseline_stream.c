@@ -48,6 +48,7 @@ typedef struct job {
     uint64_t from;
     uint64_t bytes;
     uint64_t pieces;
+    const gpuhal_native *from_device; /* Of copies between two devices. */
 } job;
 
 static bool run(gpuhal_bench_baseline *baseline, const job *work, uint64_t count)
@@ -68,6 +69,12 @@ static bool run(gpuhal_bench_baseline *baseline, const job *work, uint64_t count
 static unsigned move_once(const stream_baseline *s, const job *work)
 {
     const unsigned code = s->driver->move(work->direction, work->to, work->from, work->bytes, s->stream);
+    return code != 0 ? code : s->driver->wait(s->stream);
+}
+
+static unsigned move_peer_once(const stream_baseline *s, const job *work)
+{
+    const unsigned code = s->driver->move_peer(&s->device, work->to, work->from_device, work->from, work->bytes, s->stream);
     return code != 0 ? code : s->driver->wait(s->stream);
 }
 
@@ -106,27 +113,41 @@ static unsigned lock_once(const stream_baseline *s, const job *work)
 static bool stream_write(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                          uint64_t count)
 {
-    const job work = {move_once, "writing", GPUHAL_BENCH_TO_DEVICE, to->values[0], (uintptr_t)from, bytes, 1};
+    const job work = {move_once, "writing", GPUHAL_BENCH_TO_DEVICE, to->values[0], (uintptr_t)from, bytes, 1, NULL};
     return run(baseline, &work, count);
 }
 
 static bool stream_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
 {
-    const job work = {move_once, "reading", GPUHAL_BENCH_TO_HOST, (uintptr_t)to, from->values[0], bytes, 1};
+    const job work = {move_once, "reading", GPUHAL_BENCH_TO_HOST, (uintptr_t)to, from->values[0], bytes, 1, NULL};
     return run(baseline, &work, count);
 }
 
 static bool stream_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                         uint64_t count)
 {
-    const job work = {move_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, 1};
+    const job work = {move_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, 1, NULL};
+    return run(baseline, &work, count);
+}
+
+static bool stream_copy_peer(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from_device,
+                             const gpuhal_native *from, uint64_t bytes, uint64_t count)
+{
+    const job work = {
+        .once = move_peer_once,
+        .what = "copying between devices",
+        .to = to->values[0],
+        .from = from->values[0],
+        .bytes = bytes,
+        .from_device = from_device,
+    };
     return run(baseline, &work, count);
 }
 
 static bool stream_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                            uint64_t pieces)
 {
-    const job work = {enqueue_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, pieces};
+    const job work = {enqueue_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, pieces, NULL};
     return run(baseline, &work, 1);
 }
 
@@ -170,6 +191,7 @@ static const gpuhal_bench_baseline_calls stream_calls = {
     .write = stream_write,
     .read = stream_read,
     .copy = stream_copy,
+    .copy_peer = stream_copy_peer,
     .enqueue = stream_enqueue,
     .submit = stream_submit,
     .await = stream_await,
@@ -207,17 +229,13 @@ gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driv
     return &s->base;
 }
 
-bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, const char *library, double *out_ns)
+bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *library, uint32_t *out_count)
 {
     int count = 0;
-    const uint64_t start = gpuhal_bench_now_ns();
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        return gpuhal_bench_failed("%s", dlerror());
-    }
-    if (!find_functions(driver, handle) || !answered(driver, "listing devices", driver->list(&count))) {
+    if (!find_functions(driver, library)) {
         return false;
     }
-    *out_ns = (double)(gpuhal_bench_now_ns() - start);
-    return count > 0 || gpuhal_bench_failed("%s lists no device", driver->name);
+    const unsigned code = driver->list(&count);
+    *out_count = code == 0 ? (uint32_t)count : 0;
+    return answered(driver, "listing devices", code == driver->no_device ? 0 : code);
 }

@@ -32,26 +32,27 @@ typedef struct gpuhal_bench_stream_driver {
     unsigned (*create)(void **out_stream, void **out_event);
     void (*destroy)(void *stream, void *event);
     unsigned (*move)(gpuhal_bench_direction direction, uint64_t to, uint64_t from, uint64_t bytes, void *stream);
+    /* Between two devices, as they are described by the library. */
+    unsigned (*move_peer)(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
+                          uint64_t bytes, void *stream);
     unsigned (*wait)(void *stream);
     unsigned (*record)(void *event, void *stream);
     unsigned (*wait_asleep)(void *event);
     unsigned (*allocate_and_free)(uint64_t bytes);
     unsigned (*lock_and_unlock)(void *memory, uint64_t bytes); /* Page-locks memory of the caller's. */
-    /* Initialises the API and asks each device for its name, memory and PCI address. */
+    /* Initialises the API, and asks for its version and of each device for its name, memory, UUID and PCI address. */
     unsigned (*list)(int *out_count);
+    unsigned no_device; /* What it answers where there is none. */
 } gpuhal_bench_stream_driver;
 
 extern const gpuhal_bench_stream_driver gpuhal_bench_cuda_driver;
 extern const gpuhal_bench_stream_driver gpuhal_bench_hip_driver;
 
-/* The one behind a backend; NULL: the backend's API is another. */
-const gpuhal_bench_stream_driver *gpuhal_bench_stream_driver_of(const char *backend);
-
 /* A stream of our own on the device. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
                                                   const gpuhal_native *device);
 
-/* Loads the library and lists its devices, which is what opening a backend is compared with: the time of it all. */
-bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, const char *library, double *out_ns);
+/* Lists the devices, as baseline.h says. */
+bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *library, uint32_t *out_count);
 
 #endif

@@ -61,14 +61,24 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buf
     if (code != VK_SUCCESS) {
         return failed("vkCreateBuffer", code);
     }
-    VkMemoryRequirements needs;
-    v->vk.requirements(v->device, out_memory->buffer, &needs);
-    types &= needs.memoryTypeBits;
+    /* Some drivers want or demand that certain buffers have memory of their own, so that is asked too. */
+    VkMemoryDedicatedRequirements alone = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS};
+    VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &alone};
+    const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+                                                       .buffer = out_memory->buffer};
+    v->vk.requirements(v->device, &of_buffer, &needs);
+    types &= needs.memoryRequirements.memoryTypeBits;
     out_memory->type = type_with(v, types, memory_chain == NULL ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0);
+    const VkMemoryDedicatedAllocateInfo dedicated = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
+        .pNext = v->has_addresses ? &flags : memory_chain,
+        .buffer = out_memory->buffer,
+    };
+    const bool is_alone = alone.requiresDedicatedAllocation || (alone.prefersDedicatedAllocation && memory_chain == NULL);
     const VkMemoryAllocateInfo allocate = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-        .pNext = v->has_addresses ? &flags : memory_chain,
-        .allocationSize = memory_chain == NULL ? needs.size : bytes,
+        .pNext = is_alone ? &dedicated : dedicated.pNext,
+        .allocationSize = memory_chain == NULL ? needs.memoryRequirements.size : bytes,
         .memoryTypeIndex = out_memory->type,
     };
     if (out_memory->type == UINT32_MAX) {

@@ -11,11 +11,12 @@ enum { CALL_ROUNDS = 301, CALL_SERIES = 8 };
 
 bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu)
 {
-    static const char *const others[] = {"GPUHAL_BACKENDS", "GPUHAL_ISOLATION", "GPUHAL_DEVICES", "GPUHAL_LOG"};
+    static const char *const others[] = {"GPUHAL_BACKENDS", "GPUHAL_ISOLATION", "GPUHAL_DEVICES", "GPUHAL_LOG",
+                                         "GPUHAL_REGISTRY"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         unsetenv(others[i]);
     }
-    const gpuhal_config config = {.size = sizeof config, .isolation = isolation, .backends = backend};
+    const gpuhal_config config = {.size = sizeof config, .isolation = isolation, .backends = backend, .registry = "none"};
     return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
 }
 

@@ -28,7 +28,8 @@ void gpuhal_bench_rows_queue(gpuhal_bench *bench);
 void gpuhal_bench_rows_file(gpuhal_bench *bench);
 
 /* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where plugins and
- * vendors' libraries are found is theirs to say. @isolation: 0, or GPUHAL_ISOLATION_NEVER to meet the plugin in this process. */
+ * vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
+ * @isolation: GPUHAL_ISOLATION_NEVER to meet the plugin in this process. */
 bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu);
 
 /* Whether the device is to be measured. */

@@ -4,13 +4,22 @@
 
 #include <stdbool.h>
 
+enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
+
 /* Runs the child with @words, ended by NULL: "enumerate" (nanoseconds of gpuhal_open() with the CPU plugin alone, in-process),
- * "list BACKEND" (the same with that backend, as it is by default), "list_direct BACKEND LIBRARY" (of the vendor's own calls for
- * it), "device_memory BACKEND PCI" (KiB of the device that opening the library with the backend takes, in-process), "empty" and
+ * "list BACKEND" (the same with that backend, in a helper process as by default), "list_direct BACKEND LIBRARY ..." (of the
+ * vendors' own calls, one vendor after the other), "list_all REGISTRY" (of gpuhal_open() with all plugins of the user's choice,
+ * in helper processes, with the record in that directory or "none"), "touched REGISTRY" (how many libraries of vendors and device
+ * files are open then, and 1 more when there was a helper process), "device_memory BACKEND PCI" (KiB of the device that opening
+ * the library with the backend takes, in-process), "empty" and
  * "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by which the
  * resident memory grows at most during a copy), "sharing OWNER USER BYTES" (KiB by which it has grown once USER sees and has used
  * such a buffer of OWNER). False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
+
+/* Runs another program without arguments, and tells how long it took, from starting the process to its end. What it prints goes
+ * nowhere. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_child_time(const char *file, double *out_ns);
 
 /* The child's side: does what the words say, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);

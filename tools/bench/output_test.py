@@ -153,5 +153,32 @@ def progress_is_a_bar_on_a_terminal_and_nothing_elsewhere(program):
     assert b"%" not in silent.stderr, silent.stderr
 
 
+def copies_over_a_link_are_held_against_the_vendors_own_call(program, backend):
+    rows = json.loads(run(program, "--json", "--baseline", "--only", "pairs", "--device", f"{backend}:0"))["results"]
+    linked = [row for row in rows if row["test"] == "copy" and row["path"] == "peer"]
+    assert {(row["device"], row["peer"]) for row in linked} == {(f"{backend}:{i}", f"{backend}:{1 - i}") for i in (0, 1)}, rows
+    for row in linked:
+        assert row["baseline_gib_per_s"] > 0 and row["ratio_low"] <= row["ratio"] <= row["ratio_high"], row
+        assert row["ratio_of_slower_half"] is None, row
+
+
+def opening_with_all_plugins_is_held_against_the_direct_calls_of_every_vendor_found(program, backend):
+    rows = json.loads(run(program, "--json", "--baseline", "--only", "open"))["results"]
+    by_test = {row["test"]: row for row in rows}
+    assert by_test["open_all"]["device"] == "all" and by_test["open_all"]["ratio"] > 0 and by_test["open_all"]["baseline"] > 0, rows
+    for test in ("open_backend", "helper_start"):
+        assert by_test[test]["device"] == f"{backend}:0" and by_test[test]["baseline"] > 0, rows
+    assert by_test["warm_listing"]["ours"] > 0 and by_test["warm_listing"]["unit"] == "ns", rows
+    assert by_test["warm_touched"]["ours"] >= 0 and by_test["warm_touched"]["unit"] == "count", rows
+
+
+def a_run_leaves_no_temporary_registry_behind_and_the_users_own_alone(program):
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as registry:
+        os.environ.update(TMPDIR=place, GPUHAL_REGISTRY="none", XDG_STATE_HOME=registry)
+        rows = json.loads(run(program, "--json", "--only", "open"))["results"]
+        assert any(row["test"] == "warm_listing" and row["error"] is None for row in rows), rows
+        assert os.listdir(place) == [] and os.listdir(registry) == [], (os.listdir(place), os.listdir(registry))
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](sys.argv[2])
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,41 +1,25 @@
 /* rows_open.c: what opening the library costs: with the CPU plugin alone the time to the list of devices, and resident memory;
- * with CUDA or HIP the time beside loading the vendor's library and listing its devices directly, and the memory of the device.
- *
- * Each sample is a process of its own, ours and the other one in turn. */
+ * with one vendor's backend the time beside loading the vendor's library and listing its devices directly; with CUDA or HIP the
+ * memory of the device. rows_open_all.c has what concerns all plugins together. */
 #include "baseline.h"
 #include "bench.h"
 #include "child.h"
+#include "rows_open_all.h"
 #include "device_memory.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double enumerate_budget_ns = 2e6;
 static const double resident_budget_kib = 4 * 1024;
 static const double listing_budget = 1 / 1.2;
+static const double helper_budget_ns = 15e6;
 static const double device_memory_budget_kib = 0;
-
-/* @baseline NULL: there is nothing to compare with. Both are the words of a child. */
-static bool sample(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
-{
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
-    const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
-    size_t round = 0;
-    for (; round < plan.rounds && (round < plan.least || gpuhal_bench_now_ns() < enough); round++) {
-        if (!gpuhal_bench_child_run(ours, &bench->times.ns[0][round])) {
-            return false;
-        }
-        if (baseline != NULL && !gpuhal_bench_child_run(baseline, &bench->times.ns[1][round])) {
-            return false;
-        }
-    }
-    bench->times.rounds = round;
-    return true;
-}
 
 static void enumerate(gpuhal_bench *bench)
 {
     gpuhal_bench_progress(bench->output, "cpu:0", "enumerate", 0);
-    if (!sample(bench, (const char *const[]){"enumerate", NULL}, NULL)) {
+    if (!gpuhal_bench_children(bench, (const char *const[]){"enumerate", NULL}, NULL)) {
         gpuhal_bench_failed_row(bench->output, "cpu:0", "enumerate", gpuhal_bench_failure());
         return;
     }
@@ -56,7 +40,7 @@ static void enumerate(gpuhal_bench *bench)
 static void resident(gpuhal_bench *bench)
 {
     gpuhal_bench_progress(bench->output, "cpu:0", "resident_memory", 0);
-    if (!sample(bench, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL})) {
+    if (!gpuhal_bench_children(bench, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL})) {
         gpuhal_bench_failed_row(bench->output, "cpu:0", "resident_memory", gpuhal_bench_failure());
         return;
     }
@@ -73,6 +57,7 @@ static void resident(gpuhal_bench *bench)
     gpuhal_bench_row_add(bench->output, &row);
 }
 
+/* Two rows of the same samples: the ratio, and what the helper process costs beyond the vendor's own start. */
 static void listing(gpuhal_bench *bench, gpuhal_device *device)
 {
     const char *id = gpuhal_device_id(device);
@@ -81,7 +66,8 @@ static void listing(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_progress(bench->output, id, "open_backend", 0);
     const char *const direct[] = {"list_direct", backend, library, NULL};
     const bool compared = bench->options->baseline;
-    if (library == NULL || !sample(bench, (const char *const[]){"list", backend, NULL}, compared ? direct : NULL)) {
+    if (library == NULL ||
+        !gpuhal_bench_children(bench, (const char *const[]){"list", backend, NULL}, compared ? direct : NULL)) {
         gpuhal_bench_failed_row(bench->output, id, "open_backend", gpuhal_bench_failure());
         return;
     }
@@ -91,9 +77,17 @@ static void listing(gpuhal_bench *bench, gpuhal_device *device)
         .test = "open_backend",
         .unit = "ns",
         .budget = listing_budget,
+        .software = gpuhal_bench_is_software(device),
     };
     gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
     gpuhal_bench_row_add(bench->output, &row);
+    if (compared) {
+        row.kind = GPUHAL_BENCH_AMOUNT;
+        row.test = "helper_start";
+        row.budget = helper_budget_ns;
+        gpuhal_bench_row_take(bench, 0, 1, &row);
+        gpuhal_bench_row_add(bench->output, &row);
+    }
 }
 
 static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
@@ -111,7 +105,7 @@ static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
         gpuhal_bench_remark(bench->output, id, "device_memory", gpuhal_bench_failure());
         return;
     }
-    if (!sample(bench, (const char *const[]){"device_memory", backend, pci, NULL}, NULL)) {
+    if (!gpuhal_bench_children(bench, (const char *const[]){"device_memory", backend, pci, NULL}, NULL)) {
         gpuhal_bench_failed_row(bench->output, id, "device_memory", gpuhal_bench_failure());
         return;
     }
@@ -129,6 +123,17 @@ static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_row_add(bench->output, &row);
 }
 
+/* One device stands for its backend: the first. */
+static bool stands_for_backend(const gpuhal_bench *bench, const gpuhal_device *device)
+{
+    for (uint32_t i = 0; bench->only == NULL && gpuhal_device_at(bench->gpu, i) != device; i++) {
+        if (strcmp(gpuhal_device_backend(gpuhal_device_at(bench->gpu, i)), gpuhal_device_backend(device)) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void gpuhal_bench_rows_open(gpuhal_bench *bench)
 {
     if (bench->only == NULL || gpuhal_bench_is_cpu(bench->only)) {
@@ -137,13 +142,17 @@ void gpuhal_bench_rows_open(gpuhal_bench *bench)
     }
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
         gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
-        if (!gpuhal_bench_wants(bench, device) || !gpuhal_bench_is_streamed(device)) {
+        if (!gpuhal_bench_wants(bench, device)) {
             continue;
         }
-        /* One device stands for its backend. */
-        if (bench->only != NULL || gpuhal_device_index(device) == 0) {
+        if (gpuhal_bench_baseline_is_known(device) && stands_for_backend(bench, device)) {
             listing(bench, device);
         }
-        device_memory(bench, device);
+        if (gpuhal_bench_is_streamed(device)) {
+            device_memory(bench, device);
+        }
+    }
+    if (bench->only == NULL) {
+        gpuhal_bench_rows_open_all(bench);
     }
 }

@@ -4,7 +4,9 @@
  * the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a processor and
  * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both halves at once, by
  * pieces through small memory of their own, with nothing to hand over. Where the ceiling lies below the budget, there is no
- * verdict. A copy in one pass over shared memory is held against the same halves; one over a link has none, and stands alone. */
+ * verdict. A copy in one pass over shared memory is held against the same halves. One over a
+ * link has none: it is held against the vendor's own call for two devices. */
+#include "baseline.h"
 #include "bench.h"
 #include "child.h"
 
@@ -16,6 +18,8 @@
 
 static const double half_budget = 0.85; /* from 64 MiB */
 static const uint64_t judged_bytes = UINT64_C(64) << 20;
+static const double peer_budget = 0.98; /* from 1 MiB */
+static const uint64_t judged_peer_bytes = UINT64_C(1) << 20;
 /* 16 MiB for each of the two devices, and room for what threads and the allocator take beside. */
 static const double staging_budget_kib = 2 * 16 * 1024 + 4 * 1024;
 static const uint64_t staging_bytes = UINT64_C(256) << 20;
@@ -28,6 +32,11 @@ typedef struct pair {
     unsigned char *host; /* Room for the whole, and for a piece of each half. */
     uint64_t bytes;
     gpuhal_path path; /* Where it is not staged it is one pass, and there is nothing to overlap. */
+    /* Of a copy over a link; NULL: no direct call is known. */
+    gpuhal_bench_baseline *baseline;
+    gpuhal_native from_device;
+    gpuhal_native to_memory;
+    gpuhal_native from_memory;
 } pair;
 
 enum { WHOLE, READ_HALF, WRITE_HALF, CEILING, SIDES };
@@ -105,12 +114,67 @@ static bool run_ceiling(void *user, uint64_t count)
     return true;
 }
 
+static bool run_peer(void *user, uint64_t count)
+{
+    const pair *p = user;
+    return p->baseline->calls->copy_peer(p->baseline, &p->to_memory, &p->from_device, &p->from_memory, p->bytes, count);
+}
+
 static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
 {
     const bool good = gpuhal_bench_buffer(from, p->bytes, &p->from) && gpuhal_bench_buffer(to, p->bytes, &p->to) &&
                       (p->host = gpuhal_bench_host_memory(p->bytes > 2 * piece_bytes ? p->bytes : 2 * piece_bytes)) != NULL &&
                       gpuhal_bench_prove(p->to, p->from, p->host, p->bytes);
     return good && (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
+}
+
+/* Finds the vendor's own call for a copy over a link. Where its API has none, the baseline stays NULL. */
+static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
+{
+    if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline || !gpuhal_bench_baseline_is_known(to)) {
+        return true;
+    }
+    p->from_device = p->to_memory = p->from_memory = (gpuhal_native){.size = sizeof p->from_device};
+    p->baseline = gpuhal_bench_baseline_create(bench->gpu, to);
+    if (p->baseline != NULL && p->baseline->calls->copy_peer == NULL) {
+        gpuhal_bench_baseline_destroy(p->baseline);
+        p->baseline = NULL;
+        return true;
+    }
+    const bool known = gpuhal_device_native(from, &p->from_device) == GPUHAL_OK &&
+                       gpuhal_buffer_native(p->to, &p->to_memory) == GPUHAL_OK &&
+                       gpuhal_buffer_native(p->from, &p->from_memory) == GPUHAL_OK;
+    return p->baseline != NULL && (known || gpuhal_bench_failed_call("asking for the vendor's objects"));
+}
+
+static void add_peer_row(gpuhal_bench *bench, const pair *p)
+{
+    gpuhal_device *from = gpuhal_buffer_device(p->from);
+    gpuhal_device *to = gpuhal_buffer_device(p->to);
+    gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_RATIO,
+        .device = gpuhal_device_id(from),
+        .peer = gpuhal_device_id(to),
+        .test = "copy",
+        .path = gpuhal_path_name(p->path),
+        .bytes = p->bytes,
+        .budget = p->bytes >= judged_peer_bytes ? peer_budget : NAN,
+        .software = gpuhal_bench_is_software(from),
+        .peer_software = gpuhal_bench_is_software(to),
+    };
+    gpuhal_bench_row_take(bench, 0, 1, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+static bool measure_peer(gpuhal_bench *bench, pair *p)
+{
+    const gpuhal_bench_side sides[] = {{run_whole, p, NULL}, {run_peer, p, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, p->bytes >= judged_peer_bytes);
+    if (!gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
+        return false;
+    }
+    add_peer_row(bench, p);
+    return true;
 }
 
 static void add_row(gpuhal_bench *bench, const pair *p, size_t side, size_t slower, double budget)
@@ -162,9 +226,11 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from
     if (!gpuhal_bench_fits(bench, to, from, test, bytes)) {
         return;
     }
-    if (!prepare(to, from, &p) || !measure(bench, &p)) {
+    if (!prepare(to, from, &p) || !prepare_peer(bench, to, from, &p) ||
+        !(p.baseline != NULL ? measure_peer(bench, &p) : measure(bench, &p))) {
         gpuhal_bench_not_measured(bench, gpuhal_device_id(from), test, p.to == NULL);
     }
+    gpuhal_bench_baseline_destroy(p.baseline);
     free(p.host);
     gpuhal_buffer_release(p.to);
     gpuhal_buffer_release(p.from);

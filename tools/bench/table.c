@@ -32,6 +32,10 @@ static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_W
     static const char *const times[] = {"ns", "us", "ms", "s"};
     static const char *const sizes[] = {"KiB", "MiB", "GiB"};
     const bool is_size = unit != NULL && strcmp(unit, "KiB") == 0;
+    if (unit != NULL && strcmp(unit, "count") == 0) {
+        snprintf(text, GPUHAL_BENCH_WORD, isnan(value) ? "-" : "%.0f", value);
+        return;
+    }
     const double step = is_size ? 1024 : 1000;
     const size_t last = is_size ? 2 : 3;
     size_t scale = 0;

@@ -30,7 +30,7 @@ bool gpuhal_bench_vulkan_find_functions(VkDevice device, PFN_vkGetDeviceProcAddr
         {"vkWaitSemaphores", "vkWaitSemaphoresKHR", &out_vk->wait_semaphores, true},
         {"vkCreateBuffer", NULL, &out_vk->create_buffer, false},
         {"vkDestroyBuffer", NULL, &out_vk->destroy_buffer, false},
-        {"vkGetBufferMemoryRequirements", NULL, &out_vk->requirements, false},
+        {"vkGetBufferMemoryRequirements2", NULL, &out_vk->requirements, false},
         {"vkAllocateMemory", NULL, &out_vk->allocate, false},
         {"vkFreeMemory", NULL, &out_vk->free, false},
         {"vkBindBufferMemory", NULL, &out_vk->bind, false},

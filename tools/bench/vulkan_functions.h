@@ -25,7 +25,7 @@ typedef struct gpuhal_bench_vulkan_functions {
     PFN_vkWaitSemaphores wait_semaphores; /* NULL: the device knows no timeline semaphores. */
     PFN_vkCreateBuffer create_buffer;
     PFN_vkDestroyBuffer destroy_buffer;
-    PFN_vkGetBufferMemoryRequirements requirements;
+    PFN_vkGetBufferMemoryRequirements2 requirements;
     PFN_vkAllocateMemory allocate;
     PFN_vkFreeMemory free;
     PFN_vkBindBufferMemory bind;

@@ -1,0 +1,156 @@
+/* child_open.c: opening, in a process that has done nothing before. */
+#include "child_open.h"
+#include "baseline.h"
+#include "bench.h"
+#include "device_memory.h"
+#include "memory_use.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+bool gpuhal_bench_child_enumerate(double *out_ns)
+{
+    gpuhal *gpu;
+    const uint64_t start = gpuhal_bench_now_ns();
+    if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
+        return false;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    const uint32_t count = gpuhal_device_count(gpu);
+    gpuhal_close(gpu);
+    return count > 0 || gpuhal_bench_failed("the CPU plugin was not found");
+}
+
+static bool lists(const gpuhal *gpu, const char *backend)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        if (strcmp(gpuhal_device_backend(gpuhal_device_at(gpu, i)), backend) == 0) {
+            return true;
+        }
+    }
+    return gpuhal_bench_failed("%s lists no device", backend);
+}
+
+bool gpuhal_bench_child_list(const char *backend, double *out_ns)
+{
+    gpuhal *gpu;
+    const uint64_t start = gpuhal_bench_now_ns();
+    if (!gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_ALWAYS, &gpu)) {
+        return false;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    const bool good = lists(gpu, backend);
+    gpuhal_close(gpu);
+    return good;
+}
+
+bool gpuhal_bench_child_list_direct(const char *const *pairs, double *out_ns)
+{
+    uint32_t sum = 0;
+    const uint64_t start = gpuhal_bench_now_ns();
+    for (size_t i = 0; pairs[i] != NULL && pairs[i + 1] != NULL; i += 2) {
+        uint32_t count;
+        if (!gpuhal_bench_baseline_list(pairs[i], pairs[i + 1], &count)) {
+            return false;
+        }
+        sum += count;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    return sum > 0 || gpuhal_bench_failed("the vendors' libraries list no device");
+}
+
+/* All plugins of the user's choice, met in helper processes. */
+static bool open_all(const char *registry, gpuhal **out_gpu)
+{
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .registry = registry};
+    static const char *const others[] = {"GPUHAL_ISOLATION", "GPUHAL_DEVICES", "GPUHAL_LOG", "GPUHAL_REGISTRY"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        unsetenv(others[i]);
+    }
+    return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
+}
+
+bool gpuhal_bench_child_list_all(const char *registry, double *out_ns)
+{
+    gpuhal *gpu;
+    const uint64_t start = gpuhal_bench_now_ns();
+    if (!open_all(registry, &gpu)) {
+        return false;
+    }
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    const uint32_t count = gpuhal_device_count(gpu);
+    gpuhal_close(gpu);
+    return count > 0 || gpuhal_bench_failed("there is no device");
+}
+
+/* How many of the vendors' libraries are mapped. */
+static bool count_libraries(const gpuhal *gpu, double *out_count)
+{
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        double kib;
+        if (gpuhal_plugin_report_get(gpu, i, &report) != GPUHAL_OK || *report.driver == '\0') {
+            continue;
+        }
+        if (!gpuhal_bench_mapped_kib(report.driver, &kib)) {
+            return gpuhal_bench_failed("/proc/self cannot be read");
+        }
+        *out_count += kib > 0 ? 1 : 0;
+    }
+    return true;
+}
+
+/* How many open descriptors are device files of GPUs. */
+static bool count_device_files(double *out_count)
+{
+    static const char *const beginnings[] = {"/dev/nvidia", "/dev/dri/", "/dev/kfd"};
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL) {
+        return gpuhal_bench_failed("/proc/self cannot be read");
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char target[256];
+        const ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+            *out_count += strncmp(target, beginnings[i], strlen(beginnings[i])) == 0 ? 1 : 0;
+        }
+    }
+    closedir(folder);
+    return true;
+}
+
+/* A helper process has ended, and has been waited for, once the library is open. */
+bool gpuhal_bench_child_touched(const char *registry, double *out_count)
+{
+    struct rusage ended;
+    gpuhal *gpu;
+    if (!open_all(registry, &gpu)) {
+        return false;
+    }
+    *out_count = getrusage(RUSAGE_CHILDREN, &ended) == 0 && ended.ru_maxrss > 0 ? 1 : 0;
+    const bool good = count_libraries(gpu, out_count) && count_device_files(out_count);
+    gpuhal_close(gpu);
+    return good;
+}
+
+/* The plugin is met in this process, where what it takes stays taken as long as it lives. */
+bool gpuhal_bench_child_device_memory(const char *backend, const char *pci, double *out_kib)
+{
+    gpuhal *gpu;
+    double before;
+    double after;
+    if (!gpuhal_bench_device_memory(backend, pci, &before) || !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
+        return false;
+    }
+    const bool good = lists(gpu, backend) && gpuhal_bench_device_memory(backend, pci, &after);
+    if (good) {
+        *out_kib = after - before;
+    }
+    gpuhal_close(gpu);
+    return good;
+}

@@ -1,0 +1,188 @@
+/* rows_open_all.c: opening with all plugins: cold, beside one process that asks all vendors itself; and warm, from the registry,
+ * where no vendor is asked at all. Each sample is a process of its own. */
+#include "rows_open_all.h"
+#include "baseline.h"
+#include "child.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double cold_budget = 1 / 1.15;
+static const double warm_listing_budget_ns = 3e6;
+static const double warm_probe_budget_ns = 6e6;
+static const double warm_touched_budget = 0;
+
+static const char everything[] = "all";
+
+bool gpuhal_bench_children(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
+{
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
+    size_t round = 0;
+    for (; round < plan.rounds && (round < plan.least || gpuhal_bench_now_ns() < enough); round++) {
+        if (!gpuhal_bench_child_run(ours, &bench->times.ns[0][round])) {
+            return false;
+        }
+        if (baseline != NULL && !gpuhal_bench_child_run(baseline, &bench->times.ns[1][round])) {
+            return false;
+        }
+    }
+    bench->times.rounds = round;
+    return true;
+}
+
+static bool only_software(const gpuhal_bench *bench)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
+        if (!gpuhal_bench_is_software(gpuhal_device_at(bench->gpu, i)) && !gpuhal_bench_is_cpu(gpuhal_device_at(bench->gpu, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The words for the direct calls of every vendor whose library was found, also of one that lists no device: finding that out is a
+ * part of the work. False: there is none. */
+static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BENCH_CHILD_WORDS + 1])
+{
+    size_t count = 0;
+    words[count++] = "list_direct";
+    for (uint32_t i = 0; i < gpuhal_plugin_count(bench->gpu) && count + 2 <= GPUHAL_BENCH_CHILD_WORDS; i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && *report.driver != '\0' &&
+            gpuhal_bench_baseline_lists(report.name)) {
+            words[count++] = report.name;
+            words[count++] = report.driver;
+        }
+    }
+    words[count] = NULL;
+    return count > 1;
+}
+
+static void cold(gpuhal_bench *bench)
+{
+    const char *direct[GPUHAL_BENCH_CHILD_WORDS + 1];
+    const bool compared = bench->options->baseline && direct_words(bench, direct);
+    gpuhal_bench_progress(bench->output, everything, "open_all", 0);
+    if (!gpuhal_bench_children(bench, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL)) {
+        gpuhal_bench_failed_row(bench->output, everything, "open_all", gpuhal_bench_failure());
+        return;
+    }
+    gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_TIMES,
+        .device = everything,
+        .test = "open_all",
+        .unit = "ns",
+        .budget = cold_budget,
+        .software = only_software(bench),
+    };
+    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+static void add_warm(gpuhal_bench *bench, const char *test, const char *unit, double budget)
+{
+    gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_AMOUNT,
+        .device = everything,
+        .test = test,
+        .unit = unit,
+        .budget = budget,
+        .software = only_software(bench),
+    };
+    gpuhal_bench_row_take(bench, 0, 0, &row);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+/* A row about children of this program that open from the filled registry. */
+static void warm(gpuhal_bench *bench, const char *registry, const char *word, const char *test, const char *unit, double budget)
+{
+    gpuhal_bench_progress(bench->output, everything, test, 0);
+    if (!gpuhal_bench_children(bench, (const char *const[]){word, registry, NULL}, NULL)) {
+        gpuhal_bench_failed_row(bench->output, everything, test, gpuhal_bench_failure());
+        return;
+    }
+    add_warm(bench, test, unit, budget);
+}
+
+/* The gpuhal-probe that was installed together with this program. */
+static bool find_probe(char path[4096])
+{
+    static const char name[] = "gpuhal-probe";
+    const ssize_t length = readlink("/proc/self/exe", path, 4096 - sizeof name);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    memcpy(slash + 1, name, sizeof name);
+    return access(path, X_OK) == 0;
+}
+
+static void probe(gpuhal_bench *bench, const char *registry)
+{
+    static const char test[] = "warm_probe";
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    char path[4096];
+    double first;
+    gpuhal_bench_progress(bench->output, everything, test, 0);
+    if (!find_probe(path)) {
+        gpuhal_bench_remark(bench->output, everything, test, "gpuhal-probe is not beside this program");
+        return;
+    }
+    const char *before = getenv("GPUHAL_REGISTRY");
+    char *kept = before != NULL ? strdup(before) : NULL;
+    bool good = setenv("GPUHAL_REGISTRY", registry, 1) == 0 && gpuhal_bench_child_time(path, &first);
+    for (bench->times.rounds = 0; good && bench->times.rounds < plan.rounds; bench->times.rounds++) {
+        good = gpuhal_bench_child_time(path, &bench->times.ns[0][bench->times.rounds]);
+    }
+    if (kept == NULL) {
+        unsetenv("GPUHAL_REGISTRY");
+    } else {
+        setenv("GPUHAL_REGISTRY", kept, 1);
+    }
+    free(kept);
+    if (!good) {
+        gpuhal_bench_failed_row(bench->output, everything, test, gpuhal_bench_failure());
+        return;
+    }
+    add_warm(bench, test, "ns", warm_probe_budget_ns);
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL; entry = readdir(folder)) {
+        unlinkat(dirfd(folder), entry->d_name, 0); /* "." and ".." refuse. */
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    rmdir(path);
+}
+
+/* The first opening fills a registry of our own, in which no other program writes. */
+void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
+{
+    const char *place = getenv("TMPDIR");
+    char registry[4096];
+    double first;
+    cold(bench);
+    snprintf(registry, sizeof registry, "%s/gpuhal-bench-XXXXXX", place != NULL && *place == '/' ? place : "/tmp");
+    if (mkdtemp(registry) == NULL) {
+        gpuhal_bench_failed_row(bench->output, everything, "warm_listing", "there is no place for a temporary registry");
+        return;
+    }
+    if (gpuhal_bench_child_run((const char *const[]){"list_all", registry, NULL}, &first)) {
+        warm(bench, registry, "list_all", "warm_listing", "ns", warm_listing_budget_ns);
+        warm(bench, registry, "touched", "warm_touched", "count", warm_touched_budget);
+        probe(bench, registry);
+    } else {
+        gpuhal_bench_failed_row(bench->output, everything, "warm_listing", gpuhal_bench_failure());
+    }
+    remove_folder(registry);
+}
