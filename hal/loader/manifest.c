@@ -132,7 +132,12 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
                                        "%s, line %" PRIu32 ": %s stands there twice", at->path, reader->line, reader->name);
         }
         at->seen |= 1u << i;
-        return keys[i].take(at, gpuhal_text_get(&reader->value), reader->line);
+        const char *value = gpuhal_text_get(&reader->value);
+        /* What is named here appears in sentences and in lines of the log, where a line feed would pass for the end. */
+        if (!gpuhal_records_is_clean(value, strlen(value))) {
+            return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
+        }
+        return keys[i].take(at, value, reader->line);
     }
     gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_DEBUG, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
                     reader->line, reader->name);

@@ -66,6 +66,7 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nlibrary =\n", "line 2: library is empty");
     assert_refused("[plugin]\npriority = high\n", "line 2: priority must be");
     assert_refused("[plugin]\npriority = 99999999999\n", "line 2: priority must be");
+    assert_refused("[plugin]\nlibrary = /a\\nb.so\n", "line 2: a manifest's values have no line feeds");
     assert_refused("[plugin]\nplatforms =\n", "line 2: platforms is empty");
     assert_refused("[plugin]\nabi = one\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.\n", "line 2: abi must be");
