@@ -1,6 +1,6 @@
 /* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
 #include "core/error.h"
-#include "device/device.h"
+#include "device/diary.h"
 #include "memory/address_index.h"
 #include "transfer/async.h"
 #include "transfer/peer.h"
@@ -26,6 +26,7 @@ static void destroy(gpuhal *gpu)
     gpuhal_async_destroy(gpu->async);
     gpuhal_peers_destroy(gpu);
     gpuhal_staging_destroy_all(gpu);
+    gpuhal_diary_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_hardware_destroy(gpu->hardware);
     gpuhal_address_index_destroy(gpu->addresses);
@@ -63,9 +64,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     gpu->addresses = gpuhal_address_index_create();
     gpu->async = gpuhal_async_create();
+    gpu->diary = gpuhal_diary_create();
     gpu->on_lost = gpuhal_queues_lost;
     gpu->reclaim = gpuhal_queues_reclaim;
-    if (!gpu->log || !gpu->addresses || !gpu->async) {
+    if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -104,6 +106,7 @@ void gpuhal_close(gpuhal *gpu)
 {
     if (gpu) {
         gpuhal_async_settle(gpu, true);
+        (void)gpuhal_diary_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
     }
 }

@@ -73,6 +73,7 @@ static const struct {
     {GPUHAL_LINK_PATH, false, "link_path"},
     {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, false, "link_measured_bytes_per_second"},
     {GPUHAL_LINK_MEASURED_LATENCY_NS, false, "link_measured_latency_ns"},
+    {GPUHAL_LINK_TRIED_SECONDS, false, "link_tried_seconds"},
 };
 #define KEY_COUNT (sizeof keys / sizeof *keys)
 

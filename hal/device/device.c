@@ -2,7 +2,7 @@
 #include "device/device.h"
 
 #include "core/error.h"
-#include "device/link.h"
+#include "device/diary.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,6 +146,9 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
         if (first && device->gpu->on_lost) {
             device->gpu->on_lost(device);
+        }
+        if (first) {
+            gpuhal_diary_fault(device, GPUHAL_FAULT_LOST);
         }
     }
     return status;

@@ -20,12 +20,14 @@ struct gpuhal_staging;       /* transfer/staging.h */
 struct gpuhal_crew;          /* transfer/crew.h */
 struct gpuhal_hardware;      /* physical.c */
 struct gpuhal_link;          /* link.h */
+struct gpuhal_diary;         /* diary.h */
 
 struct gpuhal {
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
+    struct gpuhal_diary *diary;
     gpuhal_candidates candidates;
     gpuhal_device **devices; /* visible ones, in the order of the candidates */
     uint32_t device_count;
@@ -43,6 +45,15 @@ struct gpuhal {
 enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2 };
 
 typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
+
+/* Faults of one kind that the registry does not have yet; device/diary.c. */
+typedef struct gpuhal_fault_note {
+    _Atomic uint64_t count;
+    _Atomic bool told; /* the first was worth a write of its own */
+    _Atomic int words; /* whose turn it is with `detail` */
+    char detail[256];
+} gpuhal_fault_note;
+enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 }; /* kinds of which a device can be the cause */
 
 /* What has gone one way. Those above a certain size are timed as well. */
 typedef struct gpuhal_counter {
@@ -86,6 +97,7 @@ struct gpuhal_device {
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
     _Atomic uint64_t limit_bytes;     /* 0: none */
+    gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_counter written, read, filled, copied; /* by transfers that have this device alone; transfer/account.h */
 };
 

@@ -2,6 +2,7 @@
 #include "device/link.h"
 
 #include "core/error.h"
+#include "device/diary.h"
 
 
 #include <stdlib.h>
@@ -184,29 +185,49 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     return GPUHAL_OK;
 }
 
+/* What moving bytes came to: in this gpuhal object, else what is remembered. false when it is not known. */
+static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
+{
+    const gpuhal_link *link = gpuhal_link_between(from, to);
+    gpuhal_recalled_link known = {
+        .verified = atomic_load(&link->verified),
+        .path = atomic_load(&link->path),
+        .bytes_per_second = atomic_load(&link->bytes_per_second),
+        .latency_ns = atomic_load(&link->latency_ns),
+        .tried_seconds = atomic_load(&link->tried_seconds),
+    };
+    if (!atomic_load(&link->tried) && !gpuhal_diary_recall(from, to, &known)) {
+        return false;
+    }
+    const struct {
+        gpuhal_key key;
+        uint64_t value;
+    } values[] = {
+        {GPUHAL_LINK_PATH, known.path},
+        {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, known.bytes_per_second},
+        {GPUHAL_LINK_MEASURED_LATENCY_NS, known.latency_ns},
+        {GPUHAL_LINK_TRIED_SECONDS, known.tried_seconds},
+    };
+    *out_value = known.verified;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i].key == key) {
+            *out_value = values[i].value;
+            return values[i].value != 0;
+        }
+    }
+    return true;
+}
+
 /* A fact of either kind: *out_value with reason 0, or a reason with *out_why. */
 static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, gpuhal_missing *out_missing,
                              const char **out_why)
 {
-    const gpuhal_link *link = gpuhal_link_between(from, to);
     const gpuhal_facts *facts = NULL;
-    const struct {
-        gpuhal_key key;
-        bool known;
-        uint64_t value;
-    } found_out[] = {
-        {GPUHAL_LINK_VERIFIED, atomic_load(&link->tried), atomic_load(&link->verified)},
-        {GPUHAL_LINK_PATH, atomic_load(&link->path), atomic_load(&link->path)},
-        {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, atomic_load(&link->bytes_per_second), atomic_load(&link->bytes_per_second)},
-        {GPUHAL_LINK_MEASURED_LATENCY_NS, atomic_load(&link->latency_ns), atomic_load(&link->latency_ns)},
-    };
-    for (size_t i = 0; i < sizeof found_out / sizeof *found_out; i++) {
-        if (found_out[i].key == key) {
-            *out_value = found_out[i].value;
-            *out_missing = found_out[i].known ? 0 : GPUHAL_MISSING_NOT_READ;
-            *out_why = found_out[i].known ? "" : "gpuhal_link_verify() finds it out";
-            return GPUHAL_OK;
-        }
+    if (key >= GPUHAL_LINK_VERIFIED && key <= GPUHAL_LINK_TRIED_SECONDS) {
+        bool known = found_out(from, to, key, out_value);
+        *out_missing = known ? 0 : GPUHAL_MISSING_NOT_READ;
+        *out_why = known ? "" : "gpuhal_link_verify() finds it out";
+        return GPUHAL_OK;
     }
     gpuhal_status status = facts_of(from, to, &facts);
     const gpuhal_fact *fact = status ? NULL : gpuhal_facts_find(facts, key);

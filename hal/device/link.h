@@ -1,7 +1,8 @@
 /* device/link.h: what is known about the way from one device to another, and where devices lie in the machine.
  *
  * Each device has one gpuhal_link for every visible device. What plugin and system say of it is asked for once, by whoever wants to
- * know first, and never changes; what is found out by moving bytes is written by transfer/peer.c and transfer/link_verify.c.
+ * know first, and never changes; what is found out by moving bytes is written by transfer/peer.c and transfer/link_verify.c, and until then
+ * what the registry remembers of the two, with the drivers that they have, stands for it.
  */
 #ifndef GPUHAL_DEVICE_LINK_H
 #define GPUHAL_DEVICE_LINK_H
@@ -21,6 +22,9 @@ typedef struct gpuhal_link {
     _Atomic uint32_t tried;    /* by gpuhal_link_verify(); the following hold something */
     _Atomic uint32_t verified; /* bytes came through right */
     _Atomic uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
+    _Atomic uint64_t tried_seconds; /* since 1970: of this, or of what a copy found out */
+    _Atomic uint32_t unwritten;     /* the registry does not have it yet; device/diary.c */
+    _Atomic uint32_t afresh;        /* what is remembered does not count any more: somebody asked for a trial */
 
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* by the way that copies took; transfer/account.h */
 } gpuhal_link;

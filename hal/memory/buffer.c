@@ -2,6 +2,7 @@
 #include "memory/buffer.h"
 
 #include "core/error.h"
+#include "device/diary.h"
 #include "memory/loan.h"
 
 #include <inttypes.h>
@@ -160,8 +161,10 @@ static gpuhal_status check_shareable(gpuhal_device *device, const gpuhal_buffer_
     return GPUHAL_OK;
 }
 
-static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer)
+/* *out_full: the device has no room, whatever limit was set for it. */
+static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer, bool *out_full)
 {
+    *out_full = false;
     gpuhal_alloc alloc;
     gpuhal_status status = gpuhal_buffer_plan(device, desc, &alloc);
     if (status) {
@@ -176,6 +179,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
         return over_limit(device, desc->bytes);
     }
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
+    *out_full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
     status = status ? status : check_shareable(device, desc, &alloc, &buffer->memory);
     if (status) {
         discharge(device, alloc.bytes);
@@ -202,9 +206,13 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     gpuhal_buffer_desc desc;
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
-    status = status ? status : create_on(device, &desc, out_buffer);
+    bool full = false;
+    status = status ? status : create_on(device, &desc, out_buffer, &full);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && device->gpu->reclaim(device)) {
-        status = create_on(device, &desc, out_buffer);
+        status = create_on(device, &desc, out_buffer, &full);
+    }
+    if (full) {
+        gpuhal_diary_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #include "registry/store.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct gpuhal_registry {
     bool apart;            /* something could not be kept: from then on everything is, here alone */
     bool told;             /* that it is so */
     bool told_damage;
+    char why_apart[160];
     gpuhal_file_state seen; /* the file that the snapshot was read from; all zero for none */
     gpuhal_mutex mutex;     /* protects `newest` */
     gpuhal_snapshot *newest;
@@ -80,6 +82,7 @@ static void go_apart(gpuhal_registry *registry, const char *why, news *to_tell)
 {
     to_tell->apart = registry->told ? to_tell->apart : why;
     registry->apart = registry->told = true;
+    snprintf(registry->why_apart, sizeof registry->why_apart, "%s", why);
 }
 
 static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *reading, news *to_tell)
@@ -162,6 +165,7 @@ gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_tim
     } else {
         /* Nobody expects to be remembered. */
         registry->apart = registry->told = true;
+        snprintf(registry->why_apart, sizeof registry->why_apart, "%s", "none is kept");
         good = publish(registry, &GPUHAL_CONTENT_EMPTY);
     }
     if (!good) {
@@ -347,7 +351,8 @@ gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *
     }
     if (!status && registry->apart) {
         status = update_here(registry, changes);
-        status = status ? status : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry cannot be written, so this is not remembered");
+        status = status ? status : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry%s%s cannot be written: %s", registry->directory ? " in " : "",
+                                                    registry->directory ? registry->directory : "", registry->why_apart);
     }
     gpuhal_mutex_unlock(&registry->updating);
     tell(registry, &to_tell);

@@ -4,6 +4,7 @@
  * descriptors and callbacks the thread that calls back does. So no thread of its own has to watch, and the way into the driver reads no
  * clock. Nothing here calls a plugin. */
 #include "core/error.h"
+#include "device/diary.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
 #include "transfer/queue.h"
@@ -80,6 +81,7 @@ static void device_hangs(gpuhal_device *device)
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
         for_queues_of(device, true);
         (void)gpuhal_device_unusable(device);
+        gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
     }
 }
 

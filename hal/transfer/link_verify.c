@@ -3,6 +3,7 @@
 #include "transfer/peer.h"
 
 #include "core/error.h"
+#include "device/diary.h"
 
 #include <gpuhal/transfer.h>
 
@@ -159,7 +160,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
     gpuhal_peer_state state = gpuhal_peer_state_of(to, from);
-    if (state == GPUHAL_PEER_TRYING) {
+    if (state == GPUHAL_PEER_TRYING || state == GPUHAL_PEER_RECALLED) {
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s to %s: another thread is just trying the link", from->id, to->id);
     }
     if (state != GPUHAL_PEER_BROKEN) {
@@ -168,6 +169,18 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s to %s: %s", from->id, to->id, link->why_broken ? link->why_broken : "the link is broken");
     gpuhal_error_add_device(from->candidate->name, from->id);
     return GPUHAL_ERROR_DRIVER;
+}
+
+/* What the caller hears is what came of the trial, not of writing it down. */
+static void remember(gpuhal_device *from, gpuhal_device *to)
+{
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    gpuhal_diary_link(from, to, false);
+    if (gpuhal_diary_write(from->gpu)) {
+        gpuhal_log_line(from->gpu->log, GPUHAL_LEVEL_DEBUG, "%s to %s: %s", from->id, to->id, gpuhal_last_error()->sentence);
+    }
+    gpuhal_error_restore(&detail);
 }
 
 gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to)
@@ -180,12 +193,14 @@ gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to)
     }
     verification v = {.from_device = from, .to_device = to};
     gpuhal_link *link = gpuhal_link_between(from, to);
+    gpuhal_peer_forget(to, from);
     status = run(&v, link);
     status = status ? status : judge(from, to);
     bool wrong = status == GPUHAL_ERROR_DEVICE_LOST || gpuhal_peer_state_of(to, from) == GPUHAL_PEER_BROKEN;
     if (!status || wrong) {
         atomic_store(&link->verified, status == GPUHAL_OK);
         atomic_store(&link->tried, 1);
+        remember(from, to);
     }
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "device/diary.h"
 #include "transfer/bytes.h"
 
 #include <inttypes.h>
@@ -297,6 +298,19 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
     return GPUHAL_PEER_BROKEN;
 }
 
+/* A link that hangs or lies is not tried again in every process. */
+static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
+{
+    gpuhal_recalled_link known;
+    if (atomic_load(&link->afresh) || !gpuhal_diary_recall(from, to, &known) || known.verified) {
+        return false;
+    }
+    char how[640];
+    snprintf(how, sizeof how, "the link was found broken before, with the same drivers: %s", known.reason);
+    warn(to, from, how);
+    return true;
+}
+
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -305,8 +319,25 @@ void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
         !atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_TRYING)) {
         return;
     }
-    state = is_offered(to_device, from_device) ? try_link(link, to_device, from_device) : GPUHAL_PEER_NONE;
+    if (!is_offered(to_device, from_device)) {
+        state = GPUHAL_PEER_NONE;
+    } else if (was_broken(link, to_device, from_device)) {
+        state = GPUHAL_PEER_RECALLED;
+    } else {
+        state = try_link(link, to_device, from_device);
+    }
     atomic_store_explicit(&link->peer, state, memory_order_release);
+    if (state == GPUHAL_PEER_BROKEN) {
+        gpuhal_diary_link(from_device, to_device, true);
+    }
+}
+
+void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_RECALLED;
+    atomic_store(&link->afresh, 1);
+    atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
 /* Access stays on until the end: others' copies may be under way. */
@@ -318,5 +349,6 @@ void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, con
         link->why_broken = gpuhal_text_copy(how);
         warn(to_device, from_device, how);
         atomic_store_explicit(&link->peer, GPUHAL_PEER_BROKEN, memory_order_release);
+        gpuhal_diary_link(from_device, to_device, true);
     }
 }

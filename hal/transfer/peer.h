@@ -15,6 +15,7 @@ typedef enum gpuhal_peer_state {
     GPUHAL_PEER_TRYING,      /* a thread is finding out */
     GPUHAL_PEER_NONE,        /* the plugin or the driver offers none between the two */
     GPUHAL_PEER_BROKEN,      /* it is offered, and bytes arrived wrong or not at all */
+    GPUHAL_PEER_RECALLED,    /* it was broken once, with these drivers, and nobody has asked for another trial */
     GPUHAL_PEER_USABLE
 } gpuhal_peer_state;
 
@@ -34,6 +35,8 @@ static inline bool gpuhal_peer_usable(const gpuhal_device *to_device, const gpuh
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from);
 /* Finds out, where nobody has. Both devices are open, and may be used. BLOCKS. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device);
+/* What is remembered of the link does not count any more: the next who wants it tries it. */
+void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device);
 /* A usable link brought wrong bytes after all: it is broken from now on. `how` is a sentence for people. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how);
 /* Over a usable link; ranges are checked, and keep the alignments of both. NOT_SUPPORTED, without a detail, for memory that the plugin

@@ -2,6 +2,7 @@
  * process ends. Each case runs in a child of its own, which the parent times. */
 #include "cuda_fake.h"
 #include "queues.h"
+#include "remembered.h"
 
 #include <gpuhal/usage.h>
 
@@ -107,6 +108,7 @@ static void play(scene *s)
     if (s->what->lost) {
         assert_int_equal(status, GPUHAL_ERROR_DEVICE_LOST);
         expect_word(gpuhal_last_error()->sentence, "hung");
+        expect_fault_on_disk("hang", 1);
         assert_int_equal(gpuhal_queue_flush(s->queue), GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(gpuhal_queue_reset(s->queue, SHORT_NS), GPUHAL_ERROR_DEVICE_LOST);
     }
@@ -144,6 +146,7 @@ static void run_in_child(const hang *what, void (*scenario)(scene *s))
         s.what = what;
         snprintf(script, sizeof script, "devices 2; hang %s %u", what->function, what->number);
         use_machine(script);
+        use_registry();
         scenario(&s);
         if (what->held || what->number > 1) { /* who is stuck does not keep the object from being closed */
             gpuhal_event_destroy(s.event);

@@ -667,7 +667,7 @@ def the_explanation_tells_why_each_plugin_is_used_or_not(probe):
 def help_and_version_answer_0_on_standard_output(probe):
     result = probe.run("--help")
     check(result.code == 0 and result.err == "", result)
-    for option in "--json --explain --verify --links --timings --env --all --device --backends --timeout --help --version".split():
+    for option in "--json --explain --verify --links --timings --env --all --device --backends --timeout --retry --registry --diff --forget --export --import --help --version".split():
         check(option in result.out, option)
     check(all(len(line) <= 80 for line in result.out.splitlines()), result)
     result = probe.run("--version")

@@ -4,19 +4,7 @@
 
 #include <string.h>
 
-#define INDENT        4u
-#define LABEL_COLUMNS 9u
 #define IDS_BYTES     16384u /* of more devices than a backend may list */
-
-/* "    reason   the sentence", further lines under its first word. Nothing for "". */
-static void print_field(const gpuhal_probe_screen *screen, const char *label, const char *text)
-{
-    if (*text) {
-        fprintf(screen->out, "%*s", (int)INDENT, "");
-        gpuhal_probe_screen_fit(screen, PROBE_DIM, label, LABEL_COLUMNS, false);
-        gpuhal_probe_screen_wrap(screen, text, INDENT + LABEL_COLUMNS, INDENT + LABEL_COLUMNS);
-    }
-}
 
 static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 {
@@ -37,7 +25,7 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
             used += count > 0 ? (size_t)count : 0;
         }
     }
-    print_field(screen, "devices", used ? ids : "all of them are hidden");
+    gpuhal_probe_screen_field(screen, "devices", used ? ids : "all of them are hidden");
 }
 
 static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
@@ -55,21 +43,21 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_put(screen, style_of(report), text);
     fputc('\n', screen->out);
 
-    print_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
+    gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
     if (used) {
         print_devices(machine, report->name, screen);
     }
-    print_field(screen, "file", report->file);
-    print_field(screen, "driver", report->driver);
+    gpuhal_probe_screen_field(screen, "file", report->file);
+    gpuhal_probe_screen_field(screen, "driver", report->driver);
     snprintf(text, sizeof text, "priority %d%s%.100s", report->priority, *report->version ? ", version " : "", report->version);
-    print_field(screen, "plugin", text);
+    gpuhal_probe_screen_field(screen, "plugin", text);
     if (report->time_ns) {
         snprintf(text, sizeof text, "%s after %.1f ms, %s", gpuhal_plugin_stage_name(report->stage),
                  (double)report->time_ns / 1e6, report->isolated ? "in a helper process" : "in this process");
     } else {
         snprintf(text, sizeof text, "%s, nothing was loaded", gpuhal_plugin_stage_name(report->stage));
     }
-    print_field(screen, "reached", text);
+    gpuhal_probe_screen_field(screen, "reached", text);
 }
 
 /* The ids of all faces, or of those that are the ones to use. */
@@ -86,7 +74,7 @@ static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, boo
             used += count > 0 ? (size_t)count : 0;
         }
     }
-    print_field(screen, preferred ? "to use" : "faces", ids);
+    gpuhal_probe_screen_field(screen, preferred ? "to use" : "faces", ids);
 }
 
 /* Hardware of one face, of which there is nothing to tell, is left out. */
@@ -111,7 +99,7 @@ static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe
     gpuhal_probe_screen_put(screen, machine->chosen ? PROBE_GOOD : PROBE_WARN,
                             machine->chosen ? gpuhal_device_id(machine->chosen) : "none");
     fputc('\n', screen->out);
-    print_field(screen, "reason", machine->chosen_reason);
+    gpuhal_probe_screen_field(screen, "reason", machine->chosen_reason);
 }
 
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
@@ -129,7 +117,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {
         gpuhal_probe_screen_put(screen, PROBE_BOLD, "remark");
         fputs(": ", screen->out);
-        gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), INDENT);
+        gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), 4);
     }
 }
 

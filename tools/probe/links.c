@@ -42,11 +42,19 @@ static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *val
     snprintf(value->why, sizeof value->why, "%s", status ? why : "");
 }
 
-static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link)
+/* `untried`: --verify is still to come, and what is remembered does not stand for it. */
+static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link, bool untried)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
-        read_value(device_of(machine, link->from)->device, device_of(machine, link->to)->device, &link->values[i]);
+        gpuhal_value *value = &link->values[i];
+        if (untried && i >= PROBE_LINK_PATH) {
+            value->missing = GPUHAL_MISSING_NOT_READ;
+            snprintf(value->why, sizeof value->why, "the link was not verified");
+        } else {
+            read_value(device_of(machine, link->from)->device, device_of(machine, link->to)->device, value);
+        }
     }
+    link->remembered = !link->tried && !link->values[PROBE_LINK_VERIFIED].missing;
 }
 
 static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *link)
@@ -56,7 +64,7 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
     gpuhal_status status = gpuhal_link_verify(from, to);
     snprintf(subject, sizeof subject, "%s to %s", gpuhal_device_id(from), gpuhal_device_id(to));
     gpuhal_probe_judge(status, subject, &link->verdict);
-    read_values(machine, link);
+    read_values(machine, link, false);
 }
 
 /* Of a link that is tried what is known without that is sent first: a driver that dies then does not take it along. */
@@ -66,7 +74,7 @@ static void work(void *user, int to)
     for (uint32_t i = next_link(own->machine, own->first, true); i < own->machine->link_count;
          i = next_link(own->machine, i + 1, true)) {
         gpuhal_probe_link link = own->machine->links[i];
-        read_values(own->machine, &link);
+        read_values(own->machine, &link, link.tried);
         gpuhal_probe_child_send(to, &link, sizeof link);
         if (link.tried) {
             try_link(own->machine, &link);
@@ -176,6 +184,8 @@ static bool list_links(const gpuhal_probe_options *options, gpuhal_probe_machine
         GPUHAL_LINK_PATH,
         GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
         GPUHAL_LINK_MEASURED_LATENCY_NS,
+        GPUHAL_LINK_TRIED_SECONDS,
+        GPUHAL_LINK_VERIFIED,
     };
     machine->links = calloc((size_t)machine->count * machine->count + 1, sizeof *machine->links);
     if (!machine->links) {
@@ -207,7 +217,7 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     for (uint32_t i = 0; i < machine->link_count; i++) {
         if (i >= left || !is_apart(machine, &machine->links[i])) {
             show_progress(machine, i);
-            read_values(machine, &machine->links[i]);
+            read_values(machine, &machine->links[i], machine->links[i].tried);
             if (machine->links[i].tried) {
                 try_link(machine, &machine->links[i]);
             }

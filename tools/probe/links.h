@@ -15,6 +15,8 @@ enum {
     PROBE_LINK_PATH,
     PROBE_LINK_SPEED,
     PROBE_LINK_LATENCY,
+    PROBE_LINK_TRIED,
+    PROBE_LINK_VERIFIED, /* what is remembered, where nobody has tried */
     PROBE_LINK_VALUES
 };
 
@@ -23,6 +25,7 @@ struct gpuhal_probe_link {
     uint32_t from, to; /* places among the devices of the machine */
     bool software;     /* one of the two, at least, is a program on the host's processor: what is measured is that */
     bool tried;        /* --verify was meant for it */
+    bool remembered;   /* what copies and clocks told is from an earlier time */
     gpuhal_probe_verdict verdict; /* of verifying it, and of the driver while it was asked */
     gpuhal_value values[PROBE_LINK_VALUES];
 };

@@ -24,6 +24,7 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
         .backends = options->backends,
         .devices = devices,
         .helper_deadline_ns = options->timeout_ns,
+        .retry = options->retry,
     };
     return gpuhal_open(&config, out_gpu);
 }
@@ -124,6 +125,30 @@ static bool was_met_here(const gpuhal *gpu, const char *backend)
     return true;
 }
 
+static bool is_plugin(const gpuhal *gpu, const char *name, size_t length)
+{
+    gpuhal_plugin_report report;
+    bool found = length == 3 && strncmp(name, "all", 3) == 0;
+    for (uint32_t i = 0; !found && gpuhal_probe_report(gpu, i, &report); i++) {
+        found = strlen(report.name) == length && strncmp(report.name, name, length) == 0;
+    }
+    return found;
+}
+
+/* A name that is mistyped would silently do nothing. */
+static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal *gpu)
+{
+    for (const char *item = options->retry; item && *item; item += strcspn(item, ","), item += *item == ',') {
+        item += strspn(item, " ");
+        size_t length = strcspn(item, ", ");
+        if (!is_plugin(gpu, item, length)) {
+            gpuhal_probe_say("--retry: there is no plugin \"%.*s\"; gpuhal-probe --explain lists them", (int)length, item);
+            return PROBE_NOT_FOUND;
+        }
+    }
+    return PROBE_GO_ON;
+}
+
 static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     machine->count = gpuhal_device_count(machine->gpu);
@@ -176,7 +201,8 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
         char text[96];
         snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
         gpuhal_probe_progress(text);
-        gpuhal_probe_verify(entry->device, entry->apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS, &entry->verdict);
+        gpuhal_probe_verify(machine->gpu, entry->device, entry->apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
+                            &entry->verdict);
         entry->verified = true;
     }
     gpuhal_probe_progress(NULL);
@@ -199,7 +225,10 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     if (status) {
         return fail_open(options, status);
     }
-    gpuhal_probe_exit code = list_devices(options, out_machine);
+    gpuhal_probe_exit code = check_retry(options, out_machine->gpu);
+    if (code == PROBE_GO_ON) {
+        code = list_devices(options, out_machine);
+    }
     if (code == PROBE_GO_ON) {
         code = choose(options, out_machine);
     }

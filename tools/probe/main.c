@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "options.h"
 #include "print.h"
+#include "registry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +116,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all &&
-           !options->links;
+           !options->links && !options->retry;
 }
 
 int main(int count, char **arguments)
@@ -132,6 +133,9 @@ int main(int count, char **arguments)
     gpuhal_probe_exit code = gpuhal_probe_options_read(count, arguments, out, &options);
     if (code == PROBE_GO_ON && !gpuhal_probe_environment_read(&options, &environment)) {
         code = out_of_memory();
+    }
+    if (code == PROBE_GO_ON && gpuhal_probe_options_about_registry(&options)) {
+        code = gpuhal_probe_registry_do(&options, out);
     }
     if (code == PROBE_GO_ON && wants_variables_alone(&options)) {
         gpuhal_probe_screen screen;

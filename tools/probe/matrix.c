@@ -1,6 +1,7 @@
 /* matrix.c: what is known of links, for people: tables from the devices on the left to those on top. A table that is too wide for the
  * screen goes on below, with further devices on top. */
 #include "links.h"
+#include "times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static bool is_advertised(const gpuhal_probe_link *link)
 static char mark_of(const gpuhal_probe_link *link)
 {
     bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
-    return link->verdict.status ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
+    bool broken = link->verdict.status || (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64);
+    return broken ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
 }
 
 static gpuhal_probe_style write_kind(const gpuhal_probe_link *link, char cell[CELL_BYTES])
@@ -73,7 +75,8 @@ static gpuhal_probe_style write_kind(const gpuhal_probe_link *link, char cell[CE
 static gpuhal_probe_style write_path(const gpuhal_probe_link *link, char cell[CELL_BYTES])
 {
     const gpuhal_value *path = &link->values[PROBE_LINK_PATH];
-    snprintf(cell, CELL_BYTES, "%s", path->missing ? "-" : gpuhal_path_name((gpuhal_path)path->u64));
+    snprintf(cell, CELL_BYTES, "%s%s", path->missing ? "-" : gpuhal_path_name((gpuhal_path)path->u64),
+             link->remembered && !path->missing ? "^" : "");
     return PROBE_PLAIN;
 }
 
@@ -81,7 +84,8 @@ static gpuhal_probe_style write_measured(const gpuhal_probe_link *link, size_t p
 {
     const gpuhal_value *value = &link->values[place];
     double number = (double)value->u64 / unit;
-    snprintf(cell, CELL_BYTES, "%.*f%s", number < 10 ? 2 : number < 100 ? 1 : 0, number, link->software ? "~" : "");
+    snprintf(cell, CELL_BYTES, "%.*f%s%s", number < 10 ? 2 : number < 100 ? 1 : 0, number, link->software ? "~" : "",
+             link->remembered ? "^" : "");
     if (value->missing) {
         snprintf(cell, CELL_BYTES, "-");
     }
@@ -170,8 +174,45 @@ static void print_meaning(const table *own, const char *word, const char *meanin
     gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
 }
 
+/* What is remembered of the listed devices: from when to when it was measured. */
+typedef struct memory {
+    bool any, broken;
+    uint64_t first, last;
+} memory;
+
+static memory look_back(const table *own)
+{
+    memory found = {.first = UINT64_MAX};
+    for (uint32_t i = 0; i < own->machine->link_count; i++) {
+        const gpuhal_probe_link *link = &own->machine->links[i];
+        if (link->remembered && own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
+            uint64_t tried = link->values[PROBE_LINK_TRIED].u64;
+            found.any = found.any || !link->values[PROBE_LINK_SPEED].missing;
+            found.broken = found.broken || !link->values[PROBE_LINK_VERIFIED].u64;
+            found.first = tried < found.first ? tried : found.first;
+            found.last = tried > found.last ? tried : found.last;
+        }
+    }
+    return found;
+}
+
+static void print_memory(const table *own, const memory *found)
+{
+    char first[GPUHAL_PROBE_TIME_BYTES], last[GPUHAL_PROBE_TIME_BYTES], text[256];
+    gpuhal_probe_time_words(found->first, first);
+    gpuhal_probe_time_words(found->last, last);
+    if (strcmp(first, last) == 0) {
+        snprintf(text, sizeof text, "remembered, measured %s; --verify measures again", first);
+    } else {
+        snprintf(text, sizeof text, "remembered, measured between %s and %s; --verify measures again", first, last);
+    }
+    if (found->any) {
+        print_meaning(own, "^", text);
+    }
+}
+
 /* Only what stands in the table. */
-static void print_legend(const table *own, bool verify)
+static void print_legend(const table *own, bool verify, const memory *found)
 {
     bool of_kind[KINDS] = {false}, good = false, bad = false, software = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
@@ -193,8 +234,11 @@ static void print_legend(const table *own, bool verify)
                                        : "one reaches the other's memory, as its driver says; --verify tries it");
     }
     if (bad) {
-        print_meaning(own, "!", verify ? "not verified" : "could not be read");
+        print_meaning(own, "!", verify ? "not verified"
+                              : found->broken ? "found broken before with these drivers, and not used: --registry tells how; --verify tries it again"
+                                              : "could not be read");
     }
+    print_memory(own, found);
     if (software) {
         print_meaning(own, "~", "measured with a software device: a figure of the processor, not of a link");
     }
@@ -216,12 +260,13 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
         gpuhal_probe_screen_wrap(screen, "there are no two devices to have a link between them", 0, 0);
     } else {
         print_table(&own, "from/to", write_kind);
-        if (options->verify) {
+        const memory found = look_back(&own);
+        if (options->verify || found.any) {
             print_table(&own, "way", write_path);
             print_table(&own, "GiB/s", write_speed);
             print_table(&own, screen->utf8 ? "µs" : "us", write_latency);
         }
-        print_legend(&own, options->verify);
+        print_legend(&own, options->verify, &found);
     }
     free(own.rows);
     return true;

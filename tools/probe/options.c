@@ -33,6 +33,19 @@ static const char usage[] =
     "                      but some (-opencl)\n"
     "  --timeout SECONDS   time for a plugin to list its devices (15), and for a\n"
     "                      device or a link to be verified (60)\n"
+    "  --retry NAMES       meet these plugins again, whatever is remembered of them;\n"
+    "                      several with commas, or all\n"
+    "\n"
+    "What the library remembers of this machine:\n"
+    "  --registry          shows it, without looking at any plugin: hardware with\n"
+    "                      its numbers, drivers over time, plugins, links, faults;\n"
+    "                      with --json as gpuhal.registry/1\n"
+    "  --diff              lists the devices, and tells what is new, back, gone or\n"
+    "                      has another driver than was remembered before\n"
+    "  --forget NAME       forgets what came of this plugin; all: everything\n"
+    "  --export FILE       writes it to a file that must not be there yet\n"
+    "  --import FILE       puts what was exported in the place of what is remembered\n"
+    "\n"
     "  -h, --help          this text\n"
     "  -V, --version       versions of the program, the library and the plugin ABI\n"
     "\n"
@@ -40,11 +53,12 @@ static const char usage[] =
     "device. --env alone looks at no plugin.\n"
     "\n"
     "Exit status: 0 complete (a missing driver is complete), 1 internal error,\n"
-    "2 bad usage, 3 no device, 4 partial (a plugin failed, or --verify did),\n"
-    "5 no such device or backend, 6 the selected device is refused to this user.\n";
+    "2 bad usage, 3 no device, 4 partial (a plugin failed, or --verify did, or the\n"
+    "registry is damaged), 5 no such device, backend or plugin, 6 the selected device\n"
+    "is refused to this user, 7 --diff found a difference.\n";
 
 enum { OPTION_JSON = 256, OPTION_EXPLAIN, OPTION_VERIFY, OPTION_TIMINGS, OPTION_ENV, OPTION_ALL, OPTION_LINKS, OPTION_DEVICE,
-       OPTION_BACKENDS, OPTION_TIMEOUT };
+       OPTION_BACKENDS, OPTION_TIMEOUT, OPTION_RETRY, OPTION_REGISTRY, OPTION_DIFF, OPTION_FORGET, OPTION_EXPORT, OPTION_IMPORT };
 
 static const struct option long_options[] = {
     {"json", no_argument, NULL, OPTION_JSON},
@@ -57,6 +71,12 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"backends", required_argument, NULL, OPTION_BACKENDS},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"retry", required_argument, NULL, OPTION_RETRY},
+    {"registry", no_argument, NULL, OPTION_REGISTRY},
+    {"diff", no_argument, NULL, OPTION_DIFF},
+    {"forget", required_argument, NULL, OPTION_FORGET},
+    {"export", required_argument, NULL, OPTION_EXPORT},
+    {"import", required_argument, NULL, OPTION_IMPORT},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -76,10 +96,10 @@ static gpuhal_probe_exit print_version(FILE *out)
 }
 
 /* Keeps the value of an option that may be given once and not be empty: of two values one would silently be lost. */
-static bool keep_once(const char **to, const char *option, const char *value)
+static bool keep_one(const char **to, const char *option, const char *value, const char *remedy)
 {
     if (*to) {
-        gpuhal_probe_say("--%s is given twice; separate several values by commas", option);
+        gpuhal_probe_say("--%s is given twice%s", option, remedy);
         return false;
     }
     if (!*value) {
@@ -88,6 +108,11 @@ static bool keep_once(const char **to, const char *option, const char *value)
     }
     *to = value;
     return true;
+}
+
+static bool keep_once(const char **to, const char *option, const char *value)
+{
+    return keep_one(to, option, value, "; separate several values by commas");
 }
 
 static bool keep_seconds(uint64_t *to, const char *value)
@@ -126,9 +151,65 @@ static bool keep(gpuhal_probe_options *options, int option, const char *value)
         return keep_once(&options->backends, "backends", value);
     case OPTION_TIMEOUT:
         return keep_seconds(&options->timeout_ns, value);
+    case OPTION_RETRY:
+        return keep_once(&options->retry, "retry", value);
+    case OPTION_REGISTRY:
+        return options->registry = true;
+    case OPTION_DIFF:
+        return options->diff = true;
+    case OPTION_FORGET:
+        return keep_one(&options->forget, "forget", value, "; give one plugin, or all");
+    case OPTION_EXPORT:
+        return keep_one(&options->export_to, "export", value, "");
+    case OPTION_IMPORT:
+        return keep_one(&options->import_from, "import", value, "");
     default:
         return false; /* getopt has said what is wrong */
     }
+}
+
+bool gpuhal_probe_options_about_registry(const gpuhal_probe_options *options)
+{
+    return options->registry || options->diff || options->forget || options->export_to || options->import_from;
+}
+
+/* Options about the registry are tasks of their own: one at a time, and only with what has a meaning beside it. */
+static bool go_together(const gpuhal_probe_options *options)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } tasks[] = {{"registry", options->registry},
+                 {"diff", options->diff},
+                 {"forget", options->forget != NULL},
+                 {"export", options->export_to != NULL},
+                 {"import", options->import_from != NULL}},
+      others[] = {{"json", options->json && !options->registry},
+                  {"explain", options->explain},
+                  {"verify", options->verify},
+                  {"timings", options->timings},
+                  {"env", options->environment},
+                  {"all", options->all},
+                  {"links", options->links},
+                  {"device", options->device != NULL},
+                  {"backends", options->backends && !options->diff},
+                  {"timeout", options->timeout_ns && !options->diff},
+                  {"retry", options->retry && !options->diff}};
+    const char *task = NULL;
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        if (tasks[i].given && task) {
+            gpuhal_probe_say("--%s and --%s are two tasks; give one of them", task, tasks[i].name);
+            return false;
+        }
+        task = tasks[i].given ? tasks[i].name : task;
+    }
+    for (size_t i = 0; task && i < sizeof others / sizeof *others; i++) {
+        if (others[i].given) {
+            gpuhal_probe_say("--%s has no meaning beside --%s", others[i].name, task);
+            return false;
+        }
+    }
+    return true;
 }
 
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options)
@@ -153,6 +234,9 @@ gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *o
     }
     if (optind < count) {
         gpuhal_probe_say("there is nothing to do with the argument \"%s\"", arguments[optind]);
+        return hint();
+    }
+    if (!go_together(out_options)) {
         return hint();
     }
     return PROBE_GO_ON;

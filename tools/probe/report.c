@@ -37,7 +37,7 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
 
 const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_WORDS])
 {
-    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}};
+    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}, {"config.retry", "--retry"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *at = strstr(sentence, names[i][0]);
         if (at) {

@@ -16,6 +16,9 @@
 #define ORDINARY  80u
 #define BLANKS    " \n\t"
 
+#define FIELD_INDENT 4u
+#define FIELD_LABEL  9u
+
 static const char *const styles[] = {
     [PROBE_PLAIN] = "",        [PROBE_BOLD] = "\033[1m", [PROBE_DIM] = "\033[2m",
     [PROBE_GOOD] = "\033[32m", [PROBE_BAD] = "\033[31m", [PROBE_WARN] = "\033[33m",
@@ -157,8 +160,9 @@ void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_sty
     end_style(screen, style);
 }
 
-void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent)
+void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t column, size_t indent)
 {
+    begin_style(screen, style);
     bool fresh = true; /* nothing stands in this line yet */
     for (const char *word = text + strspn(text, BLANKS); *word; word += strspn(word, BLANKS)) {
         const char *end = word + strcspn(word, BLANKS);
@@ -174,7 +178,22 @@ void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *tex
         fresh = false;
         word = end;
     }
+    end_style(screen, style);
     fputc('\n', screen->out);
+}
+
+void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent)
+{
+    gpuhal_probe_screen_wrap_in(screen, PROBE_PLAIN, text, column, indent);
+}
+
+void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text)
+{
+    if (*text) {
+        put_blanks(screen, FIELD_INDENT);
+        gpuhal_probe_screen_fit(screen, PROBE_DIM, label, FIELD_LABEL, false);
+        gpuhal_probe_screen_wrap(screen, text, FIELD_INDENT + FIELD_LABEL, FIELD_INDENT + FIELD_LABEL);
+    }
 }
 
 void gpuhal_probe_say(const char *format, ...)

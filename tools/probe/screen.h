@@ -32,6 +32,10 @@ void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_sty
 /* Prints words from column `column` on, further lines indented to `indent`, and ends the line. A word that is longer than a line
  * (a path) is not broken, so that it can be copied. */
 void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent);
+/* The same in a style. */
+void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t column, size_t indent);
+/* "    reason   the sentence", further lines under its first word. Nothing for "". */
+void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
 /* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
 void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

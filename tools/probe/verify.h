@@ -5,6 +5,6 @@
 #include "apart.h"
 
 /* Verifies the device in a child process (`apart`), where a driver that crashes or hangs costs nothing but the verdict, or here. */
-void gpuhal_probe_verify(gpuhal_device *device, bool apart, uint64_t timeout_ns, gpuhal_probe_verdict *out_verdict);
+void gpuhal_probe_verify(gpuhal *gpu, gpuhal_device *device, bool apart, uint64_t timeout_ns, gpuhal_probe_verdict *out_verdict);
 
 #endif

@@ -23,6 +23,7 @@
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
 #include <gpuhal/queue.h>
+#include <gpuhal/registry.h>
 #include <gpuhal/report.h>
 #include <gpuhal/share.h>
 #include <gpuhal/transfer.h>

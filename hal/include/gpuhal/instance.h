@@ -54,9 +54,9 @@ typedef struct gpuhal_config {
     uint64_t hang_ns;              /**< A driver that does not come back from a call for so long hangs: its device counts as lost, see queue.h. 0: 30 s. */
     const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
                                         user's state directory. docs/registry.md. */
+    const char *retry;             /**< Comma list of plugins, or "all": what is remembered of them is not used, they are met again. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
-    const char *retry;             /**< Comma list of plugins that are met now, whatever is remembered of them; "all" for all. */
 } gpuhal_config;
 
 /** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);

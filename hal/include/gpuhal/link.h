@@ -4,7 +4,8 @@
  *  Links are facts with the keys GPUHAL_LINK_…. What the hardware is like comes from the plugin where both devices are of one
  *  backend, else from their PCI addresses and the system's tree of devices. What a driver advertises is not believed: gpuhal_copy()
  *  goes over a link only after a pattern that was written through it was read back right. A link that fails is broken for this
- *  gpuhal object: it is not used, a warning goes to the log, and copies are staged.
+ *  gpuhal object: it is not used, a warning goes to the log, and copies are staged. The registry remembers that, and figures, for the two
+ *  devices with these drivers: later programs do not use the link either, until gpuhal_link_verify() tries it again.
  */
 #ifndef GPUHAL_LINK_H
 #define GPUHAL_LINK_H
@@ -28,7 +29,7 @@ GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to,
 GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_why);
 
 /** Moves patterns from one device to the other, at odd offsets, by the way that gpuhal_copy() takes between memory of the two; reads
- *  them back from the destination by itself, and compares. Then measures. Sets GPUHAL_LINK_VERIFIED, and when all is well
+ *  them back from the destination by itself, and compares. Then measures, whatever is remembered. Sets GPUHAL_LINK_VERIFIED, and when all is well
  *  GPUHAL_LINK_PATH and the measured facts. Opens both devices. Uses up to 32 MiB of memory on each.
  *  @return GPUHAL_OK when every byte was right. DRIVER when bytes that were to go over a link between the two arrived wrong: the link
  *  is broken, GPUHAL_LINK_VERIFIED is 0, and the copies that were measured instead take another way. BUSY while another thread tries the same

@@ -120,11 +120,13 @@ enum {
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,            /**< number: 1 when the driver says that one reaches the other's memory, else 0. */
     GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
     GPUHAL_LINK_COUNT = 0x2004,                      /**< number: links side by side, or lanes of PCI Express. */
-    /* These the library finds out by itself, in gpuhal_link_verify(). */
+    /* These the library finds out by itself, in gpuhal_link_verify(), and remembers for these devices and drivers. */
     GPUHAL_LINK_VERIFIED = 0x2005,                      /**< number: 1 when bytes came through right, 0 when they did not. */
     GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path that copies took when they were measured. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: one way, of large copies between memory of the two devices. */
-    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008            /**< number: of a small copy, from the call to the arrival. */
+    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008,           /**< number: of a small copy, from the call to the arrival. */
+    GPUHAL_LINK_TRIED_SECONDS = 0x2009                  /**< number: when these were found out, in seconds since 1970; an earlier time than this program's where
+                                                             they are remembered. */
 };
 
 /** What two devices are connected by: SAME_MEMORY is the closest, then the others in the order of their numbers. */

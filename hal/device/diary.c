@@ -1,0 +1,344 @@
+/* device/diary.c: see diary.h. Notes lie at the devices and links themselves and are set without a lock; `writing` is held while they are
+ * gathered and written, `mutex` only while the thread's state is looked at. */
+#include "device/diary.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_diary {
+    gpuhal_mutex writing;
+    gpuhal_mutex mutex;  /* protects what follows */
+    uint32_t generation; /* fork generation that the notes and the thread are of */
+    gpuhal_thread thread;
+    bool has_thread, running, again;
+};
+
+/* gpuhal_fault_note.words: `detail` is empty; is being written or read, by whoever set this; is new; was written to the record. */
+enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
+#define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
+
+static bool take_words(gpuhal_fault_note *note, int from, int other)
+{
+    int state = from;
+    if (atomic_compare_exchange_strong(&note->words, &state, WORDS_BUSY)) {
+        return true;
+    }
+    state = other;
+    return atomic_compare_exchange_strong(&note->words, &state, WORDS_BUSY);
+}
+
+gpuhal_diary *gpuhal_diary_create(void)
+{
+    gpuhal_diary *diary = calloc(1, sizeof *diary);
+    if (diary) {
+        gpuhal_mutex_init(&diary->writing);
+        gpuhal_mutex_init(&diary->mutex);
+        diary->generation = gpuhal_os_fork_generation();
+    }
+    return diary;
+}
+
+static const char *driver_of(const gpuhal_device *device)
+{
+    const char *version = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_DRIVER_VERSION);
+    return version ? version : "";
+}
+
+static void forget_notes(gpuhal *gpu)
+{
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gpuhal_device *device = gpu->devices[d];
+        for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
+            atomic_store(&device->faults[i].count, 0);
+            atomic_store(&device->faults[i].told, false);
+            atomic_store(&device->faults[i].words, NO_WORDS);
+        }
+        for (uint32_t other = 0; device->links && other < gpu->device_count; other++) {
+            atomic_store(&device->links[other].unwritten, 0);
+        }
+    }
+}
+
+/* In the child of a fork the notes are the parent's, who writes them. */
+static void lock(gpuhal *gpu)
+{
+    gpuhal_diary *diary = gpu->diary;
+    gpuhal_mutex_lock(&diary->mutex);
+    if (diary->generation != gpuhal_os_fork_generation()) {
+        diary->generation = gpuhal_os_fork_generation();
+        diary->has_thread = diary->running = diary->again = false;
+        forget_notes(gpu);
+    }
+}
+
+/* ---- gathering */
+
+typedef struct gathered {
+    gpuhal_known_fault *faults;
+    gpuhal_fault_note **notes; /* of the faults */
+    char (*details)[DETAIL_BYTES];
+    gpuhal_known_link *links;
+    gpuhal_link **of_links;
+    size_t fault_count, link_count;
+} gathered;
+
+static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links)
+{
+    *out_faults = *out_links = 0;
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        const gpuhal_device *device = gpu->devices[d];
+        for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
+            *out_faults += atomic_load(&device->faults[i].count) > 0;
+        }
+        for (uint32_t other = 0; device->links && other < gpu->device_count; other++) {
+            *out_links += atomic_load(&device->links[other].unwritten) != 0;
+        }
+    }
+}
+
+static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
+{
+    for (size_t i = 0; i < GPUHAL_FAULT_NOTES && to->fault_count < most; i++) {
+        gpuhal_fault_note *note = &device->faults[i];
+        /* One whose words are just being said waits for the next time. */
+        if (atomic_load(&note->count) > 0 && take_words(note, WORDS_NEW, WORDS_KEPT)) {
+            memcpy(to->details[to->fault_count], note->detail, DETAIL_BYTES);
+            uint64_t count = atomic_exchange(&note->count, 0);
+            atomic_store(&note->words, WORDS_KEPT);
+            to->notes[to->fault_count] = note;
+            to->faults[to->fault_count] = (gpuhal_known_fault){
+                .kind = GPUHAL_FAULT_HANG + (uint32_t)i,
+                .face = device->known_face,
+                .driver_version = (char *)driver_of(device),
+                .detail = to->details[to->fault_count],
+                .count = count,
+            };
+            to->fault_count++;
+        }
+    }
+}
+
+static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered *to)
+{
+    for (uint32_t other = 0; from->links && other < gpu->device_count && to->link_count < most; other++) {
+        gpuhal_link *link = &from->links[other];
+        if (!atomic_exchange(&link->unwritten, 0)) {
+            continue;
+        }
+        /* Broken where a copy found that out and nobody has measured: then nothing else is known. */
+        bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
+        const char *reason = link->why_broken ? link->why_broken : "bytes arrived wrong";
+        to->of_links[to->link_count] = link;
+        to->links[to->link_count++] = (gpuhal_known_link){
+            .from = from->known_face,
+            .to = gpu->devices[other]->known_face,
+            .from_driver = (char *)driver_of(from),
+            .to_driver = (char *)driver_of(gpu->devices[other]),
+            .verified = verified,
+            .path = atomic_load(&link->path),
+            .bytes_per_second = atomic_load(&link->bytes_per_second),
+            .latency_ns = atomic_load(&link->latency_ns),
+            .reason = verified ? NULL : (char *)reason,
+            .tried = atomic_load(&link->tried_seconds),
+        };
+    }
+}
+
+static bool gather(gpuhal *gpu, gathered *out)
+{
+    size_t faults, links;
+    count_notes(gpu, &faults, &links);
+    *out = (gathered){
+        .faults = calloc(faults + 1, sizeof *out->faults),
+        .notes = calloc(faults + 1, sizeof *out->notes),
+        .details = calloc(faults + 1, sizeof *out->details),
+        .links = calloc(links + 1, sizeof *out->links),
+        .of_links = calloc(links + 1, sizeof *out->of_links),
+    };
+    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
+        return false;
+    }
+    for (uint32_t d = 0; d < gpu->device_count; d++) {
+        gather_faults(gpu->devices[d], faults, out);
+        gather_links(gpu, gpu->devices[d], links, out);
+    }
+    return true;
+}
+
+/* What could not be merged for want of memory waits for the next time. */
+static void put_back(const gathered *own)
+{
+    for (size_t i = 0; i < own->fault_count; i++) {
+        atomic_fetch_add(&own->notes[i]->count, own->faults[i].count);
+    }
+    for (size_t i = 0; i < own->link_count; i++) {
+        atomic_store(&own->of_links[i]->unwritten, 1);
+    }
+}
+
+static gpuhal_status write_notes(gpuhal *gpu)
+{
+    gathered own = {0};
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_mutex_lock(&gpu->diary->writing);
+    if (!gather(gpu, &own)) {
+        status = gpuhal_error_host_memory();
+    } else if (own.fault_count + own.link_count > 0) {
+        gpuhal_changes changes = {
+            .now = gpuhal_os_wall_clock(),
+            .links = own.links,
+            .link_count = own.link_count,
+            .faults = own.faults,
+            .fault_count = own.fault_count,
+        };
+        status = gpuhal_registry_update(gpu->registry, &changes);
+        if (status == GPUHAL_ERROR_HOST_MEMORY) {
+            put_back(&own);
+        }
+    }
+    gpuhal_mutex_unlock(&gpu->diary->writing);
+    free(own.faults);
+    free(own.notes);
+    free(own.details);
+    free(own.links);
+    free(own.of_links);
+    return status;
+}
+
+/* ---- the thread */
+
+static void *write_in_background(void *user)
+{
+    gpuhal *gpu = user;
+    gpuhal_diary *diary = gpu->diary;
+    lock(gpu);
+    while (diary->again) {
+        diary->again = false;
+        gpuhal_mutex_unlock(&diary->mutex);
+        (void)write_notes(gpu); /* the registry has said in the log what stands in the way */
+        lock(gpu);
+    }
+    diary->running = false;
+    gpuhal_mutex_unlock(&diary->mutex);
+    return NULL;
+}
+
+/* Where no thread can be had, the notes wait. */
+static void wake(gpuhal *gpu)
+{
+    gpuhal_diary *diary = gpu->diary;
+    lock(gpu);
+    diary->again = true;
+    if (!diary->running) {
+        if (diary->has_thread) {
+            gpuhal_thread_join(&diary->thread); /* it has done its work */
+        }
+        diary->running = diary->has_thread = gpuhal_thread_start(&diary->thread, write_in_background, gpu) == 0;
+    }
+    gpuhal_mutex_unlock(&diary->mutex);
+}
+
+gpuhal_status gpuhal_diary_write(gpuhal *gpu)
+{
+    lock(gpu);
+    gpuhal_mutex_unlock(&gpu->diary->mutex);
+    return write_notes(gpu);
+}
+
+void gpuhal_diary_destroy(gpuhal *gpu)
+{
+    gpuhal_diary *diary = gpu->diary;
+    if (!diary) {
+        return;
+    }
+    lock(gpu);
+    bool join = diary->has_thread;
+    diary->has_thread = false;
+    gpuhal_mutex_unlock(&diary->mutex);
+    if (join) {
+        gpuhal_thread_join(&diary->thread);
+    }
+    (void)write_notes(gpu);
+    gpuhal_mutex_finish(&diary->mutex);
+    gpuhal_mutex_finish(&diary->writing);
+    free(diary);
+    gpu->diary = NULL;
+}
+
+/* ---- noting */
+
+static bool is_kept(const gpuhal_device *device)
+{
+    return device->known_face != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
+}
+
+void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind)
+{
+    gpuhal_fault_note *note = &device->faults[kind - GPUHAL_FAULT_HANG];
+    if (!is_kept(device)) {
+        return;
+    }
+    lock(device->gpu);
+    gpuhal_mutex_unlock(&device->gpu->diary->mutex);
+    if (take_words(note, NO_WORDS, WORDS_KEPT)) {
+        snprintf(note->detail, sizeof note->detail, "%s", gpuhal_last_error()->sentence);
+        atomic_store(&note->words, WORDS_NEW);
+    }
+    atomic_fetch_add(&note->count, 1);
+    if (!atomic_exchange(&note->told, true)) {
+        wake(device->gpu);
+    }
+}
+
+void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
+{
+    gpuhal_link *link = gpuhal_link_between(from, to);
+    if (!is_kept(from) || !is_kept(to)) {
+        return;
+    }
+    lock(from->gpu);
+    gpuhal_mutex_unlock(&from->gpu->diary->mutex);
+    atomic_store(&link->tried_seconds, gpuhal_os_wall_clock());
+    atomic_store(&link->unwritten, 1);
+    if (at_once) {
+        wake(from->gpu);
+    }
+}
+
+/* ---- recalling */
+
+static bool same(const char *one, const char *other)
+{
+    return strcmp(one ? one : "", other ? other : "") == 0;
+}
+
+bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
+{
+    bool found = false;
+    if (from->known_face == 0 || to->known_face == 0) {
+        return false;
+    }
+    size_t count;
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(from->gpu->registry);
+    const gpuhal_known_link *links = gpuhal_content_links(&snapshot->content, &count);
+    for (size_t i = 0; i < count && !found; i++) {
+        const gpuhal_known_link *link = &links[i];
+        found = link->from == from->known_face && link->to == to->known_face && same(link->from_driver, driver_of(from)) &&
+                same(link->to_driver, driver_of(to));
+        if (found) {
+            *out_link = (gpuhal_recalled_link){
+                .verified = link->verified,
+                .path = link->path,
+                .bytes_per_second = link->bytes_per_second,
+                .latency_ns = link->latency_ns,
+                .tried_seconds = link->tried,
+            };
+            snprintf(out_link->reason, sizeof out_link->reason, "%s", link->reason ? link->reason : "");
+        }
+    }
+    gpuhal_snapshot_release(snapshot);
+    return found;
+}

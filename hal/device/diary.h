@@ -1,0 +1,34 @@
+/* device/diary.h: what happens to devices and links, on its way into the registry.
+ *
+ * Who notes something never waits for a disk: counts and marks are set, and for what is worth it a thread of the library's own writes them
+ * at once. That is the first fault of each kind of each device, and a link that turns out broken; the rest waits for gpuhal_close(). A
+ * process that is killed before loses what waits, never what was there. The child of a fork begins with nothing noted.
+ */
+#ifndef GPUHAL_DEVICE_DIARY_H
+#define GPUHAL_DEVICE_DIARY_H
+
+#include "device/link.h"
+
+typedef struct gpuhal_diary gpuhal_diary;
+
+/* NULL without memory. */
+gpuhal_diary *gpuhal_diary_create(void);
+/* Writes what is noted, and frees; while the devices are there. Nothing is noted any more. */
+void gpuhal_diary_destroy(gpuhal *gpu);
+
+/* Once more; this thread's last error tells how. Calls no plugin. */
+void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind);
+/* What was found out about the way between the two is to be kept. `at_once`: by the thread, else by who writes next. */
+void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
+/* Writes all that is noted, and waits for the thread that does. OK also when there is nothing, or none is kept. BLOCKS. */
+gpuhal_status gpuhal_diary_write(gpuhal *gpu);
+
+/* What is remembered of the way between the two, with the drivers that they have now. */
+typedef struct gpuhal_recalled_link {
+    bool verified;
+    uint64_t path, bytes_per_second, latency_ns, tried_seconds;
+    char reason[512];
+} gpuhal_recalled_link;
+bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link);
+
+#endif

@@ -1,0 +1,210 @@
+/* device/registry_records.c: handing out what a view holds, record by record. */
+#include "device/registry_view.h"
+
+#include "core/error.h"
+
+#include <string.h>
+
+/* Record number `index` of a kind in *out_record. `size` is the caller's member, which comes first in all structures; NULL for none. */
+static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gpuhal_record_kind kind, uint32_t index, const uint32_t *size,
+                          const void **out_record)
+{
+    if (!view || !size || *size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL, or the size is 0", call);
+    }
+    if (index >= view->content->records[kind].count) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: %u is past the last of %zu", call, index,
+                                view->content->records[kind].count);
+    }
+    *out_record = gpuhal_content_at(view->content, kind, index);
+    return GPUHAL_OK;
+}
+
+/* Of a structure as this library knows it, as much as the caller's has. */
+static void hand_out(void *to, const void *from, uint32_t bytes)
+{
+    uint32_t size = *(const uint32_t *)to;
+    memcpy(to, from, size < bytes ? size : bytes);
+    memcpy(to, &size, sizeof size);
+}
+
+gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_plugin *out_plugin)
+{
+    const void *record = NULL;
+    gpuhal_status status =
+        find("gpuhal_registry_plugin", view, GPUHAL_RECORD_PLUGIN, index, out_plugin ? &out_plugin->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_plugin *known = record;
+        const gpuhal_remembered_plugin plugin = {
+            .state = known->state,
+            .stage = known->stage,
+            .signal = known->signal,
+            .name = gpuhal_view_text(known->name),
+            .file = gpuhal_view_text(known->file),
+            .version = gpuhal_view_text(known->version),
+            .driver = gpuhal_view_text(known->driver),
+            .reason = gpuhal_view_text(known->reason),
+            .output = view->outputs[index],
+            .identity = gpuhal_view_text(known->identity),
+            .met = known->met,
+            .device_count = (uint32_t)known->devices.count,
+        };
+        hand_out(out_plugin, &plugin, sizeof plugin);
+    }
+    return status;
+}
+
+static bool is_there(const gpuhal_content *content, uint32_t physical)
+{
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    bool there = false;
+    for (size_t i = 0; i < count; i++) {
+        there = there || (faces[i].physical == physical && faces[i].present);
+    }
+    return there;
+}
+
+gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_physical *out_physical)
+{
+    const void *record = NULL;
+    gpuhal_status status =
+        find("gpuhal_registry_physical", view, GPUHAL_RECORD_PHYSICAL, index, out_physical ? &out_physical->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_physical *known = record;
+        const gpuhal_remembered_physical physical = {
+            .number = known->number,
+            .is_host = known->host,
+            .is_present = is_there(view->content, known->number),
+            .vendor_id = known->vendor_id,
+            .pci_address = gpuhal_view_text(known->pci),
+            .name = gpuhal_view_text(known->name),
+            .first_seen = known->first_seen,
+            .last_seen = known->last_seen,
+        };
+        hand_out(out_physical, &physical, sizeof physical);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_registry_face(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_face *out_face)
+{
+    const void *record = NULL;
+    gpuhal_status status = find("gpuhal_registry_face", view, GPUHAL_RECORD_FACE, index, out_face ? &out_face->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_face *known = record;
+        const gpuhal_remembered_face face = {
+            .number = known->number,
+            .physical = known->physical,
+            .is_present = known->present,
+            .driver_count = (uint32_t)known->drivers.count,
+            .backend = gpuhal_view_text(known->backend),
+            .name = gpuhal_view_text(known->name),
+            .part = gpuhal_view_text(known->part),
+            .uuid = gpuhal_view_text(known->uuid),
+            .first_seen = known->first_seen,
+            .last_seen = known->last_seen,
+        };
+        hand_out(out_face, &face, sizeof face);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_link *out_link)
+{
+    const void *record = NULL;
+    gpuhal_status status = find("gpuhal_registry_link", view, GPUHAL_RECORD_LINK, index, out_link ? &out_link->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_link *known = record;
+        const gpuhal_remembered_link link = {
+            .from = known->from,
+            .to = known->to,
+            .verified = known->verified,
+            .path = (gpuhal_path)known->path,
+            .bytes_per_second = known->bytes_per_second,
+            .latency_ns = known->latency_ns,
+            .tried = known->tried,
+            .from_driver = gpuhal_view_text(known->from_driver),
+            .to_driver = gpuhal_view_text(known->to_driver),
+            .reason = gpuhal_view_text(known->reason),
+        };
+        hand_out(out_link, &link, sizeof link);
+    }
+    return status;
+}
+
+/* A plugin that is not remembered any more is told by what stood for its file. */
+static const char *name_of(const gpuhal_content *content, const char *identity)
+{
+    size_t count;
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    for (size_t i = 0; identity && i < count; i++) {
+        if (strcmp(plugins[i].identity, identity) == 0) {
+            return plugins[i].name;
+        }
+    }
+    return gpuhal_view_text(identity);
+}
+
+gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_fault *out_fault)
+{
+    static const char *const kinds[] = {
+        [GPUHAL_FAULT_CRASH] = "crash",
+        [GPUHAL_FAULT_HANG] = "hang",
+        [GPUHAL_FAULT_LOST] = "lost",
+        [GPUHAL_FAULT_OUT_OF_MEMORY] = "out_of_memory",
+    };
+    const void *record = NULL;
+    gpuhal_status status = find("gpuhal_registry_fault", view, GPUHAL_RECORD_FAULT, index, out_fault ? &out_fault->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_fault *known = record;
+        bool has_name = known->kind < sizeof kinds / sizeof *kinds && kinds[known->kind];
+        const gpuhal_remembered_fault fault = {
+            .face = known->face,
+            .kind = has_name ? kinds[known->kind] : "unknown",
+            .plugin = name_of(view->content, known->plugin),
+            .driver_version = gpuhal_view_text(known->driver_version),
+            .detail = gpuhal_view_text(known->detail),
+            .count = known->count,
+            .first = known->first,
+            .last = known->last,
+        };
+        hand_out(out_fault, &fault, sizeof fault);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t face, uint32_t index, const char **out_version,
+                                     uint64_t *out_since)
+{
+    const void *record = NULL;
+    const uint32_t any = 1;
+    gpuhal_status status = find("gpuhal_registry_driver", view, GPUHAL_RECORD_FACE, face, out_version ? &any : NULL, &record);
+    if (status) {
+        return status;
+    }
+    const gpuhal_known_versions *drivers = &((const gpuhal_known_face *)record)->drivers;
+    if (index >= drivers->count) {
+        *out_version = NULL;
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", index, drivers->count);
+    }
+    *out_version = gpuhal_view_text(drivers->list[index].version);
+    if (out_since) {
+        *out_since = drivers->list[index].since;
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_face, uint32_t *out_physical)
+{
+    if (!device) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_device: device is NULL");
+    }
+    if (out_face) {
+        *out_face = device->known_face;
+    }
+    if (out_physical) {
+        *out_physical = device->known_physical;
+    }
+    return device->known_face ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is not remembered", device->id);
+}

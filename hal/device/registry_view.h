@@ -1,0 +1,25 @@
+/* device/registry_view.h: what stands behind a gpuhal_registry_view, for the files that answer gpuhal/registry.h. */
+#ifndef GPUHAL_DEVICE_REGISTRY_VIEW_H
+#define GPUHAL_DEVICE_REGISTRY_VIEW_H
+
+#include "device/device.h"
+
+#include <gpuhal/registry.h>
+
+struct gpuhal_registry_view {
+    gpuhal_snapshot *snapshot;     /* NULL: `own` is what was read */
+    gpuhal_content own;
+    const gpuhal_content *content; /* of either */
+    char *place;
+    const char *damage;
+    char **outputs; /* of the plugins, in their order */
+    size_t output_count;
+};
+
+/* No text that is handed out is NULL. */
+static inline const char *gpuhal_view_text(const char *text)
+{
+    return text ? text : "";
+}
+
+#endif

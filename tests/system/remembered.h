@@ -1,0 +1,71 @@
+/* tests/system/remembered.h: a registry of the test's own, and what is to be found in it. */
+#ifndef GPUHAL_TEST_REMEMBERED_H
+#define GPUHAL_TEST_REMEMBERED_H
+
+#include <gpuhal/gpuhal.h>
+
+#include "test.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static char remembered_folder[256];
+static pid_t remembered_owner;
+
+static inline void remove_registry(void)
+{
+    char command[2 * sizeof remembered_folder];
+    snprintf(command, sizeof command, "rm -rf '%s'", remembered_folder);
+    if (remembered_owner == getpid() && system(command) != 0) {
+        printf("%s is left behind\n", remembered_folder);
+    }
+}
+
+/* From now on; it goes with this process. */
+static inline void use_registry(void)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(remembered_folder, sizeof remembered_folder, "%s/gpuhal-remembered-XXXXXX", base && *base ? base : "/tmp");
+    assert_non_null(mkdtemp(remembered_folder));
+    remembered_owner = getpid();
+    atexit(remove_registry);
+    setenv("GPUHAL_REGISTRY", remembered_folder, 1);
+}
+
+/* What lies on the disk. */
+static inline gpuhal_registry_view *view_or_fail(void)
+{
+    gpuhal_registry_view *view = NULL;
+    if (gpuhal_registry_view_read(NULL, &view)) {
+        fail_msg("%s", gpuhal_last_error()->sentence);
+    }
+    return view;
+}
+
+/* The fault of this kind; count 0 when there is none. Its texts live as long as the view. */
+static inline gpuhal_remembered_fault find_fault(const gpuhal_registry_view *view, const char *kind)
+{
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+        if (strcmp(fault.kind, kind) == 0) {
+            return fault;
+        }
+    }
+    return (gpuhal_remembered_fault){0};
+}
+
+/* Waits until the disk has so many of the kind: the library's own thread writes them. */
+static inline void expect_fault_on_disk(const char *kind, uint64_t count)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    uint64_t found = 0;
+    for (int i = 0; i < 1500 && found < count; i++) {
+        nanosleep(&moment, NULL);
+        gpuhal_registry_view *view = view_or_fail();
+        found = find_fault(view, kind).count;
+        gpuhal_registry_view_release(view);
+    }
+    assert_int_equal(found, count);
+}
+
+#endif

@@ -1,0 +1,301 @@
+/* What is remembered of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
+ * opening and closing a gpuhal object: they share nothing but the record on the disk. */
+#include "remembered.h"
+#include "vendor_bench.h"
+
+#include <sys/wait.h>
+
+#ifdef GPUHAL_CUDA_PLUGIN
+#define BACKEND   "cuda"
+#define PEER_COPY "cuMemcpyPeerAsync"
+#define LOSES     "cuMemsetD8Async 1 719"
+#else
+#define BACKEND   "rocm"
+#define PEER_COPY "hipMemcpyPeerAsync"
+#define LOSES     "hipMemsetD8Async 1 719"
+#endif
+
+enum { BYTES = 100001 };
+
+typedef struct warnings {
+    _Atomic unsigned count;
+    char last[1024];
+} warnings;
+
+static void keep_warning(void *user, int32_t level, const char *line)
+{
+    warnings *own = user;
+    if (level <= 2) {
+        own->count++;
+        snprintf(own->last, sizeof own->last, "%s", line);
+    }
+}
+
+static gpuhal *begin_program(warnings *own)
+{
+    return open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .log = keep_warning, .log_user = own});
+}
+
+static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key key)
+{
+    uint64_t value = 0;
+    if (gpuhal_link_u64(from, to, key, &value)) {
+        fail_msg("%s", gpuhal_last_error()->sentence);
+    }
+    return value;
+}
+
+/* Returns the path that the copy took; the bytes are right in any case. */
+static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device)
+{
+    unsigned char *sent = pattern_of(7, BYTES), *got = pattern_of(8, BYTES);
+    gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_path path = 0;
+    assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
+    assert_ok(gpuhal_copy(NULL, to, 0, from, 0, BYTES));
+    assert_ok(gpuhal_copy_path(to, from, &path));
+    assert_ok(gpuhal_read(NULL, got, to, 0, BYTES));
+    assert_memory_equal(got, sent, BYTES);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    free(sent);
+    free(got);
+    return path;
+}
+
+/* ---- links */
+
+TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebody_verifies_it)
+{
+    use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
+    use_registry();
+    warnings said = {0}, later = {0};
+    gpuhal *gpu = begin_program(&said);
+    assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
+    gpuhal_close(gpu);
+    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_remembered_link link = {.size = sizeof link};
+    assert_ok(gpuhal_registry_link(view, 0, &link));
+    assert_int_equal(link.verified, 0);
+    assert_true(link.tried > 0);
+    expect_word(link.reason, "bytes are wrong");
+    assert_true(*link.from_driver != 0);
+    gpuhal_registry_view_release(view);
+
+    gpu = begin_program(&later);
+    gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *other = select_or_fail(gpu, BACKEND ":1");
+    const uint64_t before = calls_of(PEER_COPY);
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
+    assert_int_equal(copy_exactly(one, other), GPUHAL_PATH_STAGED);
+    assert_int_equal(copy_exactly(one, other), GPUHAL_PATH_STAGED);
+    assert_int_equal(calls_of(PEER_COPY), before);
+    assert_int_equal(later.count, 1);
+    expect_word(later.last, "found broken before, with the same drivers");
+    expect_word(later.last, "from " BACKEND ":0 to " BACKEND ":1 take another way");
+    assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
+    assert_true(calls_of(PEER_COPY) > before);
+    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 reaches memory of " BACKEND ":0");
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* Another process, since a fake knows one machine. */
+static void in_another_program(const char *machine, void (*act)(gpuhal_device *one, gpuhal_device *other))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        warnings said = {0};
+        use_machine(machine);
+        gpuhal *gpu = begin_program(&said);
+        act(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1"));
+        gpuhal_close(gpu);
+        expect_clean();
+        _exit(0);
+    }
+    int state = 0;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFEXITED(state));
+    assert_int_equal(WEXITSTATUS(state), 0);
+}
+
+static void find_broken(gpuhal_device *one, gpuhal_device *other)
+{
+    assert_int_equal(copy_exactly(one, other), GPUHAL_PATH_STAGED);
+}
+
+static void verify_well(gpuhal_device *one, gpuhal_device *other)
+{
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
+    assert_ok(gpuhal_link_verify(one, other));
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_PEER);
+}
+
+static void expect_peer(gpuhal_device *one, gpuhal_device *other)
+{
+    assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 1);
+    assert_int_equal(copy_exactly(one, other), GPUHAL_PATH_PEER);
+}
+
+TEST(a_link_that_was_mended_is_used_again_once_it_was_verified)
+{
+    use_registry();
+    in_another_program("devices 2; link 0 1 " OWN_LINK "; silent 0 1", find_broken);
+    in_another_program("devices 2; link 0 1 " OWN_LINK, find_broken);
+    in_another_program("devices 2; link 0 1 " OWN_LINK, verify_well);
+    in_another_program("devices 2; link 0 1 " OWN_LINK, expect_peer);
+}
+
+TEST(figures_of_a_link_are_told_by_the_next_program_which_opens_no_device_for_that)
+{
+    static const gpuhal_key keys[] = {GPUHAL_LINK_VERIFIED, GPUHAL_LINK_PATH, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
+                                      GPUHAL_LINK_MEASURED_LATENCY_NS, GPUHAL_LINK_TRIED_SECONDS};
+    uint64_t measured[5];
+    use_machine("devices 2; link 0 1 " OWN_LINK);
+    use_registry();
+    warnings said = {0};
+    gpuhal *gpu = begin_program(&said);
+    gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *other = select_or_fail(gpu, BACKEND ":1");
+    assert_ok(gpuhal_link_verify(one, other));
+    for (size_t i = 0; i < 5; i++) {
+        measured[i] = link_number(one, other, keys[i]);
+        assert_true(measured[i] > 0);
+    }
+    gpuhal_close(gpu);
+    const uint64_t opened = fake_report_get()->contexts_created;
+
+    gpu = begin_program(&said);
+    one = select_or_fail(gpu, BACKEND ":0");
+    other = select_or_fail(gpu, BACKEND ":1");
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(link_number(one, other, keys[i]), measured[i]);
+        assert_int_equal(gpuhal_link_missing(other, one, keys[i], NULL), GPUHAL_MISSING_NOT_READ);
+    }
+    assert_int_equal(fake_report_get()->contexts_created, opened);
+    assert_int_equal(said.count, 0);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- faults */
+
+/* Allocates until the device has no more; `more` further tries fail as well. */
+static void fill_up(gpuhal_device *device, gpuhal_buffer *hogs[64], unsigned more)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1u << 20};
+    size_t count = 0;
+    while (count < 63 && gpuhal_buffer_create(device, &desc, &hogs[count]) == GPUHAL_OK) {
+        count++;
+    }
+    assert_true(count > 0 && count < 63);
+    for (unsigned i = 0; i < more; i++) {
+        gpuhal_buffer *none = NULL;
+        assert_int_equal(gpuhal_buffer_create(device, &desc, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    }
+}
+
+TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
+{
+    use_machine("devices 1; memory * 8M");
+    use_registry();
+    for (unsigned program = 0; program < 2; program++) {
+        warnings said = {0};
+        gpuhal *gpu = begin_program(&said);
+        gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+        gpuhal_buffer *hogs[64] = {NULL};
+        uint32_t face = 0;
+        fill_up(device, hogs, 4);
+        assert_ok(gpuhal_registry_device(device, &face, NULL));
+        for (size_t i = 0; i < 64; i++) {
+            gpuhal_buffer_release(hogs[i]);
+        }
+        gpuhal_close(gpu);
+        gpuhal_registry_view *view = view_or_fail();
+        const gpuhal_remembered_fault fault = find_fault(view, "out_of_memory");
+        assert_int_equal(fault.count, 5 * (program + 1));
+        assert_int_equal(fault.face, face);
+        expect_word(fault.detail, "allocating 1048576 bytes");
+        assert_true(*fault.driver_version != 0 && fault.first > 0 && fault.last >= fault.first);
+        gpuhal_registry_view_release(view);
+    }
+    expect_clean();
+}
+
+TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
+{
+    use_machine("devices 1");
+    use_registry();
+    warnings said = {0};
+    gpuhal *gpu = begin_program(&said);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1u << 20};
+    gpuhal_buffer *none = NULL;
+    assert_ok(gpuhal_device_limit_memory(device, 4096));
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    gpuhal_close(gpu);
+    gpuhal_registry_view *view = view_or_fail();
+    assert_int_equal(find_fault(view, "out_of_memory").count, 0);
+    gpuhal_registry_view_release(view);
+    expect_clean();
+}
+
+/* Fills until the driver says that the device is lost. */
+static gpuhal *lose_device(warnings *said)
+{
+    gpuhal *gpu = begin_program(said);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_buffer_release(buffer);
+    return gpu;
+}
+
+TEST(a_lost_device_is_on_the_disk_while_the_program_goes_on)
+{
+    use_machine("devices 1; lose 0 " LOSES);
+    use_registry();
+    warnings said = {0};
+    gpuhal *gpu = lose_device(&said);
+    expect_fault_on_disk("lost", 1);
+    gpuhal_close(gpu);
+    gpuhal_registry_view *view = view_or_fail();
+    assert_int_equal(find_fault(view, "lost").count, 1);
+    expect_word(find_fault(view, "lost").detail, BACKEND ":0");
+    gpuhal_registry_view_release(view);
+    remove_reports();
+}
+
+TEST(a_program_that_ends_without_closing_can_have_everything_written)
+{
+    use_machine("devices 1; lose 0 " LOSES);
+    use_registry();
+    warnings said = {0};
+    gpuhal *gpu = lose_device(&said);
+    assert_ok(gpuhal_registry_flush(gpu));
+    gpuhal_registry_view *view = view_or_fail();
+    assert_int_equal(find_fault(view, "lost").count, 1);
+    gpuhal_registry_view_release(view);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(without_a_record_faults_and_links_are_as_they_were)
+{
+    use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
+    setenv("GPUHAL_REGISTRY", "none", 1);
+    for (unsigned program = 0; program < 2; program++) {
+        warnings said = {0};
+        gpuhal *gpu = begin_program(&said);
+        assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
+        assert_int_equal(said.count, 1);
+        expect_word(said.last, "bytes are wrong");
+        gpuhal_close(gpu);
+    }
+    expect_clean();
+}
+
+#include "test_main.h"

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""What gpuhal-probe shows and changes of what is remembered. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
+skipped. Most records are written here, so that their dates and numbers are known."""
+
+import copy
+import datetime
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+import time
+
+from probe_test import Probe, check, columns_of, complaints, fake_cuda, is_a_path, screen_lines, validator
+
+MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
+JULY = 1783846980  # 2026-07-12 09:03:00 UTC
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def record(kind, *pairs):
+    body = f"[{kind}]\n" + "".join(f"{key} = {value}\n" for key, value in pairs)
+    return body + f"crc = {crc32c(body.encode()):08x}\n\n"
+
+
+def registry_text(*records, version=1, generation=17):
+    head = record("registry", ("version", version), ("generation", generation), ("next_physical", 9), ("next_face", 9))
+    return head + "".join(records) + record("end", ("records", len(records)))
+
+
+def physical(number, name="Fake H100", pci=None, host=0, first=MARCH, last=JULY):
+    pairs = [("generation", 3), ("number", number), ("host", host), ("vendor_id", 0x10de), ("pci", pci), ("name", name),
+             ("first_seen", first), ("last_seen", last)]
+    return record("physical", *[pair for pair in pairs if pair[1] is not None])
+
+
+def face(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARCH, "550.54.14"), (JULY, "560.35.03")), first=MARCH, last=JULY):
+    return record("face", ("generation", 3), ("number", number), ("physical", of), ("present", present), ("backend", backend), ("name", name),
+                  ("uuid", f"00010203-0405-0607-0809-0a0b0c0d0e{number:02x}"), ("first_seen", first), ("last_seen", last),
+                  *[("driver", f"{since} {version}") for since, version in drivers])
+
+
+def plugin(name, state=0, stage=9, reason="", key=(), signal=0, output=(), file="/usr/lib/gpuhal/gpuhal-x.so"):
+    return record("plugin", ("generation", 3), ("identity", f"1-2-3-{name}"), *[("key", line) for line in key], ("name", name), ("file", file),
+                  ("version", "0.1.0"), ("driver", "/usr/lib/libx.so.1"), ("state", state), ("stage", stage), ("status", 0), ("signal", signal),
+                  ("reason", reason), *[("output", line) for line in output], ("met", JULY))
+
+
+def link(of, to, verified=1, driver="560.35.03", reason=None, path=2, speed=25 << 30, latency=8200):
+    pairs = [("generation", 3), ("from", of), ("to", to), ("from_driver", driver), ("to_driver", driver), ("verified", verified), ("path", path),
+             ("bytes_per_second", speed), ("latency_ns", latency), ("reason", reason), ("tried", JULY)]
+    return record("link", *[pair for pair in pairs if pair[1] is not None])
+
+
+def fault(kind, of=0, plugin_identity=None, count=12):
+    pairs = [("generation", 3), ("kind", kind), ("face", of), ("plugin", plugin_identity), ("driver_version", "560.35.03"),
+             ("detail", "cuda:0: allocating 99 bytes: cuMemAlloc: out of memory (2)"), ("count", count), ("first", MARCH), ("last", JULY)]
+    return record("fault", *[pair for pair in pairs if pair[1] is not None])
+
+
+def everything():
+    return registry_text(
+        plugin("opencl", key=("variable POCL_DEVICES=nothing like it",)),
+        plugin("crashing", state=4, stage=7, reason="crashing: the helper process was ended by signal 11", key=machine_key(), signal=11,
+               output=("about to crash", "now")),
+        physical(1, pci="0000:11:00.0"), physical(2, name="Gone Card", pci="0000:21:00.0", last=MARCH), physical(3, name="Processor", host=1),
+        face(1, 1), face(2, 2, present=0, name="Gone Card", drivers=((MARCH, "550.54.14"),), last=MARCH), face(3, 3, backend="cpu", name="Processor", drivers=()),
+        face(4, 1, backend="vulkan", drivers=((JULY, "560.35.3"),), first=JULY),
+        link(1, 3), link(1, 2, verified=0, driver="550.54.14", reason="after a copy 7 of 524288 bytes are wrong", speed=0, latency=0, path=0),
+        fault(4, of=1), fault(1, plugin_identity="1-2-3-crashing", count=1))
+
+
+def machine_key():
+    """No line of a key can be known here but those of variables; one that is not set stays so."""
+    return ("variable GPUHAL_TEST_THAT_NOBODY_SETS",)
+
+
+class Place:
+    """A folder for a registry, which goes when the program ends."""
+    folders = []
+
+    def __init__(self, text=None):
+        self.folder = tempfile.TemporaryDirectory()
+        self.folders.append(self.folder)
+        self.path = os.path.join(self.folder.name, "state")
+        self.file = os.path.join(self.path, "registry")
+        if text is not None:
+            os.mkdir(self.path, 0o700)
+            self.write(text)
+
+    def write(self, text):
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def read(self):
+        with open(self.file, encoding="utf-8") as file:
+            return file.read()
+
+    def beside(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def settings(self, **more):
+        return {"GPUHAL_REGISTRY": self.path, "TZ": "UTC"} | more
+
+
+def block(result, begin):
+    """The lines of a block that begins so, as one text."""
+    lines = result.out.splitlines()
+    at = next((i for i, line in enumerate(lines) if line.startswith(begin)), None)
+    check(at is not None, f"no line begins with {begin}", result)
+    end = next((i for i in range(at + 1, len(lines)) if not lines[i].startswith("    ")), len(lines))
+    return " ".join(" ".join(lines[at:end]).split())
+
+
+# ---------------------------------------------------------------------------------------------- showing
+
+def hardware_is_shown_with_its_numbers_faces_and_drivers_over_time(probe):
+    place = Place(everything())
+    result = probe.run("--registry", **place.settings())
+    check(result.code == 0 and result.err == "", result)
+    check(result.out.startswith(f"registry: {place.path}, generation 17\n"), result)
+    check(block(result, "physical device 1") == "physical device 1: Fake H100, PCI 0000:11:00.0 seen first 2026-03-01, last 2026-07-12", result)
+    check("driver 550.54.14 since 2026-03-01 560.35.03 since 2026-07-12" in block(result, "  face 1: cuda"), result)
+    check("seen" not in block(result, "  face 1: cuda") and "seen 2026-07-12" in block(result, "  face 4: vulkan"), result)
+    check(block(result, "physical device 2").startswith("physical device 2: Gone Card, PCI 0000:21:00.0, not there any more"), result)
+    check(block(result, "physical device 3").startswith("physical device 3: the host's processor seen"), result)
+    check("  face 3: cpu, Processor\n" in result.out, result)
+
+
+def plugins_are_shown_with_verdict_reason_and_whether_it_holds(probe):
+    place = Place(everything())
+    result = probe.run("--registry", **place.settings())
+    stale = block(result, "plugin opencl")
+    check("ok, 0 devices" in stale and "met 2026-07-12 09:03" in stale, stale)
+    check("holds no more: POCL_DEVICES has another value" in stale, stale)
+    broken = block(result, "plugin crashing")
+    check("broken, ended by signal 11 (Segmentation fault) at stage start" in broken, broken)
+    check("printed about to crash now" in broken and "file /usr/lib/gpuhal/gpuhal-x.so" in broken, broken)
+
+
+def a_verdict_says_what_is_not_as_it_was(probe):
+    with tempfile.TemporaryDirectory() as folder:
+        there = os.path.join(folder, "there.so")
+        with open(there, "w", encoding="utf-8") as file:
+            file.write("x")
+        for line, words in ((f"file 1-2-3-4-5 {there}", f"{there} has changed"), (f"file absent {there}", f"{there} is there now"),
+                            (f"file 1-2-3-4-5 {there}.no", f"{there}.no is not there any more"), (f"folder 1-2-3-4-5-6 {folder}", f"what lies in {folder} has changed"),
+                            ("variable NO_SUCH_SETTING=1", "NO_SUCH_SETTING is not set any more"), ("variable POCL_DEVICES", "POCL_DEVICES is set now"),
+                            ("boot 0", "the machine was started again"), ("something else", "the machine is not as it was")):
+            result = probe.run("--registry", **Place(registry_text(plugin("opencl", key=(line,)))).settings(COLUMNS="400"))
+            check(f"holds    no more: {words}\n" in result.out, line, result)
+
+
+def links_and_faults_are_shown_in_words(probe):
+    result = probe.run("--registry", **Place(everything()).settings())
+    words = " ".join(result.out.split())
+    check("links: bytes came through right cuda face 1 to cpu face 3: peer, 25.00 GiB/s, 8.20 µs, 2026-07-12 09:03, with an earlier driver" in words, result)
+    broken = block(result, "link from cuda face 1 to cuda face 2")
+    check("broken with an earlier driver, and tried again reason after a copy 7 of 524288 bytes are wrong found 2026-07-12 09:03" in broken, result)
+    check("it ran out of memory, 12 times when first 2026-03-01 09:30, last 2026-07-12 09:03" in block(result, "fault of cuda face 1"), result)
+    check("it crashed, 1 time " in block(result, "fault of plugin crashing"), result)
+
+
+def times_of_today_and_yesterday_are_called_so(probe):
+    now = int(time.time())
+    noon = now - now % 86400 + 43200
+    text = registry_text(physical(1, first=noon - 86400, last=noon), face(1, 1, first=noon - 86400, last=noon))
+    result = probe.run("--registry", **Place(text).settings())
+    same_day = datetime.datetime.now(datetime.timezone.utc).timestamp() // 86400 == now // 86400
+    check("seen     first yesterday, last today\n" in result.out or not same_day, result)
+
+
+def no_line_of_the_record_is_wider_than_the_screen(probe):
+    text = everything()
+    for columns in (40, 80, 132):
+        result = probe.on_terminal("--registry", columns=columns, **Place(text).settings())
+        check(result.code == 0, result)
+        for line in screen_lines(result.out):
+            one_word = is_a_path(line) or line.startswith("registry: /") or re.fullmatch(r" +uuid +[0-9a-f-]{36}", line)
+            check(columns_of(line) <= columns or one_word, f"{columns_of(line)} columns: {line}", result.out)
+
+
+def a_driver_cannot_write_escape_codes_through_the_record(probe):
+    text = registry_text(physical(1, name="x\u202ey"), face(1, 1, name="x\u202ey"))
+    check("\u202e" not in probe.run("--registry", **Place(text).settings()).out)
+
+
+def nothing_remembered_and_no_record_are_told_apart(probe):
+    place = Place()
+    result = probe.run("--registry", **place.settings())
+    check(result.code == 0 and "nothing is remembered; listing devices begins it" in result.out, result)
+    check(not os.path.exists(place.path), "showing made the folder")
+    result = probe.run("--registry")
+    check(result.code == 0 and result.out == "no record is kept: GPUHAL_REGISTRY says so\n", result)
+    result = probe.run("--registry", GPUHAL_REGISTRY="", HOME="", XDG_STATE_HOME="")
+    check(result.out == "no record is kept: neither HOME nor XDG_STATE_HOME tells where it would lie\n", result)
+    result = probe.run("--registry", GPUHAL_REGISTRY="relative")
+    check(result.code == 2 and "GPUHAL_REGISTRY" in result.err, result)
+
+
+def showing_looks_at_no_plugin_and_changes_nothing(probe):
+    place = Place(everything())
+    before = place.read()
+    result = probe.run("--registry", plugins=("hanging", "crashing"), **place.settings())
+    check(result.code == 0 and place.read() == before and os.listdir(place.path) == ["registry"], result)
+
+
+def a_damaged_record_answers_4_and_shows_what_is_whole(probe):
+    text = everything()
+    place = Place(text.replace("Gone Card", "Gone Cart", 1))
+    result = probe.run("--registry", **place.settings())
+    check(result.code == 4 and "the record is damaged: what is whole of it is used" in result.err, result)
+    check("physical device 1" in result.out and "physical device 2" not in result.out, result)
+    result = probe.run("--registry", **Place("rubbish\n").settings())
+    check(result.code == 4 and "nothing of it can be used" in result.err, result)
+
+
+def a_record_of_a_newer_version_is_not_read_and_answers_1(probe):
+    result = probe.run("--registry", **Place(registry_text(version=2)).settings())
+    check(result.code == 1 and "a newer version of the library wrote it" in result.err and result.out == "", result)
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+def the_document_of_the_record_follows_its_schema(probe):
+    for text in (None, registry_text(), everything(), everything().replace("Gone Card", "Gone Cart", 1)):
+        document, result = probe.json("--registry", **Place(text).settings())
+        check(not complaints(probe, document), complaints(probe, document), result)
+    document, result = probe.json("--registry")
+    check(not complaints(probe, document) and document["place"] is None, result)
+
+
+def the_document_has_what_the_record_has(probe):
+    place = Place(everything())
+    document, _ = probe.json("--registry", **place.settings())
+    check(document["place"] == place.path and document["generation"] == 17 and document["damage"] is None, document)
+    first = document["physical_devices"][0]
+    check(first["number"] == 1 and first["present"] is True and first["first_seen"] == "2026-03-01T09:30:00Z", first)
+    check([one["number"] for one in first["faces"]] == [1, 4], first)
+    check(first["faces"][0]["drivers"] == [{"version": "550.54.14", "since": "2026-03-01T09:30:00Z"},
+                                           {"version": "560.35.03", "since": "2026-07-12T09:03:00Z"}], first)
+    check(document["physical_devices"][1]["present"] is False, document)
+    opencl, crashing = document["plugins"]
+    check(opencl["holds"] is False and opencl["stale"] == "POCL_DEVICES has another value", opencl)
+    check(crashing["signal"] == 11 and crashing["output"] == ["about to crash", "now"] and crashing["stage"] == "start", crashing)
+    good, bad = document["links"]
+    check((good["from"], good["to"], good["verified"], good["path"], good["bytes_per_second"]) == (1, 3, True, "peer", 25 << 30), good)
+    check(bad["verified"] is False and bad["path"] is None and bad["latency_ns"] is None and "7 of 524288" in bad["reason"], bad)
+    memory, crash = document["faults"]
+    check((memory["kind"], memory["face"], memory["count"], memory["plugin"]) == ("out_of_memory", 1, 12, None), memory)
+    check((crash["kind"], crash["face"], crash["plugin"]) == ("crash", None, "crashing"), crash)
+
+
+def a_changed_document_of_the_record_does_not_pass(probe):
+    document, _ = probe.json("--registry", **Place(everything()).settings())
+    passed = []
+
+    def places(value, path=()):
+        if isinstance(value, dict):
+            for key in value:
+                yield path, key
+                yield from places(value[key], path + (key,))
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from places(item, path + (index,))
+    for path, key in places(document):
+        for what, change in (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
+                             ("renamed", lambda at: at.update({key + " x": at.pop(key)}))):
+            other = copy.deepcopy(document)
+            at = other
+            for step in path:
+                at = at[step]
+            change(at)
+            if not complaints(probe, other):
+                passed.append((path, key, what))
+    check(not passed, "the schema lets these through:", *passed)
+
+
+def keys_of_the_record_come_in_the_order_of_the_schema(probe):
+    document, _ = probe.json("--registry", **Place(everything()).settings())
+    schema = validator(probe.schema_path).schema
+    check(list(document) == list(schema["properties"]), list(document))
+    parts = schema["$defs"]
+    for name, objects in (("physical_device", document["physical_devices"]), ("face", document["physical_devices"][0]["faces"]),
+                          ("plugin", document["plugins"]), ("link", document["links"]), ("fault", document["faults"])):
+        for one in objects:
+            check(list(one) == list(parts[name]["properties"]), name, list(one))
+
+
+# ---------------------------------------------------------------------------------------------- changing
+
+def a_plugin_is_forgotten_with_its_faults_and_the_hardware_stays(probe):
+    place = Place(everything())
+    result = probe.run("--forget", "crashing", **place.settings())
+    check(result.code == 0 and result.out == "forgotten: crashing\n" and result.err == "", result)
+    document, _ = probe.json("--registry", **place.settings())
+    check([one["name"] for one in document["plugins"]] == ["opencl"] and [one["kind"] for one in document["faults"]] == ["out_of_memory"], document)
+    check(len(document["physical_devices"]) == 3 and document["generation"] > 17, document)
+    result = probe.run("--forget", "crashing", **place.settings())
+    check(result.code == 5 and '"crashing"' in result.err, result)
+
+
+def everything_is_forgotten_but_the_numbers_that_were_given(probe):
+    place = Place(everything())
+    result = probe.run("--forget", "all", **place.settings())
+    check(result.code == 0, result)
+    check(" ".join(result.out.split()) == "forgotten: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 2 faults", result)
+    document, _ = probe.json("--registry", **place.settings())
+    check(document["physical_devices"] == document["plugins"] == document["links"] == document["faults"] == [], document)
+    check("next_physical = 9\nnext_face = 9\n" in place.read(), place.read())
+
+
+def what_was_exported_comes_back_with_an_import(probe):
+    place, other = Place(everything()), Place()
+    file = place.beside("export")
+    result = probe.run("--export", file, **place.settings())
+    check(result.code == 0 and result.err == "", result)
+    check(" ".join(result.out.split()) == f"exported to {file}: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 2 faults", result)
+    check(stat.S_IMODE(os.stat(file).st_mode) == 0o600, oct(os.stat(file).st_mode))
+    result = probe.run("--import", file, **other.settings())
+    check(result.code == 0 and result.out.startswith(f"imported from {file}, in the place of"), result)
+    one, _ = probe.json("--registry", **place.settings())
+    two, _ = probe.json("--registry", **other.settings())
+    for key in ("physical_devices", "plugins", "links", "faults"):
+        check(one[key] == two[key], key, one[key], two[key])
+
+
+def an_export_overwrites_no_file(probe):
+    place = Place(everything())
+    file = place.beside("mine")
+    with open(file, "w", encoding="utf-8") as mine:
+        mine.write("mine")
+    result = probe.run("--export", file, **place.settings())
+    check(result.code == 1 and result.out == "" and f"{file} cannot be written: File exists" in result.err, result)
+    with open(file, encoding="utf-8") as mine:
+        check(mine.read() == "mine")
+    result = probe.run("--export", place.beside("no/such/folder"), **place.settings())
+    check(result.code == 1 and "No such file or directory" in result.err, result)
+
+
+def a_file_that_is_not_whole_is_not_imported(probe):
+    place, whole = Place(everything()), everything()
+    before = place.read()
+    for text, words in ((whole.replace("Gone Card", "Gone Cart", 1), "it is damaged"), (whole[:-30], "it is damaged"), (whole[:len(whole) // 2], "it is damaged"),
+                        ("", "no export"), ("hello\n", "no export"), (registry_text(version=2), "a newer version"), ("x" * (2 << 20), "larger than any")):
+        file = place.beside("export")
+        with open(file, "w", encoding="utf-8") as export:
+            export.write(text)
+        result = probe.run("--import", file, **place.settings())
+        check(result.code == 1 and result.out == "" and f"{file} cannot be imported: " in result.err and words in result.err, text[:80], result)
+        check(place.read() == before)
+    result = probe.run("--import", place.beside("nowhere"), **place.settings())
+    check(result.code == 1 and "No such file or directory" in result.err, result)
+
+
+def a_record_that_cannot_be_written_is_told_with_the_reason(probe):
+    if os.getuid() == 0:
+        print("skipped: nothing is forbidden to root")
+        sys.exit(77)
+    place = Place(everything())
+    os.chmod(place.path, 0o500)
+    try:
+        result = probe.run("--forget", "all", **place.settings())
+    finally:
+        os.chmod(place.path, 0o700)
+    check(result.code == 1 and "cannot be written: Permission denied" in result.err and result.out == "", result)
+
+
+def a_record_of_a_newer_version_is_left_alone(probe):
+    place = Place(registry_text(version=2))
+    before, file = place.read(), place.beside("export")
+    with open(file, "w", encoding="utf-8") as export:
+        export.write(everything())
+    for options in (("--forget", "all"), ("--import", file), ("--export", file + "2"), ("--diff",)):
+        result = probe.run(*options, **place.settings())
+        check(result.code == 1 and "a newer version of the library wrote it" in result.err and result.out == "", options, result)
+    check(place.read() == before and not os.path.exists(file + "2"))
+
+
+def without_a_record_there_is_nothing_to_change(probe):
+    for options in (("--forget", "all"), ("--export", "/nowhere/export"), ("--diff",)):
+        result = probe.run(*options)
+        check(result.code == 1 and result.out == "" and "no record is kept" in result.err, options, result)
+
+
+def options_that_make_no_sense_together_are_refused(probe):
+    for options, words in (
+            (("--registry", "--diff"), "--registry and --diff are two tasks"), (("--forget", "x", "--import", "y"), "--forget and --import are two tasks"),
+            (("--registry", "--verify"), "--verify has no meaning beside --registry"), (("--registry", "--retry", "all"), "--retry has no meaning beside --registry"),
+            (("--forget", "x", "--json"), "--json has no meaning beside --forget"), (("--diff", "--device", "cpu"), "--device has no meaning beside --diff"),
+            (("--export", "x", "--links"), "--links has no meaning beside --export"), (("--forget", ""), "--forget is given without a value"),
+            (("--forget", "a", "--forget", "b"), "--forget is given twice; give one plugin, or all"), (("--export", "a", "--export", "b"), "--export is given twice"),
+            (("--retry", "a", "--retry", "b"), "separate several values by commas"), (("--import",), "requires an argument")):
+        result = probe.run(*options)
+        check(result.code == 2 and result.out == "" and words in result.err, options, result)
+        check(result.err.endswith("gpuhal-probe --help lists the options\n"), result)
+
+
+def a_plugin_to_retry_that_does_not_exist_answers_5(probe):
+    result = probe.run("--retry", "cpu, nonesuch")
+    check(result.code == 5 and '"nonesuch"' in result.err, result)
+    check(probe.run("--retry", "cpu").code == 0 and probe.run("--retry", "all").code == 0)
+
+
+# ---------------------------------------------------------------------------------------------- comparing
+
+def a_machine_is_compared_with_what_was_remembered_of_it(probe):
+    place = Place()
+    two = fake_cuda("devices 2; link 0 1 nvlink 4 18; pci 1 0000:c1:00.0; name 1 Second Card")
+    one = fake_cuda("devices 1; driver_text 599.01")
+
+    def diff(machine):
+        return probe.run("--diff", "--backends", "cuda", **place.settings(), **machine)
+    first = diff(two)
+    check(first.code == 0 and "no hardware was remembered before" in first.out, first)
+    again = diff(two)
+    check(again.code == 0 and "nothing has changed; the hardware was last seen today" in again.out, again)
+    less = diff(one)
+    check(less.code == 7 and len(less.out.splitlines()) >= 2, less)
+    check(re.search(r"^gone +Second Card, PCI 0000:c1:00.0: cuda face \d; last seen today", less.out, re.M), less)
+    check(re.search(r"^driver +cuda:0, Fake H100: version 599.01, before 580.65.06$", less.out, re.M), less)
+    more = diff(two)
+    check(more.code == 7 and re.search(r"^back +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
+
+
+def devices_of_a_plugin_that_fails_are_not_gone(probe):
+    place = Place()
+    settings = place.settings() | fake_cuda("devices 1")
+    check(probe.run("--diff", "--backends", "cuda", **settings).code == 0)
+    result = probe.run("--diff", **settings | {"GPUHAL_BACKENDS": "cuda,crashing"}, plugins=("crashing",))
+    check(result.code == 4 and "crashing: broken, so its devices are not compared" in result.err and "gone" not in result.out, result)
+
+
+# ---------------------------------------------------------------------------------------------- links
+
+def links_that_were_measured_are_told_without_measuring(probe):
+    place = Place()
+    settings = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18")
+    measured, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    check(result.code == 0, result)
+    told, result = probe.json("--links", "--backends", "cuda", **settings)
+    check(result.code == 0 and told["links"], result)
+    for old, new in zip(measured["links"], told["links"]):
+        check(old["remembered"] is False and new["remembered"] is True and new["verified"] is True, old, new)
+        for key in ("path", "measured_bytes_per_second", "measured_latency_ns", "tried"):
+            check(old[key] is not None and old[key] == new[key], key, old, new)
+    result = probe.run("--links", "--backends", "cuda", **settings)
+    check("^         remembered, measured today" in result.out and "--verify measures again" in " ".join(result.out.split()), result)
+    check("^" not in probe.run("--links", "--verify", "--backends", "cuda", **settings).out)
+    newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01")
+    told, result = probe.json("--links", "--backends", "cuda", **newer)
+    check(all(not link["remembered"] and link["verified"] is None for link in told["links"] if "cpu:0" not in (link["from"], link["to"])), result)
+
+
+def a_link_that_was_found_broken_is_told_so_until_it_is_verified(probe):
+    place = Place()
+    lying = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; silent 0 1")
+    honest = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18")
+    check(probe.run("--links", "--verify", "--backends", "cuda", **lying).code == 4)
+    result = probe.run("--links", "--backends", "cuda", **honest)
+    check(result.code == 0 and re.search(r"nvlink!", result.out), result)
+    check("found broken before with these drivers" in " ".join(result.out.split()), result)
+    document, _ = probe.json("--links", "--backends", "cuda", **honest)
+    pair = next(link for link in document["links"] if (link["from"], link["to"]) == ("cuda:0", "cuda:1"))
+    check(pair["verified"] is False and "found broken before" in pair["verify_error"], pair)
+    check("broken, and not used" in probe.run("--registry", **honest).out)
+    check(probe.run("--links", "--verify", "--backends", "cuda", **honest).code == 0)
+    check("nvlink+" in probe.run("--links", "--backends", "cuda", **honest).out)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Probe(*sys.argv[2:5]))

@@ -1,0 +1,428 @@
+/* gpuhal/registry.h as an application sees it: views that stand still, records of every kind, forgetting, exporting and importing. */
+#include "registry/checksum.h"
+#include "registry/key.h"
+#include "registry_support.h"
+
+#include <gpuhal/gpuhal.h>
+
+static gpuhal_config config_of(const char *directory)
+{
+    return (gpuhal_config){.size = sizeof(gpuhal_config), .ignore_environment = 1, .registry = directory};
+}
+
+static gpuhal_registry_view *read_view(const char *directory)
+{
+    const gpuhal_config config = config_of(directory);
+    gpuhal_registry_view *view = NULL;
+    if (gpuhal_registry_view_read(&config, &view)) {
+        fail_msg("%s", gpuhal_last_error()->sentence);
+    }
+    return view;
+}
+
+static const char *with_all_kinds(void)
+{
+    const char *directory = missing_directory("state");
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    return directory;
+}
+
+/* How many records of each kind a view holds. */
+typedef struct counts {
+    uint32_t plugins, physicals, faces, links, faults;
+} counts;
+
+static counts count_records(const gpuhal_registry_view *view)
+{
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    counts found = {0};
+    while (gpuhal_registry_plugin(view, found.plugins, &plugin) == GPUHAL_OK) {
+        found.plugins++;
+    }
+    while (gpuhal_registry_physical(view, found.physicals, &physical) == GPUHAL_OK) {
+        found.physicals++;
+    }
+    while (gpuhal_registry_face(view, found.faces, &face) == GPUHAL_OK) {
+        found.faces++;
+    }
+    while (gpuhal_registry_link(view, found.links, &link) == GPUHAL_OK) {
+        found.links++;
+    }
+    while (gpuhal_registry_fault(view, found.faults, &fault) == GPUHAL_OK) {
+        found.faults++;
+    }
+    return found;
+}
+
+static void expect_counts(const gpuhal_registry_view *view, counts wanted)
+{
+    const counts found = count_records(view);
+    assert_memory_equal(&found, &wanted, sizeof wanted);
+}
+
+/* ---- reading */
+
+TEST(a_view_hands_out_every_record_as_it_was_remembered)
+{
+    const char *directory = with_all_kinds();
+    gpuhal_registry_view *view = read_view(directory);
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    const char *version = NULL;
+    uint64_t since = 0;
+    assert_string_equal(gpuhal_registry_place(view), directory);
+    assert_string_equal(gpuhal_registry_damage(view), "");
+    assert_true(gpuhal_registry_generation(view) >= 2);
+    expect_counts(view, (counts){1, 2, 3, 1, 1});
+
+    assert_int_equal(gpuhal_registry_plugin(view, 0, &plugin), GPUHAL_OK);
+    assert_string_equal(plugin.name, "vendor7");
+    assert_string_equal(plugin.file, "/lib/a \\ b.so");
+    assert_string_equal(plugin.version, "1.2");
+    assert_string_equal(plugin.output, "the last line\twith a tab");
+    assert_string_equal(plugin.driver, "");
+    assert_int_equal(plugin.state, GPUHAL_PLUGIN_OK);
+    assert_int_equal(plugin.stage, GPUHAL_STAGE_DONE);
+    assert_int_equal(plugin.device_count, 1);
+    assert_int_equal(plugin.met, 1700000007);
+
+    assert_int_equal(gpuhal_registry_physical(view, 1, &physical), GPUHAL_OK);
+    assert_string_equal(physical.pci_address, "0000:02:00.0");
+    assert_string_equal(physical.name, "Two");
+    assert_int_equal(physical.vendor_id, 0x10de);
+    assert_int_equal(physical.is_present, 1);
+    assert_int_equal(physical.is_host, 0);
+    assert_int_equal(physical.first_seen, 1700000000);
+
+    assert_int_equal(gpuhal_registry_face(view, 2, &face), GPUHAL_OK);
+    assert_string_equal(face.backend, "vulkan");
+    assert_string_equal(face.uuid, "");
+    assert_int_equal(face.physical, 1);
+    assert_int_equal(face.driver_count, 1);
+    assert_int_equal(gpuhal_registry_driver(view, 2, 0, &version, &since), GPUHAL_OK);
+    assert_string_equal(version, "535.1");
+    assert_int_equal(since, 1700000000);
+    assert_int_equal(gpuhal_registry_driver(view, 2, 1, &version, NULL), GPUHAL_ERROR_NOT_FOUND);
+
+    assert_int_equal(gpuhal_registry_link(view, 0, &link), GPUHAL_OK);
+    assert_int_equal(link.from, 1);
+    assert_int_equal(link.to, 2);
+    assert_int_equal(link.verified, 1);
+    assert_int_equal(link.bytes_per_second, 25000000000);
+    assert_string_equal(link.from_driver, "535.1");
+    assert_string_equal(link.to_driver, "");
+
+    assert_int_equal(gpuhal_registry_fault(view, 0, &fault), GPUHAL_OK);
+    assert_string_equal(fault.kind, "hang");
+    assert_string_equal(fault.detail, "no answer");
+    assert_string_equal(fault.plugin, "");
+    assert_int_equal(fault.count, 2);
+    assert_int_equal(fault.face, 2);
+    gpuhal_registry_view_release(view);
+}
+
+TEST(a_caller_with_a_shorter_structure_gets_what_it_has_room_for)
+{
+    gpuhal_registry_view *view = read_view(with_all_kinds());
+    struct {
+        gpuhal_remembered_physical physical;
+        unsigned char behind[8];
+    } own;
+    memset(&own, 0x5a, sizeof own);
+    own.physical.size = offsetof(gpuhal_remembered_physical, is_host);
+    assert_int_equal(gpuhal_registry_physical(view, 0, &own.physical), GPUHAL_OK);
+    assert_int_equal(own.physical.number, 1);
+    assert_int_equal(own.physical.size, offsetof(gpuhal_remembered_physical, is_host));
+    assert_int_equal(own.physical.is_host, 0x5a5a5a5a);
+    own.physical.size = sizeof own;
+    assert_int_equal(gpuhal_registry_physical(view, 0, &own.physical), GPUHAL_OK);
+    assert_int_equal(own.physical.is_host, 0);
+    assert_int_equal(own.behind[0], 0x5a);
+    gpuhal_registry_view_release(view);
+}
+
+TEST(a_view_stays_as_it_is_while_the_record_changes)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    gpuhal_registry_view *view = read_view(directory);
+    const uint64_t generation = gpuhal_registry_generation(view);
+    assert_int_equal(gpuhal_registry_forget(&config, NULL), GPUHAL_OK);
+    expect_counts(view, (counts){1, 2, 3, 1, 1});
+    assert_int_equal(gpuhal_registry_generation(view), generation);
+    gpuhal_registry_view *later = read_view(directory);
+    expect_counts(later, (counts){0});
+    assert_true(gpuhal_registry_generation(later) > generation);
+    gpuhal_registry_view_release(view);
+    gpuhal_registry_view_release(later);
+}
+
+TEST(a_view_of_an_open_object_outlives_it)
+{
+    const char *directory = missing_directory("state");
+    gpuhal_config config = config_of(directory);
+    gpuhal *gpu = NULL;
+    gpuhal_registry_view *view = NULL;
+    gpuhal_remembered_face face = {.size = sizeof face};
+    uint32_t number = 0, physical = 0;
+    config.backends = "cpu";
+    config.plugin_path = GPUHAL_BUILD_PLUGINS;
+    config.helper_path = GPUHAL_HELPER;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    assert_true(gpuhal_device_count(gpu) > 0);
+    assert_int_equal(gpuhal_registry_device(gpuhal_device_at(gpu, 0), &number, &physical), GPUHAL_OK);
+    assert_int_equal(gpuhal_registry_view_of(gpu, &view), GPUHAL_OK);
+    gpuhal_close(gpu);
+    assert_string_equal(gpuhal_registry_place(view), directory);
+    assert_int_equal(gpuhal_registry_face(view, 0, &face), GPUHAL_OK);
+    assert_string_equal(face.backend, "cpu");
+    assert_int_equal(face.number, number);
+    assert_int_equal(face.physical, physical);
+    assert_int_equal(face.is_present, 1);
+    gpuhal_registry_view_release(view);
+}
+
+TEST(where_no_record_is_or_none_is_kept_a_view_is_empty)
+{
+    const char *directory = missing_directory("state");
+    gpuhal_registry_view *view = read_view(directory);
+    assert_string_equal(gpuhal_registry_place(view), directory);
+    assert_int_equal(gpuhal_registry_generation(view), 0);
+    expect_counts(view, (counts){0});
+    gpuhal_registry_view_release(view);
+    assert_int_equal(access(directory, F_OK), -1);
+    view = read_view("none");
+    assert_string_equal(gpuhal_registry_place(view), "");
+    expect_counts(view, (counts){0});
+    gpuhal_registry_view_release(view);
+}
+
+TEST(a_damaged_record_is_told_and_what_is_whole_is_handed_out)
+{
+    const char *directory = with_all_kinds();
+    size_t bytes = 0;
+    char *text = contents_of(below(directory, "registry"), &bytes);
+    char *name = strstr(text, "name = Two");
+    assert_non_null(name);
+    name[7] = 't';
+    put_contents(below(directory, "registry"), text, bytes);
+    gpuhal_registry_view *view = read_view(directory);
+    assert_non_null(strstr(gpuhal_registry_damage(view), "what is whole of it is used"));
+    /* The hardware whose record it is goes, with its face and what happened to that. */
+    expect_counts(view, (counts){1, 1, 2, 0, 0});
+    gpuhal_registry_view_release(view);
+    free(text);
+    put_contents(below(directory, "registry"), "x\n", 2);
+    view = read_view(directory);
+    assert_non_null(strstr(gpuhal_registry_damage(view), "nothing of it can be used"));
+    gpuhal_registry_view_release(view);
+}
+
+static void make_newer(const char *directory)
+{
+    static const char body[] = "[registry]\nversion = 2\n";
+    char text[128];
+    snprintf(text, sizeof text, "%scrc = %08x\n", body, (unsigned)gpuhal_checksum(0, body, sizeof body - 1));
+    put_contents(below(directory, "registry"), text, strlen(text));
+}
+
+TEST(a_record_of_a_later_version_is_neither_read_nor_touched)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    gpuhal_registry_view *view = (gpuhal_registry_view *)1;
+    size_t bytes = 0;
+    make_newer(directory);
+    assert_int_equal(gpuhal_registry_view_read(&config, &view), GPUHAL_ERROR_FILE);
+    assert_null(view);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "newer version"));
+    assert_int_equal(gpuhal_registry_forget(&config, NULL), GPUHAL_ERROR_FILE);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "newer version"));
+    char *text = contents_of(below(directory, "registry"), &bytes);
+    assert_non_null(strstr(text, "version = 2"));
+    free(text);
+}
+
+TEST(a_verdict_is_stale_once_one_of_its_circumstances_is_not_as_it_was)
+{
+    const char *directory = missing_directory("state");
+    gpuhal_registry *registry = open_registry(directory);
+    char own[600], why[200];
+    snprintf(own, sizeof own, "%s/driver.so", registry_root);
+    put_contents(own, "one", 3);
+    gpuhal_texts machine, files = {0}, variables = {0};
+    gpuhal_texts_add(&files, own);
+    gpuhal_texts_add(&variables, "GPUHAL_TEST_SETTING");
+    const gpuhal_key_request request = {.files = &files, .variables = &variables};
+    gpuhal_known_plugin plugin = {.identity = own, .name = own, .state = GPUHAL_PLUGIN_OK};
+    gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+    gpuhal_key_machine("", &machine);
+    gpuhal_key_make("", &request, &machine, &plugin.key);
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    gpuhal_texts_finish(&plugin.key);
+    gpuhal_texts_finish(&machine);
+    gpuhal_texts_finish(&files);
+    gpuhal_texts_finish(&variables);
+
+    gpuhal_registry_view *view = read_view(directory);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, sizeof why), GPUHAL_OK);
+    assert_string_equal(why, "");
+    setenv("GPUHAL_TEST_SETTING", "1", 1);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, sizeof why), GPUHAL_OK);
+    assert_string_equal(why, "GPUHAL_TEST_SETTING is set now");
+    unsetenv("GPUHAL_TEST_SETTING");
+    put_contents(own, "another", 7);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, sizeof why), GPUHAL_OK);
+    assert_non_null(strstr(why, "/driver.so has changed"));
+    unlink(own);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, 12), GPUHAL_OK);
+    assert_int_equal(strlen(why), 11);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 1, why, sizeof why), GPUHAL_ERROR_NOT_FOUND);
+    gpuhal_registry_view_release(view);
+}
+
+/* ---- changing */
+
+TEST(a_plugin_is_forgotten_with_its_faults_and_all_else_stays)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    gpuhal_registry *registry = open_registry(directory);
+    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .plugin = (char[]){"vendor7"}, .count = 1};
+    gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    assert_int_equal(gpuhal_registry_forget(&config, "vendor8"), GPUHAL_ERROR_NOT_FOUND);
+    gpuhal_registry_view *view = read_view(directory);
+    expect_counts(view, (counts){1, 2, 3, 1, 2});
+    gpuhal_registry_view_release(view);
+    assert_int_equal(gpuhal_registry_forget(&config, "vendor7"), GPUHAL_OK);
+    view = read_view(directory);
+    expect_counts(view, (counts){0, 2, 3, 1, 1});
+    gpuhal_registry_view_release(view);
+}
+
+TEST(numbers_that_were_forgotten_are_not_given_again)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    assert_int_equal(gpuhal_registry_forget(&config, NULL), GPUHAL_OK);
+    gpuhal_registry *registry = open_registry(directory);
+    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    gpuhal_registry_view *view = read_view(directory);
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face face = {.size = sizeof face};
+    assert_int_equal(gpuhal_registry_physical(view, 0, &physical), GPUHAL_OK);
+    assert_int_equal(gpuhal_registry_face(view, 0, &face), GPUHAL_OK);
+    assert_int_equal(physical.number, 3);
+    assert_int_equal(face.number, 4);
+    gpuhal_registry_view_release(view);
+}
+
+TEST(an_export_that_is_imported_elsewhere_is_the_same_record)
+{
+    const char *directory = with_all_kinds();
+    char file[600], other[600];
+    snprintf(file, sizeof file, "%s/export", registry_root);
+    snprintf(other, sizeof other, "%s/other", registry_root);
+    const gpuhal_config config = config_of(other);
+    gpuhal_registry *registry = open_registry(other);
+    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    gpuhal_registry_view *view = read_view(directory);
+    struct stat state;
+    assert_int_equal(gpuhal_registry_export(view, file), GPUHAL_OK);
+    assert_int_equal(stat(file, &state), 0);
+    assert_int_equal(state.st_mode & 0777, 0600);
+    assert_int_equal(gpuhal_registry_export(view, file), GPUHAL_ERROR_FILE);
+    assert_int_equal(gpuhal_registry_import(&config, file), GPUHAL_OK);
+    gpuhal_registry_view *imported = read_view(other);
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    expect_counts(imported, (counts){1, 2, 3, 1, 1});
+    assert_int_equal(gpuhal_registry_plugin(imported, 0, &plugin), GPUHAL_OK);
+    assert_string_equal(plugin.name, "vendor7");
+    assert_true(gpuhal_registry_generation(imported) > gpuhal_registry_generation(view));
+    gpuhal_registry_view_release(view);
+    gpuhal_registry_view_release(imported);
+}
+
+TEST(an_export_with_any_byte_missing_or_changed_is_refused_as_a_whole)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    char file[600];
+    size_t bytes = 0, refused = 0;
+    snprintf(file, sizeof file, "%s/export", registry_root);
+    char *text = contents_of(below(directory, "registry"), &bytes);
+    gpuhal_registry_view *view = read_view(directory);
+    const uint64_t generation = gpuhal_registry_generation(view);
+    gpuhal_registry_view_release(view);
+    for (size_t at = 0; at < bytes - 1; at += 61) {
+        put_contents(file, text, at);
+        assert_int_equal(gpuhal_registry_import(&config, file), GPUHAL_ERROR_FILE);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "cannot be imported"));
+    }
+    for (size_t at = 0; at < bytes; at += 61) {
+        text[at] ^= 1;
+        put_contents(file, text, bytes);
+        gpuhal_status status = gpuhal_registry_import(&config, file);
+        text[at] ^= 1;
+        /* A byte of a comment may change without harm. */
+        assert_true(status == GPUHAL_ERROR_FILE || (status == GPUHAL_OK && text[at] != '[' && at < strcspn(text, "\n")));
+        refused += status != GPUHAL_OK;
+    }
+    assert_true(refused > 10);
+    put_contents(file, text, 0);
+    assert_int_equal(gpuhal_registry_import(&config, file), GPUHAL_ERROR_FILE);
+    free(text);
+    view = read_view(directory);
+    expect_counts(view, (counts){1, 2, 3, 1, 1});
+    assert_true(gpuhal_registry_generation(view) <= generation + 2);
+    gpuhal_registry_view_release(view);
+}
+
+TEST(questions_and_changes_that_make_no_sense_are_refused)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory), none = config_of("none"), relative = config_of("state");
+    gpuhal_registry_view *view = read_view(directory), *other = NULL;
+    gpuhal_remembered_link link = {.size = 0};
+    const char *version = NULL;
+    char why[8];
+    assert_int_equal(gpuhal_registry_link(view, 0, &link), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_link(view, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    link.size = sizeof link;
+    assert_int_equal(gpuhal_registry_link(NULL, 0, &link), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_link(view, 1, &link), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_registry_driver(view, 0, 0, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_driver(view, 3, 0, &version, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_registry_plugin_stale(view, 0, why, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_view_of(NULL, &other), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_view_read(&config, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_view_read(&relative, &other), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_device(NULL, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_flush(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_export(view, ""), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_export(NULL, "/x"), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_import(&config, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_registry_import(&config, "/nowhere/at/all"), GPUHAL_ERROR_FILE);
+    assert_int_equal(gpuhal_registry_forget(&none, NULL), GPUHAL_ERROR_FILE);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "none is kept"));
+    assert_int_equal(gpuhal_registry_generation(NULL), 0);
+    assert_string_equal(gpuhal_registry_place(NULL), "");
+    gpuhal_registry_view_release(NULL);
+    gpuhal_registry_view_release(view);
+}
+
+#include "test_main.h"

@@ -1,0 +1,193 @@
+/* diff.c: what is not as it was remembered before. Listing the machine is what brings the record up to date, so it is read first. */
+#include "machine.h"
+#include "registry.h"
+#include "times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LABEL_COLUMNS 10u
+#define WORDS         2048u
+
+typedef struct comparison {
+    const gpuhal *gpu;
+    const gpuhal_registry_view *before, *after;
+    const gpuhal_probe_screen *screen;
+    uint32_t changes;
+} comparison;
+
+static void print_change(comparison *own, const char *label, gpuhal_probe_style style, const char *text)
+{
+    gpuhal_probe_screen_fit(own->screen, style, label, LABEL_COLUMNS, false);
+    gpuhal_probe_screen_wrap(own->screen, text, LABEL_COLUMNS, LABEL_COLUMNS);
+    own->changes++;
+}
+
+/* The id of the device that has this number now; else what is remembered of it. */
+static void name_face(const comparison *own, const gpuhal_remembered_face *face, char *to, size_t bytes)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
+        const gpuhal_device *device = gpuhal_device_at(own->gpu, i);
+        uint32_t number = 0;
+        if (gpuhal_registry_device(device, &number, NULL) == GPUHAL_OK && number == face->number) {
+            snprintf(to, bytes, "%s", gpuhal_device_id(device));
+            return;
+        }
+    }
+    snprintf(to, bytes, "%.64s face %u", face->backend, face->number);
+}
+
+static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
+{
+    gpuhal_remembered_face face;
+    uint32_t index;
+    *out_known = gpuhal_probe_find_face(view, number, &face, &index);
+    return *out_known && face.is_present;
+}
+
+/* The faces of a piece of hardware that are in `here` and not in `there`: their names, and whether each was known there. */
+static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there, uint32_t physical,
+                           bool known, char *to, size_t bytes)
+{
+    gpuhal_remembered_face face = {.size = sizeof face};
+    uint32_t count = 0;
+    size_t used = 0;
+    *to = 0;
+    for (uint32_t i = 0; gpuhal_registry_face(here, i, &face) == GPUHAL_OK; i++) {
+        bool is_known = false;
+        bool other = was_present(there, face.number, &is_known);
+        if (face.physical != physical || !face.is_present || other || is_known != known || used >= bytes) {
+            continue;
+        }
+        char name[128];
+        name_face(own, &face, name, sizeof name);
+        int length = snprintf(to + used, bytes - used, "%s%s", count++ ? ", " : "", name);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return count;
+}
+
+static void compare_presence(comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there, bool known,
+                             const char *label, gpuhal_probe_style style)
+{
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_registry_physical(here, i, &physical) == GPUHAL_OK; i++) {
+        char faces[WORDS / 2], hardware[WORDS / 4], text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
+        if (name_faces(own, here, there, physical.number, known, faces, sizeof faces) == 0) {
+            continue;
+        }
+        gpuhal_probe_hardware_words(&physical, hardware, sizeof hardware);
+        gpuhal_probe_day_words(physical.last_seen, when);
+        bool gone = here == own->before;
+        snprintf(text, sizeof text, "%s: %s%s%s", hardware, faces, gone ? "; last seen " : "", gone ? when : "");
+        print_change(own, label, style, text);
+    }
+}
+
+static void compare_drivers(comparison *own)
+{
+    gpuhal_remembered_face face = {.size = sizeof face}, older;
+    uint32_t older_index = 0;
+    for (uint32_t i = 0; gpuhal_registry_face(own->after, i, &face) == GPUHAL_OK; i++) {
+        if (!face.is_present || !gpuhal_probe_find_face(own->before, face.number, &older, &older_index)) {
+            continue;
+        }
+        const char *now = gpuhal_probe_last_driver(own->after, i), *then = gpuhal_probe_last_driver(own->before, older_index);
+        if (strcmp(now, then) != 0) {
+            char name[128], text[WORDS];
+            name_face(own, &face, name, sizeof name);
+            snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, face.name, now, *then ? then : "unknown");
+            print_change(own, "driver", PROBE_WARN, text);
+        }
+    }
+}
+
+/* When hardware was last seen before; 0 where none is remembered. */
+static uint64_t last_time(const gpuhal_registry_view *view)
+{
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    uint64_t last = 0;
+    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+        last = physical.last_seen > last ? physical.last_seen : last;
+    }
+    return last;
+}
+
+/* Devices of a backend that fails are neither there nor gone. */
+static bool tell_failures(const gpuhal *gpu)
+{
+    gpuhal_plugin_report report;
+    bool failed = false;
+    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
+        if (gpuhal_probe_report_is_problem(&report)) {
+            gpuhal_probe_say("%s: %s, so its devices are not compared; gpuhal-probe --explain tells why", gpuhal_probe_report_name(&report),
+                             gpuhal_probe_state_words(report.state));
+            failed = true;
+        }
+    }
+    return failed;
+}
+
+static gpuhal_probe_exit compare(comparison *own)
+{
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    bool first = gpuhal_registry_physical(own->before, 0, &physical) != GPUHAL_OK;
+    if (first) {
+        char text[200];
+        gpuhal_remembered_face face = {.size = sizeof face};
+        uint32_t count = 0, faces = 0;
+        for (; gpuhal_registry_physical(own->after, count, &physical) == GPUHAL_OK; count++) {
+        }
+        for (; gpuhal_registry_face(own->after, faces, &face) == GPUHAL_OK; faces++) {
+        }
+        snprintf(text, sizeof text, "no hardware was remembered before, so there is nothing to compare with; now %u piece%s with %u face%s %s",
+                 count, count == 1 ? "" : "s", faces, faces == 1 ? "" : "s", count == 1 ? "is" : "are");
+        gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
+        return PROBE_COMPLETE;
+    }
+    compare_presence(own, own->after, own->before, false, "new", PROBE_GOOD);
+    compare_presence(own, own->after, own->before, true, "back", PROBE_GOOD);
+    compare_presence(own, own->before, own->after, true, "gone", PROBE_BAD);
+    compare_drivers(own);
+    if (own->changes == 0) {
+        char text[160], when[GPUHAL_PROBE_TIME_BYTES];
+        gpuhal_probe_day_words(last_time(own->before), when);
+        snprintf(text, sizeof text, "nothing has changed; the hardware was last seen %s", when);
+        gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
+    }
+    return own->changes ? PROBE_DIFFERS : PROBE_COMPLETE;
+}
+
+gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out)
+{
+    gpuhal_probe_screen screen;
+    gpuhal_registry_view *before = NULL, *after = NULL;
+    gpuhal_probe_machine machine = {0};
+    gpuhal_probe_screen_init(&screen, out);
+    gpuhal_status status = gpuhal_registry_view_read(NULL, &before);
+    if (!status && !*gpuhal_registry_place(before)) {
+        gpuhal_probe_say("there is nothing to compare with, because no record is kept: %s", gpuhal_probe_why_no_record());
+        gpuhal_registry_view_release(before);
+        return PROBE_INTERNAL;
+    }
+    if (status) {
+        gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
+        return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : PROBE_INTERNAL;
+    }
+    unsetenv("GPUHAL_DEVICES"); /* hidden devices have not vanished */
+    gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
+    if (code == PROBE_GO_ON && gpuhal_registry_view_of(machine.gpu, &after)) {
+        gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
+        code = PROBE_INTERNAL;
+    }
+    if (code == PROBE_GO_ON) {
+        comparison own = {.gpu = machine.gpu, .before = before, .after = after, .screen = &screen};
+        code = compare(&own);
+        fflush(out);
+        code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
+    }
+    gpuhal_registry_view_release(before);
+    gpuhal_registry_view_release(after);
+    gpuhal_probe_machine_finish(&machine);
+    return code;
+}

@@ -1,0 +1,212 @@
+/* registry.c: see registry.h. */
+#include "registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_face *out_face, uint32_t *out_index)
+{
+    *out_face = (gpuhal_remembered_face){.size = sizeof *out_face};
+    for (uint32_t i = 0; gpuhal_registry_face(view, i, out_face) == GPUHAL_OK; i++) {
+        if (out_face->number == number) {
+            *out_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_physical *out_physical)
+{
+    *out_physical = (gpuhal_remembered_physical){.size = sizeof *out_physical};
+    for (uint32_t i = 0; gpuhal_registry_physical(view, i, out_physical) == GPUHAL_OK; i++) {
+        if (out_physical->number == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index)
+{
+    const char *version = NULL, *last = "";
+    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, NULL) == GPUHAL_OK; i++) {
+        last = version;
+    }
+    return last;
+}
+
+void gpuhal_probe_hardware_words(const gpuhal_remembered_physical *physical, char *to, size_t bytes)
+{
+    const char *name = *physical->name ? physical->name : "hardware without a name";
+    if (physical->is_host) {
+        snprintf(to, bytes, "the host's processor"); /* its faces have names that tell more */
+    } else {
+        snprintf(to, bytes, "%s%s%s", name, *physical->pci_address ? ", PCI " : "", physical->pci_address);
+    }
+}
+
+const char *gpuhal_probe_why_no_record(void)
+{
+    const char *variable = getenv("GPUHAL_REGISTRY");
+    return variable && *variable ? "GPUHAL_REGISTRY says so" : "neither HOME nor XDG_STATE_HOME tells where it would lie";
+}
+
+/* What went wrong in the library's last call. */
+static gpuhal_probe_exit fail(gpuhal_status status)
+{
+    gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
+    return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : status == GPUHAL_ERROR_NOT_FOUND ? PROBE_NOT_FOUND : PROBE_INTERNAL;
+}
+
+/* For what needs a record to work on: not where none is kept. */
+static gpuhal_probe_exit read_kept(gpuhal_registry_view **out_view)
+{
+    gpuhal_status status = gpuhal_registry_view_read(NULL, out_view);
+    if (status) {
+        return fail(status);
+    }
+    if (!*gpuhal_registry_place(*out_view)) {
+        gpuhal_probe_say("no record is kept: %s", gpuhal_probe_why_no_record());
+        gpuhal_registry_view_release(*out_view);
+        *out_view = NULL;
+        return PROBE_INTERNAL;
+    }
+    return PROBE_GO_ON;
+}
+
+static gpuhal_probe_exit judge(const gpuhal_registry_view *view)
+{
+    if (*gpuhal_registry_damage(view)) {
+        gpuhal_probe_say("%s: %s", gpuhal_registry_place(view), gpuhal_registry_damage(view));
+        return PROBE_PARTIAL;
+    }
+    return PROBE_COMPLETE;
+}
+
+static gpuhal_probe_exit show(bool json, FILE *out)
+{
+    gpuhal_registry_view *view = NULL;
+    gpuhal_status status = gpuhal_registry_view_read(NULL, &view);
+    if (status) {
+        return fail(status);
+    }
+    gpuhal_probe_screen screen;
+    gpuhal_probe_screen_init(&screen, out);
+    bool printed = true;
+    if (json) {
+        printed = gpuhal_probe_registry_json(view, out);
+    } else {
+        gpuhal_probe_registry_print(view, &screen);
+    }
+    fflush(out);
+    gpuhal_probe_exit code = judge(view);
+    if (!printed) {
+        gpuhal_probe_say("out of memory");
+        code = PROBE_INTERNAL;
+    }
+    gpuhal_registry_view_release(view);
+    return code;
+}
+
+/* "2 plugins, 3 pieces of hardware with 7 faces, 2 links, 1 fault". */
+static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes)
+{
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    uint32_t plugins = 0, physicals = 0, faces = 0, links = 0, faults = 0;
+    for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
+    }
+    for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
+    }
+    for (; gpuhal_registry_face(view, faces, &face) == GPUHAL_OK; faces++) {
+    }
+    for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
+    }
+    for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
+    }
+    snprintf(to, bytes, "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u fault%s", plugins,
+             plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links, links == 1 ? "" : "s",
+             faults, faults == 1 ? "" : "s");
+}
+
+/* What was done, on standard output. */
+static void tell(FILE *out, const char *what, const char *which)
+{
+    gpuhal_probe_screen screen;
+    gpuhal_probe_screen_init(&screen, out);
+    char text[2048];
+    snprintf(text, sizeof text, "%s: %s", what, which);
+    gpuhal_probe_screen_wrap(&screen, text, 0, 4);
+}
+
+static gpuhal_probe_exit forget(const char *name, FILE *out)
+{
+    gpuhal_registry_view *view = NULL;
+    gpuhal_probe_exit code = read_kept(&view);
+    if (code != PROBE_GO_ON) {
+        return code;
+    }
+    bool all = strcmp(name, "all") == 0;
+    char counts[256];
+    count_words(view, counts, sizeof counts);
+    gpuhal_registry_view_release(view);
+    gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
+    if (status) {
+        return fail(status);
+    }
+    tell(out, "forgotten", all ? counts : name);
+    return PROBE_COMPLETE;
+}
+
+static gpuhal_probe_exit export_to(const char *path, FILE *out)
+{
+    gpuhal_registry_view *view = NULL;
+    gpuhal_probe_exit code = read_kept(&view);
+    if (code != PROBE_GO_ON) {
+        return code;
+    }
+    char text[1024], counts[256];
+    count_words(view, counts, sizeof counts);
+    gpuhal_status status = gpuhal_registry_export(view, path);
+    code = status ? fail(status) : judge(view);
+    if (!status) {
+        snprintf(text, sizeof text, "exported to %.700s", path);
+        tell(out, text, counts);
+    }
+    gpuhal_registry_view_release(view);
+    return code;
+}
+
+static gpuhal_probe_exit import_from(const char *path, FILE *out)
+{
+    gpuhal_registry_view *view = NULL;
+    gpuhal_status status = gpuhal_registry_import(NULL, path);
+    gpuhal_probe_exit code = status ? fail(status) : read_kept(&view);
+    if (code != PROBE_GO_ON) {
+        return code;
+    }
+    char text[1024], counts[256];
+    count_words(view, counts, sizeof counts);
+    snprintf(text, sizeof text, "imported from %.700s, in the place of what was remembered", path);
+    tell(out, text, counts);
+    gpuhal_registry_view_release(view);
+    return PROBE_COMPLETE;
+}
+
+gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out)
+{
+    if (options->registry) {
+        return show(options->json, out);
+    }
+    if (options->diff) {
+        return gpuhal_probe_diff(options, out);
+    }
+    if (options->forget) {
+        return forget(options->forget, out);
+    }
+    return options->export_to ? export_to(options->export_to, out) : import_from(options->import_from, out);
+}

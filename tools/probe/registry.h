@@ -1,0 +1,31 @@
+/* registry.h: what the library remembers of this machine: showing it, and the options that change it. None of them but --diff looks at a
+ * plugin. */
+#ifndef PROBE_REGISTRY_H
+#define PROBE_REGISTRY_H
+
+#include "options.h"
+#include "screen.h"
+
+#include <gpuhal/gpuhal.h>
+
+/* Does what --registry, --diff, --forget, --export or --import asks for; says on standard error what stands in the way. */
+gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);
+
+/* The record for people. */
+void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen);
+/* The document gpuhal.registry/1. false without memory. */
+bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
+/* Lists the machine, and tells what is not as it was remembered before. */
+gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
+
+/* The face or the hardware of this number; false when there is none. */
+bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_face *out_face, uint32_t *out_index);
+bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_physical *out_physical);
+/* The newest driver version of the face at this place of the list; "" when none is known. */
+const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
+/* "NVIDIA H100, PCI 0000:01:00.0", or what else is known. */
+void gpuhal_probe_hardware_words(const gpuhal_remembered_physical *physical, char *to, size_t bytes);
+/* Why no record is kept. */
+const char *gpuhal_probe_why_no_record(void);
+
+#endif

@@ -1,0 +1,154 @@
+/* registry_json.c: the document gpuhal.registry/1; docs/gpuhal.registry-1.schema.json describes it. Keys are always there and in this
+ * order; what is unknown is null. */
+#include "build.h"
+#include "registry.h"
+
+#include <string.h>
+
+static json_t *make_lines(gpuhal_probe_json *builder, const char *text)
+{
+    json_t *lines = json_array();
+    while (*text) {
+        char line[4096];
+        size_t length = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
+        gpuhal_probe_append(builder, lines, gpuhal_probe_any_text(line));
+        text += length + (text[length] != 0);
+    }
+    return lines;
+}
+
+static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin)
+{
+    char why[512] = "";
+    json_t *object = json_object();
+    bool looked = gpuhal_registry_plugin_stale(view, index, why, sizeof why) == GPUHAL_OK;
+    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(plugin->name));
+    gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(plugin->file));
+    gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(plugin->version));
+    gpuhal_probe_put(builder, object, "state", gpuhal_probe_text(gpuhal_plugin_state_name(plugin->state)));
+    gpuhal_probe_put(builder, object, "stage", gpuhal_probe_text(gpuhal_plugin_stage_name(plugin->stage)));
+    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(plugin->reason));
+    gpuhal_probe_put(builder, object, "signal", plugin->signal ? gpuhal_probe_number(plugin->signal) : json_null());
+    gpuhal_probe_put(builder, object, "output", make_lines(builder, plugin->output));
+    gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(plugin->driver));
+    gpuhal_probe_put(builder, object, "devices", gpuhal_probe_number(plugin->device_count));
+    gpuhal_probe_put(builder, object, "met", gpuhal_probe_time(plugin->met));
+    gpuhal_probe_put(builder, object, "holds", looked ? json_boolean(*why == 0) : json_null());
+    gpuhal_probe_put(builder, object, "stale", gpuhal_probe_text(why));
+    return object;
+}
+
+static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index)
+{
+    json_t *array = json_array();
+    const char *version = NULL;
+    uint64_t since = 0;
+    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
+        json_t *object = json_object();
+        gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(version));
+        gpuhal_probe_put(builder, object, "since", gpuhal_probe_time(since));
+        gpuhal_probe_append(builder, array, object);
+    }
+    return array;
+}
+
+static json_t *make_face(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *face)
+{
+    json_t *object = json_object();
+    gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(face->number));
+    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(face->backend));
+    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(face->name));
+    gpuhal_probe_put(builder, object, "part", gpuhal_probe_text(face->part));
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(face->uuid));
+    gpuhal_probe_put(builder, object, "present", json_boolean(face->is_present != 0));
+    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(face->first_seen));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(face->last_seen));
+    gpuhal_probe_put(builder, object, "drivers", make_drivers(builder, view, index));
+    return object;
+}
+
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view, const gpuhal_remembered_physical *physical)
+{
+    json_t *object = json_object(), *faces = json_array();
+    gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
+    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(physical->name));
+    gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
+    gpuhal_probe_put(builder, object, "vendor_id", physical->vendor_id ? gpuhal_probe_number(physical->vendor_id) : json_null());
+    gpuhal_probe_put(builder, object, "host_processor", json_boolean(physical->is_host != 0));
+    gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
+    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(physical->last_seen));
+    gpuhal_remembered_face face = {.size = sizeof face};
+    for (uint32_t i = 0; gpuhal_registry_face(view, i, &face) == GPUHAL_OK; i++) {
+        if (face.physical == physical->number) {
+            gpuhal_probe_append(builder, faces, make_face(builder, view, i, &face));
+        }
+    }
+    gpuhal_probe_put(builder, object, "faces", faces);
+    return object;
+}
+
+static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_remembered_link *link)
+{
+    json_t *object = json_object();
+    bool measured = link->bytes_per_second != 0;
+    gpuhal_probe_put(builder, object, "from", gpuhal_probe_number(link->from));
+    gpuhal_probe_put(builder, object, "to", gpuhal_probe_number(link->to));
+    gpuhal_probe_put(builder, object, "from_driver", gpuhal_probe_text(link->from_driver));
+    gpuhal_probe_put(builder, object, "to_driver", gpuhal_probe_text(link->to_driver));
+    gpuhal_probe_put(builder, object, "verified", json_boolean(link->verified != 0));
+    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(link->reason));
+    bool known = link->path >= GPUHAL_PATH_PEER && link->path <= GPUHAL_PATH_STAGED;
+    gpuhal_probe_put(builder, object, "path", measured && known ? gpuhal_probe_text(gpuhal_path_name(link->path)) : json_null());
+    gpuhal_probe_put(builder, object, "bytes_per_second", measured ? gpuhal_probe_number(link->bytes_per_second) : json_null());
+    gpuhal_probe_put(builder, object, "latency_ns", link->latency_ns ? gpuhal_probe_number(link->latency_ns) : json_null());
+    gpuhal_probe_put(builder, object, "tried", gpuhal_probe_time(link->tried));
+    return object;
+}
+
+static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_remembered_fault *fault)
+{
+    json_t *object = json_object();
+    gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
+    gpuhal_probe_put(builder, object, "face", fault->face ? gpuhal_probe_number(fault->face) : json_null());
+    gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
+    gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
+    gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));
+    gpuhal_probe_put(builder, object, "count", gpuhal_probe_number(fault->count));
+    gpuhal_probe_put(builder, object, "first", gpuhal_probe_time(fault->first));
+    gpuhal_probe_put(builder, object, "last", gpuhal_probe_time(fault->last));
+    return object;
+}
+
+bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
+{
+    gpuhal_probe_json builder = {0};
+    json_t *document = json_object(), *physicals = json_array(), *plugins = json_array(), *links = json_array(), *faults = json_array();
+    gpuhal_probe_put(&builder, document, "schema", gpuhal_probe_text("gpuhal.registry/1"));
+    gpuhal_probe_put(&builder, document, "library_version", gpuhal_probe_text(gpuhal_version()));
+    gpuhal_probe_put(&builder, document, "place", gpuhal_probe_text(gpuhal_registry_place(view)));
+    gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(gpuhal_registry_generation(view)));
+    gpuhal_probe_put(&builder, document, "damage", gpuhal_probe_text(gpuhal_registry_damage(view)));
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(&builder, physicals, make_physical(&builder, view, &physical));
+    }
+    gpuhal_probe_put(&builder, document, "physical_devices", physicals);
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    for (uint32_t i = 0; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(&builder, plugins, make_plugin(&builder, view, i, &plugin));
+    }
+    gpuhal_probe_put(&builder, document, "plugins", plugins);
+    gpuhal_remembered_link link = {.size = sizeof link};
+    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(&builder, links, make_link(&builder, &link));
+    }
+    gpuhal_probe_put(&builder, document, "links", links);
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(&builder, faults, make_fault(&builder, &fault));
+    }
+    gpuhal_probe_put(&builder, document, "faults", faults);
+    return gpuhal_probe_json_print(&builder, document, out);
+}

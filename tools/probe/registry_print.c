@@ -1,0 +1,281 @@
+/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, faults. What is empty is left out. */
+#include "machine.h"
+#include "registry.h"
+#include "times.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS 1024u
+
+typedef void write_time(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES]);
+
+/* "first 2026-03-01, last today", or one time where they are the same. */
+static void write_span(write_time *write, uint64_t first, uint64_t last, char *to, size_t bytes)
+{
+    char begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
+    write(first, begin);
+    write(last, end);
+    if (strcmp(begin, end) == 0) {
+        snprintf(to, bytes, "%s", begin);
+    } else {
+        snprintf(to, bytes, "first %s, last %s", begin, end);
+    }
+}
+
+static void print_title(const gpuhal_probe_screen *screen, const char *title, const char *text, gpuhal_probe_style style)
+{
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, title);
+    gpuhal_probe_screen_put(screen, PROBE_PLAIN, ":");
+    size_t column = gpuhal_probe_screen_columns(screen, title) + 2;
+    bool fits = column + strcspn(text, " ") <= screen->width;
+    fputs(fits ? " " : "\n    ", screen->out);
+    gpuhal_probe_screen_wrap_in(screen, style, text, fits ? column : 4, 4);
+}
+
+/* ---- hardware */
+
+static void print_face(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *face,
+                       const gpuhal_remembered_physical *physical, const gpuhal_probe_screen *screen)
+{
+    char title[64], text[WORDS], span[128];
+    snprintf(title, sizeof title, "  face %u", face->number);
+    bool own_name = *face->name && (physical->is_host || strcmp(face->name, physical->name) != 0);
+    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", face->backend, *face->part ? ", part " : "", face->part, own_name ? ", " : "",
+             own_name ? face->name : "", face->is_present ? "" : ", not there any more");
+    print_title(screen, title, text, face->is_present ? PROBE_PLAIN : PROBE_WARN);
+    gpuhal_probe_screen_field(screen, "uuid", face->uuid);
+    const char *version = NULL;
+    uint64_t since = 0;
+    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
+        char day[GPUHAL_PROBE_TIME_BYTES];
+        gpuhal_probe_day_words(since, day);
+        snprintf(text, sizeof text, "%.512s since %s", version, day);
+        gpuhal_probe_screen_field(screen, i ? "" : "driver", text);
+    }
+    if (face->first_seen != physical->first_seen || face->last_seen != physical->last_seen) {
+        write_span(gpuhal_probe_day_words, face->first_seen, face->last_seen, span, sizeof span);
+        gpuhal_probe_screen_field(screen, "seen", span);
+    }
+}
+
+static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face face = {.size = sizeof face};
+    uint32_t p = 0;
+    for (; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
+        char title[64], text[WORDS], words[WORDS - 64];
+        snprintf(title, sizeof title, "physical device %u", physical.number);
+        gpuhal_probe_hardware_words(&physical, words, sizeof words);
+        snprintf(text, sizeof text, "%s%s", words, physical.is_present ? "" : ", not there any more");
+        fputc('\n', screen->out);
+        print_title(screen, title, text, physical.is_present ? PROBE_PLAIN : PROBE_WARN);
+        write_span(gpuhal_probe_day_words, physical.first_seen, physical.last_seen, text, sizeof text);
+        gpuhal_probe_screen_field(screen, "seen", text);
+        for (uint32_t f = 0; gpuhal_registry_face(view, f, &face) == GPUHAL_OK; f++) {
+            if (face.physical == physical.number) {
+                print_face(view, f, &face, &physical, screen);
+            }
+        }
+    }
+    return p > 0;
+}
+
+/* ---- plugins */
+
+/* States of which the plugin itself is the cause. */
+static bool is_bad(gpuhal_plugin_state state)
+{
+    return state == GPUHAL_PLUGIN_BROKEN || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||
+           state == GPUHAL_PLUGIN_INCOMPATIBLE || state == GPUHAL_PLUGIN_REJECTED;
+}
+
+static void write_state(const gpuhal_remembered_plugin *plugin, char *to, size_t bytes)
+{
+    const char *words = gpuhal_probe_state_words(plugin->state);
+    if (plugin->state == GPUHAL_PLUGIN_OK) {
+        snprintf(to, bytes, "%s, %u device%s", words, plugin->device_count, plugin->device_count == 1 ? "" : "s");
+    } else if (plugin->signal) {
+        snprintf(to, bytes, "%s, ended by signal %u (%s) at stage %s", words, plugin->signal, strsignal((int)plugin->signal),
+                 gpuhal_plugin_stage_name(plugin->stage));
+    } else {
+        snprintf(to, bytes, "%s at stage %s", words, gpuhal_plugin_stage_name(plugin->stage));
+    }
+}
+
+static void print_output(const char *output, const gpuhal_probe_screen *screen)
+{
+    for (bool first = true; *output; first = false) {
+        char line[WORDS];
+        size_t length = strcspn(output, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), output);
+        gpuhal_probe_screen_field(screen, first ? "printed" : "", line);
+        output += length + (output[length] != 0);
+    }
+}
+
+static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin,
+                         const gpuhal_probe_screen *screen)
+{
+    char text[WORDS], when[GPUHAL_PROBE_TIME_BYTES], why[512];
+    bool bad = is_bad(plugin->state);
+    fputc('\n', screen->out);
+    snprintf(text, sizeof text, "plugin %.64s", plugin->name);
+    char state[256];
+    write_state(plugin, state, sizeof state);
+    print_title(screen, text, state, plugin->state == GPUHAL_PLUGIN_OK ? PROBE_GOOD : bad ? PROBE_BAD : PROBE_WARN);
+    gpuhal_probe_screen_field(screen, "reason", plugin->reason);
+    print_output(plugin->output, screen);
+    gpuhal_probe_time_words(plugin->met, when);
+    gpuhal_probe_screen_field(screen, "met", when);
+    gpuhal_status status = gpuhal_registry_plugin_stale(view, index, why, sizeof why);
+    if (status) {
+        snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
+    } else if (*why) {
+        snprintf(text, sizeof text, "no more: %s", why);
+    } else if (bad) {
+        snprintf(text, sizeof text, "yes: it is not run again; gpuhal-probe --retry %.64s does", plugin->name);
+    } else {
+        snprintf(text, sizeof text, "yes: it is not run to list devices");
+    }
+    gpuhal_probe_screen_field(screen, "holds", text);
+    gpuhal_probe_screen_field(screen, "file", plugin->file);
+    gpuhal_probe_screen_field(screen, "driver", plugin->driver);
+    gpuhal_probe_screen_field(screen, "version", plugin->version);
+}
+
+static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    uint32_t i = 0;
+    for (; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
+        print_plugin(view, i, &plugin, screen);
+    }
+    return i > 0;
+}
+
+/* ---- links and faults */
+
+/* "cuda face 2". */
+static void name_face(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
+{
+    gpuhal_remembered_face face;
+    uint32_t index;
+    bool known = gpuhal_probe_find_face(view, number, &face, &index);
+    snprintf(to, bytes, "%.40s%sface %u", known ? face.backend : "", known ? " " : "", number);
+}
+
+static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
+{
+    gpuhal_remembered_face face;
+    uint32_t index;
+    return gpuhal_probe_find_face(view, number, &face, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
+}
+
+/* What was found out with other drivers is kept, but does not count. */
+static bool is_current(const gpuhal_registry_view *view, const gpuhal_remembered_link *link)
+{
+    return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
+}
+
+static void print_good_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
+{
+    char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
+    name_face(view, link->from, from, sizeof from);
+    name_face(view, link->to, to, sizeof to);
+    gpuhal_probe_time_words(link->tried, when);
+    snprintf(title, sizeof title, "  %s to %s", from, to);
+    snprintf(text, sizeof text, "%s, %.2f GiB/s, %.2f %s, %s%s", gpuhal_path_name(link->path),
+             (double)link->bytes_per_second / (1024.0 * 1024 * 1024), (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
+             is_current(view, link) ? "" : ", with an earlier driver");
+    print_title(screen, title, text, PROBE_PLAIN);
+}
+
+static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
+{
+    char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
+    bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
+    name_face(view, link->from, from, sizeof from);
+    name_face(view, link->to, to, sizeof to);
+    snprintf(title, sizeof title, "link from %s to %s", from, to);
+    fputc('\n', screen->out);
+    print_title(screen, title, counts ? "broken, and not used" : "broken with an earlier driver, and tried again", counts ? PROBE_BAD : PROBE_WARN);
+    gpuhal_probe_screen_field(screen, "reason", link->reason);
+    gpuhal_probe_time_words(link->tried, when);
+    gpuhal_probe_screen_field(screen, "found", when);
+    snprintf(text, sizeof text, "%.256s%s%.256s", link->from_driver, same ? "" : " and ", same ? "" : link->to_driver);
+    gpuhal_probe_screen_field(screen, same ? "driver" : "drivers", text);
+}
+
+static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembered_fault *fault, const gpuhal_probe_screen *screen)
+{
+    static const struct {
+        const char *kind, *words;
+    } kinds[] = {{"crash", "it crashed"}, {"hang", "it did not come back"}, {"lost", "the device was lost"}, {"out_of_memory", "it ran out of memory"}};
+    char title[160], text[WORDS], span[128], who[80];
+    const char *words = fault->kind;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        words = strcmp(fault->kind, kinds[i].kind) == 0 ? kinds[i].words : words;
+    }
+    if (fault->face) {
+        name_face(view, fault->face, who, sizeof who);
+    } else {
+        snprintf(who, sizeof who, "plugin %.64s", fault->plugin);
+    }
+    snprintf(title, sizeof title, "fault of %s", who);
+    snprintf(text, sizeof text, "%s, %" PRIu64 " time%s", words, fault->count, fault->count == 1 ? "" : "s");
+    fputc('\n', screen->out);
+    print_title(screen, title, text, PROBE_WARN);
+    write_span(gpuhal_probe_time_words, fault->first, fault->last, span, sizeof span);
+    gpuhal_probe_screen_field(screen, "when", span);
+    gpuhal_probe_screen_field(screen, "driver", fault->driver_version);
+    gpuhal_probe_screen_field(screen, "words", fault->detail);
+}
+
+static bool print_links_and_faults(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    uint32_t links = 0, faults = 0;
+    bool any_good = false;
+    for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
+        if (link.verified) {
+            fputs(any_good ? "" : "\n", screen->out);
+            if (!any_good) {
+                print_title(screen, "links", "bytes came through right", PROBE_GOOD);
+            }
+            print_good_link(view, &link, screen);
+            any_good = true;
+        }
+    }
+    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
+        if (!link.verified) {
+            print_broken_link(view, &link, screen);
+        }
+    }
+    for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
+        print_fault(view, &fault, screen);
+    }
+    return links + faults > 0;
+}
+
+void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    char text[WORDS];
+    const char *place = gpuhal_registry_place(view);
+    if (!*place) {
+        snprintf(text, sizeof text, "no record is kept: %s", gpuhal_probe_why_no_record());
+        gpuhal_probe_screen_wrap(screen, text, 0, 4);
+        return;
+    }
+    snprintf(text, sizeof text, "%.900s, generation %" PRIu64, place, gpuhal_registry_generation(view));
+    print_title(screen, "registry", text, PROBE_PLAIN);
+    bool any = print_hardware(view, screen);
+    any = print_plugins(view, screen) || any;
+    any = print_links_and_faults(view, screen) || any;
+    if (!any) {
+        gpuhal_probe_screen_wrap(screen, "nothing is remembered; listing devices begins it", 0, 4);
+    }
+}
