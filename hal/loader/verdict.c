@@ -94,6 +94,11 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
+static int compare_texts(const void *one, const void *other)
+{
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
 static bool make_key(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidate, const gpuhal_texts *mapped, gpuhal_texts *out_key)
 {
     gpuhal_texts files = {0}, variables = {0};
@@ -110,6 +115,10 @@ static bool make_key(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidat
     }
     each_word(candidate->watch, add_watched, &files);
     each_word(candidate->environment, add_variable, &variables);
+    /* The order of addresses is another one each time. */
+    if (files.count > 1) {
+        qsort(files.list, files.count, sizeof *files.list, compare_texts);
+    }
     bool good = !files.failed && !variables.failed;
     if (good) {
         const gpuhal_key_request request = {.files = &files, .variables = &variables};

@@ -342,6 +342,25 @@ TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
     }
 }
 
+TEST(a_process_that_hangs_is_asked_to_end_before_it_is_killed)
+{
+    char script[700];
+    new_folder();
+    snprintf(script, sizeof script, "trap 'echo asked >%s; exit 7' TERM; echo ready; while :; do sleep 1; done", in_folder("asked"));
+    const char *const arguments[] = {"/bin/sh", "-c", script, NULL};
+    gpuhal_process process;
+    char bytes[16];
+    int value = -1;
+    assert_int_equal(gpuhal_os_process_start(arguments, &process), 0);
+    while (gpuhal_os_process_read_output(&process, bytes, sizeof bytes) == 0) {
+        gpuhal_os_sleep(1000000);
+    }
+    assert_memory_equal(bytes, "ready\n", 6);
+    assert_int_equal(gpuhal_os_process_finish(&process, 0, PATIENT_NS, &value), GPUHAL_ENDED_UNKNOWN);
+    assert_int_equal(value, 0);
+    assert_int_equal(access(in_folder("asked"), F_OK), 0);
+}
+
 TEST(a_helper_whose_parent_is_gone_says_nothing)
 {
     const char *const arguments[] = {GPUHAL_HELPER, "1", "good", test_plugin("good"), "0", "0", "2147483646", NULL};
