@@ -159,10 +159,10 @@ TEST(a_plugin_that_hung_is_not_run_again_unless_it_gets_more_time)
     new_folder();
     own_plugin("start_hangs", "");
     gpuhal_settings settings = once();
-    settings.helper_deadline_ns = 300000000u;
+    settings.helper_deadline_ns = 2000000000u;
     assert_false(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
     assert_true(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
-    settings.helper_deadline_ns = 400000000u;
+    settings.helper_deadline_ns = 2500000000u;
     assert_false(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
     assert_true(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
 }
@@ -347,7 +347,7 @@ TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
     new_folder();
     own_plugin("sample_hangs_at_second", "");
     gpuhal_settings settings = once();
-    settings.helper_deadline_ns = 1000000000u;
+    settings.helper_deadline_ns = 4000000000u;
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
     const gpuhal_candidate *is = candidate_of(&first, "sample_hangs_at_second");
     assert_verdict(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "told of 1 device: sample_hangs_at_second:0 ");
