@@ -6,7 +6,7 @@
  * without queues has every piece of work done like that.
  *
  * `mutex` protects the queue and its points, and is never held across a call of the plugin, a callback or a release. Calls of the plugin
- * on its queue are made by whoever has set `calling`, one at a time.
+ * on its queue are made by whoever has set `calling`, or has taken the gate (gate.c), one at a time.
  */
 #ifndef GPUHAL_TRANSFER_QUEUE_H
 #define GPUHAL_TRANSFER_QUEUE_H

@@ -295,7 +295,7 @@ TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
     expect_clean();
 }
 
-enum { STORM_PIECES = 2000, STORM_FAILURES = 6 };
+enum { STORM_PIECES = 1000, STORM_FAILURES = 6 };
 
 /* The queue fails, is reset, and is in a section now and then. */
 static void *enqueue_in_a_storm(void *user)
