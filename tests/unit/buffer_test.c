@@ -120,6 +120,36 @@ TEST(a_buffer_outlives_the_close_of_its_gpuhal_object)
     assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
 }
 
+/* Steps of 77 visit all of 200 in a mixed order. */
+TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
+{
+    enum { COUNT = 200 };
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffers[COUNT] = {NULL}, *found = NULL;
+    uint64_t offset = 9;
+    for (int step = 0; step < 3 * COUNT; step++) {
+        const int at = step * 77 % COUNT, probed = step * 31 % COUNT;
+        if (buffers[at]) {
+            const uint64_t gone = gpuhal_buffer_address(buffers[at]);
+            gpuhal_buffer_release(buffers[at]);
+            buffers[at] = NULL;
+            assert_int_equal(gpuhal_buffer_find(gpu, gone, &found, &offset), GPUHAL_ERROR_NOT_FOUND);
+        } else {
+            buffers[at] = gpuhal_lab_buffer(gpu, 0, 1 + (uint64_t)step * 7 % 5000);
+        }
+        if (buffers[probed]) {
+            assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffers[probed]), &found, &offset), GPUHAL_OK);
+            assert_ptr_equal(found, buffers[probed]);
+            gpuhal_buffer_release(found);
+        }
+    }
+    for (int i = 0; i < COUNT; i++) {
+        gpuhal_buffer_release(buffers[i]);
+    }
+    gpuhal_close(gpu);
+}
+
 TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
 {
     enum { COUNT = 200 };
