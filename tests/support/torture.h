@@ -47,11 +47,11 @@ static inline size_t torture_count(const char *path)
     return count;
 }
 
-/* Threads that nobody joins end a moment after the last that they did. */
-static inline void torture_settle(void)
+/* Threads that nobody joins end a moment after the last that they did. `threads`: of before, a sanitizer's own among them. */
+static inline void torture_settle(size_t threads)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 5000 && torture_count("/proc/self/task") > 3; i++) {
+    for (int i = 0; i < 5000 && torture_count("/proc/self/task") > threads; i++) {
         nanosleep(&pause, NULL);
     }
 }
@@ -62,6 +62,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     if (before) {
         before();
     }
+    const size_t threads = torture_count("/proc/self/task");
     gpuhal_fault_begin(kind, at, 0);
     gpuhal_status status = task();
     gpuhal_fault_end();
@@ -74,7 +75,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
         _exit(3);
     }
     if (at == UINT_MAX) {
-        torture_settle();
+        torture_settle(threads);
         round->held_once = gpuhal_fault_held();
         round->descriptors_once = torture_count("/proc/self/fd");
     }
@@ -82,7 +83,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     if (round->clean_status) {
         snprintf(round->sentence, sizeof round->sentence, "%s", gpuhal_last_error()->sentence);
     }
-    torture_settle();
+    torture_settle(threads);
     round->held = gpuhal_fault_held();
     round->descriptors = torture_count("/proc/self/fd");
     _exit(waitpid(-1, NULL, WNOHANG) != -1 ? 4 : 0);
