@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 typedef struct helper_faults {
-    int kind;
+    unsigned kind; /* gpuhal_fault */
     unsigned at;
     _Atomic unsigned calls; /* of all helpers since the test set it */
 } helper_faults;

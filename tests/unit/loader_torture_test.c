@@ -140,7 +140,7 @@ static void torture_helper(gpuhal_fault kind)
     new_folder();
     isolation = GPUHAL_ISOLATION_ALWAYS;
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
-    write_file(in_folder("faults"), &(helper_faults){.kind = kind, .at = UINT_MAX}, sizeof(helper_faults));
+    write_file(in_folder("faults"), &(helper_faults){.kind = (unsigned)kind, .at = UINT_MAX}, sizeof(helper_faults));
     int file = open(in_folder("faults"), O_RDWR | O_CLOEXEC);
     helper_faults *faults = mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     assert_true(faults != MAP_FAILED);
