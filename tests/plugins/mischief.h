@@ -142,7 +142,7 @@ MAYBE void close_everything(void)
 MAYBE void forge_listing(void)
 {
     put("\n[device]\nindex = 4\ncapabilities = 4294967295\ntext.name = Forged\nu64.type = 1\nu64.software = 0\n"
-        "u64.memory_kinds = 1\n"
+        "u64.memory_kinds = 1\ncomplete = 1\n"
         "\n[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n");
 }
 

@@ -25,6 +25,8 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
         .devices = devices,
         .helper_deadline_ns = options->timeout_ns,
         .retry = options->retry,
+        /* What was remembered is what the machine is to be compared with. */
+        .isolation = options->diff ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_DEFAULT,
     };
     return gpuhal_open(&config, out_gpu);
 }
