@@ -68,7 +68,7 @@ gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judge
     return (gpuhal_bench_plan){
         .rounds = options->pairs,
         .least = options->pairs_given ? options->pairs : fewest,
-        .enough_ns = thorough ? UINT64_C(4000000000) : UINT64_C(60000000),
+        .enough_ns = thorough ? UINT64_C(2000000000) : UINT64_C(60000000),
         .sample_ns = options->quick ? 20000 : 200000,
         .extra_ns = thorough && judged ? UINT64_C(1500000000) : 0,
     };

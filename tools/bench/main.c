@@ -71,7 +71,7 @@ static const struct {
 } groups[] = {
     {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call, 0.03, 1, 0},   {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue, 0.06, 3, 0},
     {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch, 0.02, 1, 0}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate, 0.03, 2, 0},
-    {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open, 0.01, 1, 0},   {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share, 0.05, 2, 0},
+    {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open, 0.05, 2, 0},   {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share, 0.05, 2, 0},
     {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file, 0.05, 1, 0},   {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy, 0.5, 0, 5},
     {GPUHAL_BENCH_PAIRS, gpuhal_bench_rows_pairs, 0.25, 1, 1},
 };
