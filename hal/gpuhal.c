@@ -1,8 +1,10 @@
 /* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
 #include "core/error.h"
 #include "device/diary.h"
+#include "device/listing.h"
 #include "memory/address_index.h"
 #include "transfer/async.h"
+#include "transfer/change.h"
 #include "transfer/peer.h"
 #include "transfer/queue.h"
 #include "transfer/staging.h"
@@ -23,14 +25,13 @@ uint32_t gpuhal_abi_version(void)
 
 static void destroy(gpuhal *gpu)
 {
+    gpuhal_herald_destroy(gpu->herald);
     gpuhal_async_destroy(gpu->async);
     gpuhal_peers_destroy(gpu);
     gpuhal_staging_destroy_all(gpu);
     gpuhal_diary_destroy(gpu);
     gpuhal_devices_destroy(gpu);
-    gpuhal_hardware_destroy(gpu->hardware);
     gpuhal_address_index_destroy(gpu->addresses);
-    gpuhal_candidates_finish(&gpu->candidates);
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
@@ -65,9 +66,11 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->addresses = gpuhal_address_index_create();
     gpu->async = gpuhal_async_create();
     gpu->diary = gpuhal_diary_create();
-    gpu->on_lost = gpuhal_queues_lost;
+    gpu->herald = gpuhal_herald_create();
+    gpu->on_lost = gpuhal_change_lost;
+    gpu->on_changed = gpuhal_change_facts;
     gpu->reclaim = gpuhal_queues_reclaim;
-    if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary) {
+    if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary || !gpu->herald) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -75,11 +78,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
         return gpuhal_error_host_memory();
     }
     tell_what_was_ignored(gpu);
-    /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
-    gpuhal_snapshot *known = settings->registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
-    status = gpuhal_loader_run(settings, gpu->log, known ? &known->content : NULL, &gpu->candidates);
-    gpuhal_snapshot_release(known);
-    return status ? status : gpuhal_devices_create(gpu);
+    gpuhal_news news;
+    status = gpuhal_devices_list(gpu, &news);
+    free(news.list);
+    return status;
 }
 
 gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
@@ -105,6 +107,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu) {
+        gpuhal_herald_end(gpu);
         gpuhal_async_settle(gpu, true);
         (void)gpuhal_diary_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);

@@ -1,5 +1,5 @@
-/* device/device.c: device objects: making them from the listing, closing them, and what is said when they fail. */
-#include "device/device.h"
+/* device/device.c: device objects: making them, closing them, and what is said when they fail. */
+#include "device/listing.h"
 
 #include "core/error.h"
 #include "device/diary.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* Makes a closed device; nothing of the plugin is touched. */
-static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
+gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed, uint32_t index)
 {
     gpuhal_device *device = calloc(1, sizeof *device);
     if (!device) {
@@ -18,8 +18,9 @@ static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candida
     }
     device->gpu = gpu;
     device->candidate = candidate;
-    device->listed = listed;
-    snprintf(device->id, sizeof device->id, "%s:%u", candidate->name, listed->index);
+    device->listed = device->latest = listed;
+    device->index = index;
+    snprintf(device->id, sizeof device->id, "%s:%u", candidate->name, index);
     gpuhal_mutex_init(&device->mutex);
     gpuhal_condition_init(&device->condition);
     atomic_init(&device->limit_bytes, gpu->settings.memory_limit_bytes);
@@ -27,93 +28,39 @@ static gpuhal_device *device_create(gpuhal *gpu, const gpuhal_candidate *candida
 }
 
 /* In the child of a fork the opening is the parent's: closing it there would talk to a driver that the child does not have. */
-static void device_destroy(gpuhal_device *device)
+void gpuhal_device_destroy(gpuhal_device *device)
 {
     if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) && !atomic_load(&device->stuck)) {
         device->plugin->close(device->handle);
     }
+    gpuhal_links_free(device);
     gpuhal_condition_finish(&device->condition);
     gpuhal_mutex_finish(&device->mutex);
     free(device);
 }
 
-/* Leaves the devices that match a selector of the comma list; each selector must match something. */
-static gpuhal_status hide_devices(gpuhal *gpu)
-{
-    const char *source = gpu->settings.devices_source;
-    size_t count = 0;
-    char **texts = gpuhal_text_split(gpu->settings.devices, ',', &count);
-    bool *kept = calloc(gpu->device_count + 1u, sizeof *kept);
-    gpuhal_status status = texts && kept ? GPUHAL_OK : gpuhal_error_host_memory();
-    for (size_t i = 0; !status && i < count; i++) {
-        gpuhal_selector selector;
-        bool matched = false;
-        if (!*texts[i]) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, gpu->settings.devices);
-            break;
-        }
-        status = gpuhal_selector_parse(texts[i], source, &selector);
-        for (uint32_t d = 0; !status && d < gpu->device_count; d++) {
-            if (gpuhal_selector_matches(&selector, gpu->devices[d])) {
-                kept[d] = matched = true;
-            }
-        }
-        if (!status && !matched) {
-            status = gpuhal_selector_unmatched(gpu, &selector, texts[i], source);
-        }
-    }
-    uint32_t left = 0;
-    for (uint32_t d = 0; !status && d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
-        if (kept[d]) {
-            gpu->devices[left++] = device;
-        } else {
-            device_destroy(device);
-        }
-    }
-    gpu->device_count = status ? gpu->device_count : left;
-    free(kept);
-    gpuhal_text_list_free(texts);
-    return status;
-}
-
-gpuhal_status gpuhal_devices_create(gpuhal *gpu)
-{
-    size_t total = 0;
-    for (size_t c = 0; c < gpu->candidates.count; c++) {
-        total += gpu->candidates.list[c].devices.count;
-    }
-    gpu->devices = calloc(total + 1, sizeof *gpu->devices);
-    if (!gpu->devices) {
-        return gpuhal_error_host_memory();
-    }
-    for (size_t c = 0; c < gpu->candidates.count; c++) {
-        const gpuhal_candidate *candidate = &gpu->candidates.list[c];
-        for (size_t i = 0; i < candidate->devices.count; i++) {
-            gpuhal_device *device = device_create(gpu, candidate, &candidate->devices.list[i]);
-            if (!device) {
-                return gpuhal_error_host_memory();
-            }
-            gpu->devices[gpu->device_count++] = device;
-        }
-    }
-    gpuhal_status status = gpuhal_devices_identify(gpu);
-    if (!status && gpu->settings.devices) {
-        status = hide_devices(gpu);
-    }
-    status = status ? status : gpuhal_devices_prefer(gpu);
-    return status ? status : gpuhal_links_create(gpu);
-}
-
 void gpuhal_devices_destroy(gpuhal *gpu)
 {
-    gpuhal_links_destroy(gpu);
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        device_destroy(gpu->devices[d]);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device_destroy(gpuhal_device_at(gpu, d));
     }
-    free(gpu->devices);
-    gpu->devices = NULL;
-    gpu->device_count = 0;
+    gpuhal_listing *listing = atomic_exchange(&gpu->listing, NULL);
+    while (listing) {
+        gpuhal_listing *older = listing->older;
+        gpuhal_listing_free(listing);
+        listing = older;
+    }
+}
+
+static gpuhal_status is_gone(const gpuhal_device *device)
+{
+    char since[40] = "";
+    time_t when = (time_t)device->vanished;
+    struct tm parts;
+    if (gmtime_r(&when, &parts)) {
+        strftime(since, sizeof since, " since %Y-%m-%d at %H:%M:%S UTC", &parts);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
 }
 
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
@@ -123,6 +70,8 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
     if (lost == GPUHAL_LOST_HUNG) {
         status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the driver does not come back from a call: the device counts as lost (hung)",
                                   device->id);
+    } else if (lost == GPUHAL_LOST_VANISHED) {
+        status = is_gone(device);
     } else if (lost) {
         status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the device was lost in an earlier call", device->id);
     } else {

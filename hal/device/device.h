@@ -1,7 +1,7 @@
 /* device/device.h: the gpuhal object and its devices, as the layers above see them.
  *
- * Everything but the marked members is set while gpuhal_open() runs, or while the device opens, and only read afterwards. A device
- * is open when `state` says so; it then stays open until the gpuhal object goes.
+ * Everything but the marked members is set while gpuhal_open() runs, or before a device is published, or while it opens, and only read
+ * afterwards. A device is open when `state` says so; it then stays open until the gpuhal object goes.
  */
 #ifndef GPUHAL_DEVICE_DEVICE_H
 #define GPUHAL_DEVICE_DEVICE_H
@@ -18,9 +18,10 @@ struct gpuhal_address_index; /* memory/address_index.h */
 struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
 struct gpuhal_crew;          /* transfer/crew.h */
-struct gpuhal_hardware;      /* physical.c */
-struct gpuhal_link;          /* link.h */
+struct gpuhal_listing;       /* listing.h */
+struct gpuhal_links;         /* link.h */
 struct gpuhal_diary;         /* diary.h */
+struct gpuhal_herald;        /* transfer/change.h */
 
 struct gpuhal {
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
@@ -28,21 +29,19 @@ struct gpuhal {
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_diary *diary;
-    gpuhal_candidates candidates;
-    gpuhal_device **devices; /* visible ones, in the order of the candidates */
-    uint32_t device_count;
-    struct gpuhal_hardware *hardware; /* what the devices are faces of */
+    _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
+    struct gpuhal_herald *herald;
     struct gpuhal_address_index *addresses;
     struct gpuhal_async *async; /* what all queues share */
     bool (*reclaim)(gpuhal_device *device); /* lets go of memory that finished work still holds; true when there was some */
     void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
-    /* Called when the plugin, loaded into this process, tells something else of the device than was listed. NULL: nobody listens. */
+    /* Called when the plugin, loaded into this process, tells something else of the device than was listed; calls no plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
     _Atomic(struct gpuhal_crew *) crew; /* made and ended by transfer/crew.c */
 };
 
-/* The plugin answered DEVICE_LOST; or it did not come back from a call, and is not called any more. */
-enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2 };
+/* The plugin answered DEVICE_LOST; or it did not come back from a call, and is not called any more; or the device is not listed any more. */
+enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2, GPUHAL_LOST_VANISHED = 3 };
 
 typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
 
@@ -65,12 +64,12 @@ struct gpuhal_device {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
     char id[48];
-    uint32_t piece; /* of hardware: devices with the same one are its faces; counted from 0, for comparing */
-    uint32_t preferred;
-    uint32_t face; /* its number in the identity, for physical.c */
+    uint32_t index; /* in the id: what the backend counted when it was first listed, unless another device has that */
+    uint64_t vanished; /* when it was found to be gone, in seconds since 1970; written before `lost` says so */
+    const gpuhal_listed_device *latest; /* as it was listed last; for the one thread that lists */
     uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
-    struct gpuhal_link *links; /* to each visible device, by its position */
+    _Atomic(struct gpuhal_links *) links; /* to each visible device, by its position */
 
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
     gpuhal_condition condition; /* `state` changed */
@@ -101,8 +100,10 @@ struct gpuhal_device {
     gpuhal_counter written, read, filled, copied; /* by transfers that have this device alone; transfer/account.h */
 };
 
-/* Makes the device objects from what the candidates list; `settings.devices` hides some. */
-gpuhal_status gpuhal_devices_create(gpuhal *gpu);
+/* Makes a closed device; nothing of the plugin is touched. NULL without memory. */
+gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed, uint32_t index);
+/* Closes it where it is open, and frees it. */
+void gpuhal_device_destroy(gpuhal_device *device);
 /* Closes what is open and frees the objects; staging has been freed before. */
 void gpuhal_devices_destroy(gpuhal *gpu);
 
@@ -150,21 +151,18 @@ typedef struct gpuhal_selector {
 } gpuhal_selector;
 /* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a text that is no selector. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device);
+/* As the listing sees the device, which is not NOWHERE in it. */
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_listing *listing, const gpuhal_device *device);
 /* NOT_FOUND, with a sentence that begins with `source`, "" for none. */
-gpuhal_status gpuhal_selector_unmatched(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const char *source);
+gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_listing *listing, const gpuhal_selector *selector, const char *text, const char *source);
 
-/* Finds the pieces of hardware, while all devices are there, and numbers them. physical.c. */
-gpuhal_status gpuhal_devices_identify(gpuhal *gpu);
-/* Once some are hidden: marks the preferred visible face of each part, and gathers faces and evidence. */
-gpuhal_status gpuhal_devices_prefer(gpuhal *gpu);
-/* Frees what the two made. NULL does nothing. */
-void gpuhal_hardware_destroy(struct gpuhal_hardware *hardware);
-/* Whether the two are faces of the same part of the same hardware, so that one may stand for the other. */
+/* Whether the two are faces of the same part of the same hardware, so that one may stand for the other; or at least of the same hardware.
+ * physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
+bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
 /* Whether the device's hardware has this PCI address, or its part this UUID, whichever face states it. */
-bool gpuhal_device_at_pci(const gpuhal_device *device, const char *address);
-bool gpuhal_device_has_uuid(const gpuhal_device *device, const char *uuid);
+bool gpuhal_device_at_pci(const struct gpuhal_listing *listing, const gpuhal_device *device, const char *address);
+bool gpuhal_device_has_uuid(const struct gpuhal_listing *listing, const gpuhal_device *device, const char *uuid);
 /* The PCI address of the device's hardware, whichever face states it; NULL when none does. */
 const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 

@@ -49,15 +49,16 @@ static const char *driver_of(const gpuhal_device *device)
 
 static void forget_notes(gpuhal *gpu)
 {
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
         for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
             atomic_store(&device->faults[i].count, 0);
             atomic_store(&device->faults[i].told, false);
             atomic_store(&device->faults[i].words, NO_WORDS);
         }
-        for (uint32_t other = 0; device->links && other < gpu->device_count; other++) {
-            atomic_store(&device->links[other].unwritten, 0);
+        const gpuhal_links *links = gpuhal_links_now(device);
+        for (uint32_t other = 0; links && other < links->count; other++) {
+            atomic_store(&links->to[other]->unwritten, 0);
         }
     }
 }
@@ -88,13 +89,14 @@ typedef struct gathered {
 static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links)
 {
     *out_faults = *out_links = 0;
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        const gpuhal_device *device = gpu->devices[d];
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        const gpuhal_device *device = gpuhal_device_at(gpu, d);
         for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
             *out_faults += atomic_load(&device->faults[i].count) > 0;
         }
-        for (uint32_t other = 0; device->links && other < gpu->device_count; other++) {
-            *out_links += atomic_load(&device->links[other].unwritten) != 0;
+        const gpuhal_links *links = gpuhal_links_now(device);
+        for (uint32_t other = 0; links && other < links->count; other++) {
+            *out_links += atomic_load(&links->to[other]->unwritten) != 0;
         }
     }
 }
@@ -123,8 +125,9 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
 
 static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered *to)
 {
-    for (uint32_t other = 0; from->links && other < gpu->device_count && to->link_count < most; other++) {
-        gpuhal_link *link = &from->links[other];
+    const gpuhal_links *links = gpuhal_links_now(from);
+    for (uint32_t other = 0; links && other < links->count && to->link_count < most; other++) {
+        gpuhal_link *link = links->to[other];
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
@@ -134,9 +137,9 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         to->of_links[to->link_count] = link;
         to->links[to->link_count++] = (gpuhal_known_link){
             .from = from->known_face,
-            .to = gpu->devices[other]->known_face,
+            .to = gpuhal_device_at(gpu, other)->known_face,
             .from_driver = (char *)driver_of(from),
-            .to_driver = (char *)driver_of(gpu->devices[other]),
+            .to_driver = (char *)driver_of(gpuhal_device_at(gpu, other)),
             .verified = verified,
             .path = atomic_load(&link->path),
             .bytes_per_second = atomic_load(&link->bytes_per_second),
@@ -161,9 +164,9 @@ static bool gather(gpuhal *gpu, gathered *out)
     if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
         return false;
     }
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gather_faults(gpu->devices[d], faults, out);
-        gather_links(gpu, gpu->devices[d], links, out);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gather_faults(gpuhal_device_at(gpu, d), faults, out);
+        gather_links(gpu, gpuhal_device_at(gpu, d), links, out);
     }
     return true;
 }

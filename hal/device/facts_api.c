@@ -1,5 +1,5 @@
 /* device/facts_api.c: what the application may ask about a device, and words for it. Facts never change once listed, so no lock. */
-#include "device/device.h"
+#include "device/listing.h"
 
 #include "core/error.h"
 #include "loader/device_rules.h"
@@ -8,12 +8,14 @@
 
 uint32_t gpuhal_device_count(const gpuhal *gpu)
 {
-    return gpu ? gpu->device_count : 0;
+    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
+    return listing ? listing->device_count : 0;
 }
 
 gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
 {
-    return gpu && index < gpu->device_count ? gpu->devices[index] : NULL;
+    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
+    return listing && index < listing->device_count ? listing->devices[index] : NULL;
 }
 
 const char *gpuhal_device_id(const gpuhal_device *device)
@@ -28,7 +30,7 @@ const char *gpuhal_device_backend(const gpuhal_device *device)
 
 uint32_t gpuhal_device_index(const gpuhal_device *device)
 {
-    return device ? device->listed->index : 0;
+    return device ? device->index : 0;
 }
 
 /* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
@@ -106,8 +108,10 @@ gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_
     if (!device || !out_number || !out_preferred) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: an argument is NULL");
     }
+    const gpuhal_listing *listing = gpuhal_listing_now(device->gpu);
+    uint32_t place = listing->places[device->position];
     *out_number = device->known_physical;
-    *out_preferred = device->preferred;
+    *out_preferred = place != GPUHAL_NOWHERE && listing->entries[place].preferred;
     return GPUHAL_OK;
 }
 
@@ -128,10 +132,11 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     if (!gpu || !backend || !out_device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_by_native: an argument is NULL");
     }
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
+    const gpuhal_listing *listing = gpuhal_listing_now(gpu);
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        gpuhal_device *device = listing->devices[d];
         const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, GPUHAL_FACT_NATIVE_INDEX);
-        if (strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
+        if (listing->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
             *out_device = device;
             return GPUHAL_OK;
         }

@@ -59,30 +59,31 @@ static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_devices_know(gpuhal *gpu, const gpuhal_identity *identity)
+gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing)
 {
-    const char **listed = listed_backends(&gpu->candidates);
-    gpuhal_sighting *sightings = calloc(identity->count + 1u, sizeof *sightings);
+    const gpuhal_identity *identity = &listing->identity;
+    const char **listed = listed_backends(&listing->candidates);
+    gpuhal_sighting *sightings = calloc(listing->fresh + 1u, sizeof *sightings);
     gpuhal_status status = listed && sightings ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_changes changes = {
             .now = gpuhal_os_wall_clock(),
             .sightings = sightings,
-            .sighting_count = identity->count,
+            .sighting_count = listing->fresh,
             .listed = listed,
-            .plugins = gpu->candidates.learned,
-            .plugin_count = gpu->candidates.learned_count,
-            .faults = gpu->candidates.faults,
-            .fault_count = gpu->candidates.fault_count,
+            .plugins = listing->candidates.learned,
+            .plugin_count = listing->candidates.learned_count,
+            .faults = listing->candidates.faults,
+            .fault_count = listing->candidates.fault_count,
         };
-        for (uint32_t i = 0; i < identity->count; i++) {
+        for (uint32_t i = 0; i < listing->fresh; i++) {
             sightings[i] = sighting_of(&identity->faces[i]);
         }
         status = update(gpu->registry, &changes);
     }
-    for (uint32_t i = 0; !status && i < identity->count; i++) {
-        gpu->devices[i]->known_physical = sightings[i].physical;
-        gpu->devices[i]->known_face = sightings[i].face;
+    for (uint32_t i = 0; !status && i < listing->fresh; i++) {
+        listing->entries[i].known_physical = sightings[i].physical;
+        listing->entries[i].known_face = sightings[i].face;
     }
     free(sightings);
     free(listed);

@@ -2,12 +2,11 @@
 #ifndef GPUHAL_DEVICE_KNOWN_H
 #define GPUHAL_DEVICE_KNOWN_H
 
-#include "device/device.h"
-#include "device/identity.h"
+#include "device/listing.h"
 
-/* Tells the registry, in one update, what the loader learned and which devices there are, hidden ones too, and gives each device its
- * stable numbers. A registry that cannot be written is no failure: HOST_MEMORY or OK. */
-gpuhal_status gpuhal_devices_know(gpuhal *gpu, const gpuhal_identity *identity);
+/* Tells the registry, in one update, what the loader learned and which devices there are, hidden ones too, and gives each entry of
+ * the listing its stable numbers. A registry that cannot be written is no failure: HOST_MEMORY or OK. */
+gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing);
 
 /* Compares what was listed with what the plugin lists in this process: `now` is the device, NULL when it is not there. The first call for a
  * device tells of what is different, and replaces what the registry remembers by `devices`. The error detail stays as it was. */

@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "device/diary.h"
 
-
 #include <stdlib.h>
 
 #define SYSTEM_TREE "/sys"
@@ -14,15 +13,28 @@ static const gpuhal_key told_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_B
                                        GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT};
 enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
 
-gpuhal_status gpuhal_links_create(gpuhal *gpu)
+gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
 {
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpu->devices[d]->position = d;
-        gpu->devices[d]->links = calloc(gpu->device_count, sizeof(gpuhal_link));
-        if (!gpu->devices[d]->links) {
-            return gpuhal_error_host_memory();
-        }
+    gpuhal_links *before = device->links;
+    uint32_t old_count = before ? before->count : 0;
+    if (before && old_count >= count) {
+        return GPUHAL_OK;
     }
+    gpuhal_links *links = calloc(1, sizeof *links + count * sizeof *links->to);
+    gpuhal_link *added = calloc(count - old_count + 1u, sizeof *added);
+    if (!links || !added) {
+        free(links);
+        free(added);
+        return gpuhal_error_host_memory();
+    }
+    links->older = before;
+    links->added = added;
+    links->added_count = count - old_count;
+    links->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        links->to[i] = i < old_count ? before->to[i] : &added[i - old_count];
+    }
+    device->links = links;
     return GPUHAL_OK;
 }
 
@@ -34,17 +46,20 @@ static void facts_free(gpuhal_facts *facts)
     }
 }
 
-void gpuhal_links_destroy(gpuhal *gpu)
+void gpuhal_links_free(gpuhal_device *device)
 {
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_link *links = gpu->devices[d]->links;
-        for (uint32_t other = 0; links && other < gpu->device_count; other++) {
-            facts_free(atomic_load(&links[other].facts));
-            free(links[other].why_broken);
+    gpuhal_links *links = device->links;
+    while (links) {
+        gpuhal_links *older = links->older;
+        for (uint32_t i = 0; i < links->added_count; i++) {
+            facts_free(atomic_load(&links->added[i].facts));
+            free(links->added[i].why_broken);
         }
+        free(links->added);
         free(links);
-        gpu->devices[d]->links = NULL;
+        links = older;
     }
+    device->links = NULL;
 }
 
 /* ---- where devices lie */
@@ -82,7 +97,7 @@ static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_dev
     if (told) {
         return told;
     }
-    if (from->piece == to->piece) {
+    if (gpuhal_devices_same_piece(from, to)) {
         return GPUHAL_LINK_SAME_BOARD;
     }
     const char *one = from_host || to_host ? NULL : address_of(from), *other = one ? address_of(to) : NULL;

@@ -1,8 +1,9 @@
 /* device/link.h: what is known about the way from one device to another, and where devices lie in the machine.
  *
- * Each device has one gpuhal_link for every visible device. What plugin and system say of it is asked for once, by whoever wants to
- * know first, and never changes; what is found out by moving bytes is written by transfer/peer.c and transfer/link_verify.c, and until then
- * what the registry remembers of the two, with the drivers that they have, stands for it.
+ * Each device has one gpuhal_link for every visible device; those to new devices come into a row of their own memory, so that links stay
+ * where they are. What plugin and system say of it is asked for once, by whoever wants to know first, and never changes; what is found out
+ * by moving bytes is written by transfer/peer.c and transfer/link_verify.c, and until then what the registry remembers of the two, with the
+ * drivers that they have, stands for it.
  */
 #ifndef GPUHAL_DEVICE_LINK_H
 #define GPUHAL_DEVICE_LINK_H
@@ -29,14 +30,27 @@ typedef struct gpuhal_link {
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* by the way that copies took; transfer/account.h */
 } gpuhal_link;
 
+/* Never changes once it is published; the older ones stay for those who read them. */
+typedef struct gpuhal_links {
+    struct gpuhal_links *older;
+    gpuhal_link *added; /* those that the older one lacks */
+    uint32_t added_count, count;
+    gpuhal_link *to[]; /* by position */
+} gpuhal_links;
+
+/* NULL before the device is published. Has a link for each device that was published when this was asked. */
+static inline const gpuhal_links *gpuhal_links_now(const gpuhal_device *device)
+{
+    return atomic_load_explicit(&device->links, memory_order_acquire);
+}
 static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const gpuhal_device *to)
 {
-    return &from->links[to->position];
+    return gpuhal_links_now(from)->to[to->position];
 }
 
-/* Once the visible devices are known. HOST_MEMORY with its detail. */
-gpuhal_status gpuhal_links_create(gpuhal *gpu);
-void gpuhal_links_destroy(gpuhal *gpu);
+/* Before devices are published: gives the device links to all up to this count. HOST_MEMORY with its detail. */
+gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count);
+void gpuhal_links_free(gpuhal_device *device);
 /* INVALID_ARGUMENT with its detail unless they are two devices of one gpuhal object. */
 gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to);
 

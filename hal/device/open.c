@@ -2,7 +2,7 @@
  *
  * Opening happens outside the device's lock: a second caller waits on the condition, and a vendor call that hangs holds no lock.
  * In the child of a fork an opening that was in progress in the parent never ends; whoever finds one answers FORKED. */
-#include "device/device.h"
+#include "device/listing.h"
 
 #include "core/error.h"
 #include "device/known.h"
@@ -11,20 +11,6 @@
 
 static _Thread_local char thread_mark; /* its address names the thread */
 
-/* Two listings name the same device when no identifying fact says otherwise. */
-static bool same_device(const gpuhal_listed_device *a, const gpuhal_listed_device *b)
-{
-    static const gpuhal_key identity[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_UUID, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_PARTITION};
-    for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
-        const char *one = gpuhal_facts_text(&a->facts, identity[i]);
-        const char *other = gpuhal_facts_text(&b->facts, identity[i]);
-        if (one && other && strcmp(one, other) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Rules checked the fact already; what is no power of two after all counts as 1. */
 static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key key)
 {
@@ -32,8 +18,22 @@ static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key ke
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
+/* A driver that is started keeps the devices that it found then, whatever a helper's driver finds now. */
+static gpuhal_status not_in_this_process(const gpuhal_device *device)
+{
+    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                                            "%s: the driver was started in this process before the device was there, or lists other "
+                                            "devices here; the program has to be restarted to use it",
+                                            device->id);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed)
 {
+    if (atomic_load(&device->lost) == GPUHAL_LOST_VANISHED) {
+        return gpuhal_device_unusable(device);
+    }
     gpuhal_status status = gpuhal_backend_start(device->candidate, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
@@ -41,24 +41,24 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
         return status;
     }
     const gpuhal_listed_devices *devices = gpuhal_backend_devices(*out_backend);
-    const gpuhal_listed_device *found = gpuhal_listed_devices_find(devices, device->listed->index);
-    bool same = found && same_device(device->listed, found);
-    gpuhal_known_compare(device, same ? found : NULL, devices);
-    if (same) {
-        *out_listed = found;
-        return GPUHAL_OK;
+    *out_listed = gpuhal_listed_find_same(devices, device->listed);
+    gpuhal_known_compare(device, *out_listed, devices);
+    return *out_listed ? GPUHAL_OK : not_in_this_process(device);
+}
+
+/* An attempt that failed may have left the device lost; one that is gone stays so. */
+static void begin_anew(gpuhal_device *device)
+{
+    uint32_t lost = atomic_load(&device->lost);
+    while (lost != GPUHAL_LOST_VANISHED && !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_NOT_LOST)) {
     }
-    status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the backend listed other devices when it was loaded into this process",
-                              device->id);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return status;
 }
 
 /* Everything that opening sets, set by the one thread that opens; others see it after the state says so. `adopt` may be NULL. */
 static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_listed_device *listed = NULL;
-    atomic_store(&device->lost, 0);
+    begin_anew(device);
     gpuhal_status status = gpuhal_device_start_backend(device, &device->backend, &listed);
     if (status) {
         return status;

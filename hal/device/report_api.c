@@ -1,5 +1,5 @@
-/* device/report_api.c: why each plugin is used or not, and which environment variables count. */
-#include "device/device.h"
+/* device/report_api.c: why each plugin is used or not, as of the newest listing, and which environment variables count. */
+#include "device/listing.h"
 
 #include "core/error.h"
 
@@ -7,7 +7,7 @@
 
 uint32_t gpuhal_plugin_count(const gpuhal *gpu)
 {
-    return gpu ? (uint32_t)gpu->candidates.count : 0;
+    return gpu ? (uint32_t)gpuhal_listing_now(gpu)->candidates.count : 0;
 }
 
 static const char *or_empty(const char *text)
@@ -28,11 +28,12 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
     }
     uint32_t size = out_report->size;
-    if (index >= gpu->candidates.count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u", gpu->candidates.count,
+    const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
+    if (index >= candidates->count) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u", candidates->count,
                                 index);
     }
-    const gpuhal_candidate *candidate = &gpu->candidates.list[index];
+    const gpuhal_candidate *candidate = &candidates->list[index];
     const gpuhal_plugin_report report = {
         .size = size,
         .state = candidate->state,
@@ -71,7 +72,8 @@ const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
 
 const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index)
 {
-    return gpu && index < gpu->candidates.remark_count ? gpu->candidates.remarks[index] : NULL;
+    const gpuhal_candidates *candidates = gpu ? &gpuhal_listing_now(gpu)->candidates : NULL;
+    return candidates && index < candidates->remark_count ? candidates->remarks[index] : NULL;
 }
 
 gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry)

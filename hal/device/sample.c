@@ -24,7 +24,7 @@ static void take(const gpuhal_facts *facts, gpuhal_value *value)
     }
 }
 
-static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plugin, gpuhal_value *values, uint32_t count)
+static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plugin, uint32_t index, gpuhal_value *values, uint32_t count)
 {
     gpuhal_facts facts = {0};
     gpuhal_status status = GPUHAL_OK;
@@ -32,7 +32,7 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
     for (uint32_t i = 0; i < count && !status; i++) {
         gpuhal_sink sink = {.facts = &facts};
         gpuhal_error_forget_report();
-        status = plugin->sample(gpuhal_host_table(), device->listed->index, &values[i].key, 1, 0, &sink);
+        status = plugin->sample(gpuhal_host_table(), index, &values[i].key, 1, 0, &sink);
     }
     if (status) {
         status = gpuhal_device_failed(device, status, "reading values");
@@ -68,7 +68,7 @@ gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal
         values[i].u64 = 0;
         snprintf(values[i].why, sizeof values[i].why, "the backend samples nothing");
     }
-    status = offered ? sample_now(device, plugin, values, count) : GPUHAL_OK;
+    status = offered ? sample_now(device, plugin, listed->index, values, count) : GPUHAL_OK;
     if (!status && out_time_ns) {
         *out_time_ns = gpuhal_os_monotonic_ns();
     }

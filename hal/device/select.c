@@ -2,7 +2,7 @@
  * name=). A selector names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`,
  * `gpu`, `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
  */
-#include "device/device.h"
+#include "device/listing.h"
 
 #include "core/error.h"
 #include "core/records.h"
@@ -101,7 +101,7 @@ static bool is_gpu(const gpuhal_device *device)
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
 }
 
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device *device)
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_listing *listing, const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     const char *text = NULL;
@@ -114,11 +114,11 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
     case GPUHAL_SELECT_BACKEND:
         return strcmp(selector->text, device->candidate->name) == 0;
     case GPUHAL_SELECT_ID:
-        return strcmp(selector->text, device->candidate->name) == 0 && selector->index == device->listed->index;
+        return strcmp(selector->text, device->candidate->name) == 0 && selector->index == device->index;
     case GPUHAL_SELECT_PCI:
-        return gpuhal_device_at_pci(device, selector->text);
+        return gpuhal_device_at_pci(listing, device, selector->text);
     case GPUHAL_SELECT_UUID:
-        return gpuhal_device_has_uuid(device, selector->text);
+        return gpuhal_device_has_uuid(listing, device, selector->text);
     case GPUHAL_SELECT_NAME:
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
@@ -167,25 +167,38 @@ static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device 
     return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_passed_over(match);
 }
 
+static bool same_part(const gpuhal_listing *listing, const gpuhal_device *a, const gpuhal_device *b)
+{
+    return gpuhal_listing_face(listing, a)->part == gpuhal_listing_face(listing, b)->part;
+}
+
+/* The visible device of an entry that can still be used, as far as is known; NULL for another. What is gone has no entry. */
+static gpuhal_device *usable(const gpuhal_listing *listing, uint32_t entry)
+{
+    gpuhal_device *device = listing->entries[entry].device;
+    return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
+}
+
 /* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. Of what names hardware
  * the preferred face. */
-static gpuhal_device *best_match(const gpuhal *gpu, const gpuhal_selector *selector)
+static gpuhal_device *best_match(const gpuhal_listing *listing, const gpuhal_selector *selector)
 {
     bool general = is_general(selector);
     gpuhal_device *best = NULL;
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
-        if ((general && (!device->preferred || is_passed_over(device))) || !gpuhal_selector_matches(selector, device)) {
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        gpuhal_device *device = usable(listing, i);
+        if (!device || (general && (!listing->entries[i].preferred || is_passed_over(device))) ||
+            !gpuhal_selector_matches(selector, listing, device)) {
             continue;
         }
-        if (!best || (best->candidate == device->candidate && rank(device) > rank(best))) {
+        if (!best || (strcmp(best->candidate->name, device->candidate->name) == 0 && rank(device) > rank(best))) {
             best = device;
         }
     }
     bool any_face = best && names_hardware(selector, best);
-    for (uint32_t d = 0; any_face && d < gpu->device_count; d++) {
-        gpuhal_device *device = gpu->devices[d];
-        if (device->preferred && gpuhal_devices_same_part(device, best)) {
+    for (uint32_t i = 0; any_face && i < listing->identity.count; i++) {
+        gpuhal_device *device = usable(listing, i);
+        if (device && listing->entries[i].preferred && same_part(listing, device, best)) {
             return device;
         }
     }
@@ -203,18 +216,19 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 }
 
 /* Other devices that a reader may have expected: software where `software` is set, else other faces of what was chosen. */
-static bool is_alternative(const gpuhal_device *device, const gpuhal_device *chosen, bool software)
+static bool is_alternative(const gpuhal_listing *listing, uint32_t entry, const gpuhal_device *chosen, bool software)
 {
-    return device != chosen && (software ? is_passed_over(device) : gpuhal_devices_same_part(device, chosen));
+    const gpuhal_device *device = usable(listing, entry);
+    return device && device != chosen && (software ? is_passed_over(device) : same_part(listing, device, chosen));
 }
 
 /* "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". */
-static void say_ids(const gpuhal *gpu, const gpuhal_device *chosen, bool software, uint32_t count)
+static void say_ids(const gpuhal_listing *listing, const gpuhal_device *chosen, bool software, uint32_t count)
 {
     uint32_t named = count > 4 ? 3 : count, said = 0;
-    for (uint32_t d = 0; said < named && d < gpu->device_count; d++) {
-        if (is_alternative(gpu->devices[d], chosen, software)) {
-            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", gpu->devices[d]->id);
+    for (uint32_t i = 0; said < named && i < listing->identity.count; i++) {
+        if (is_alternative(listing, i, chosen, software)) {
+            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", listing->entries[i].device->id);
             said++;
         }
     }
@@ -223,31 +237,31 @@ static void say_ids(const gpuhal *gpu, const gpuhal_device *chosen, bool softwar
     }
 }
 
-static uint32_t count_alternatives(const gpuhal *gpu, const gpuhal_device *chosen, bool software)
+static uint32_t count_alternatives(const gpuhal_listing *listing, const gpuhal_device *chosen, bool software)
 {
     uint32_t count = 0;
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        count += is_alternative(gpu->devices[d], chosen, software);
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        count += is_alternative(listing, i, chosen, software);
     }
     return count;
 }
 
 /* A reader who knows the card under another name wants to see that it was not overlooked. */
-static void say_faces(const gpuhal *gpu, const gpuhal_device *chosen)
+static void say_faces(const gpuhal_listing *listing, const gpuhal_device *chosen)
 {
-    uint32_t faces = count_alternatives(gpu, chosen, false);
+    uint32_t faces = count_alternatives(listing, chosen, false);
     if (faces) {
         say("; passed over ");
-        say_ids(gpu, chosen, false, faces);
+        say_ids(listing, chosen, false, faces);
         say(": %s of the same device, later in that order", faces > 1 ? "other faces" : "another face");
     }
 }
 
 /* Tells what decided, and what a reader may have expected instead. */
-static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
+static void word_reason(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
                         bool fell_back)
 {
-    uint32_t passed = count_alternatives(gpu, best, true);
+    uint32_t passed = count_alternatives(listing, best, true);
     *reason = 0;
     if (fell_back) {
         say("nothing matches \"%s\", and the caller allows the CPU", text);
@@ -256,7 +270,7 @@ static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, cons
     if (names_hardware(selector, best)) {
         say("the selector \"%s\" names its hardware, and %s is the first backend in order that offers it", text,
             best->candidate->name);
-        say_faces(gpu, best);
+        say_faces(listing, best);
         return;
     }
     if (!is_general(selector)) {
@@ -267,24 +281,46 @@ static void word_reason(const gpuhal *gpu, const gpuhal_selector *selector, cons
         say("no GPU is usable, so the processor itself");
     } else {
         say("the best device of %s, the first backend in order that offers one", best->candidate->name);
-        say_faces(gpu, best);
+        say_faces(listing, best);
     }
     if (passed) {
         say("; passed over ");
-        say_ids(gpu, best, true, passed);
+        say_ids(listing, best, true, passed);
         say(": %s on the processor, only used when named", passed > 1 ? "software devices" : "a software device");
     }
 }
 
-/* Names the software device that one may have counted on. */
-gpuhal_status gpuhal_selector_unmatched(const gpuhal *gpu, const gpuhal_selector *selector, const char *text, const char *source)
+/* A device that would match, were it not lost or gone; NULL for none. */
+static const gpuhal_device *lost_match(const gpuhal_listing *listing, const gpuhal_selector *selector)
+{
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        const gpuhal_device *device = listing->devices[d];
+        bool gone = listing->places[d] == GPUHAL_NOWHERE;
+        bool by_id = selector->form == GPUHAL_SELECT_ID && selector->index == device->index &&
+                     strcmp(selector->text, device->candidate->name) == 0;
+        if (gone ? by_id : atomic_load(&device->lost) && !is_general(selector) && gpuhal_selector_matches(selector, listing, device)) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+/* Names the device that one may have counted on: a lost one, or a software device. */
+gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text,
+                                        const char *source)
 {
     const char *colon = *source ? ": " : "";
-    for (uint32_t d = 0; is_general(selector) && d < gpu->device_count; d++) {
-        if (is_passed_over(gpu->devices[d])) {
+    const gpuhal_device *lost = lost_match(listing, selector);
+    if (lost) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device that can be used matches \"%s\"; %s %s", source, colon, text,
+                                lost->id, listing->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
+    }
+    for (uint32_t i = 0; is_general(selector) && i < listing->identity.count; i++) {
+        const gpuhal_device *device = listing->entries[i].device;
+        if (device && is_passed_over(device)) {
             return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
                                     "%s%sno device matches \"%s\"; %s is a software device, only used when named", source, colon,
-                                    text, gpu->devices[d]->id);
+                                    text, device->id);
         }
     }
     return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"", source, colon, text);
@@ -307,18 +343,20 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return status;
     }
     text = text && *text ? text : "auto";
-    gpuhal_device *best = best_match(gpu, &selector);
+    const gpuhal_listing *listing = gpuhal_listing_now(gpu);
+    gpuhal_device *best = best_match(listing, &selector);
     bool fell_back = false;
-    for (uint32_t d = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && d < gpu->device_count; d++) {
-        if (is_cpu_backend(gpu->devices[d])) {
-            best = gpu->devices[d];
+    for (uint32_t i = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && i < listing->identity.count; i++) {
+        gpuhal_device *device = usable(listing, i);
+        if (device && is_cpu_backend(device)) {
+            best = device;
             fell_back = true;
         }
     }
     if (!best) {
-        return gpuhal_selector_unmatched(gpu, &selector, text, "");
+        return gpuhal_selector_unmatched(listing, &selector, text, "");
     }
-    word_reason(gpu, &selector, text, best, fell_back);
+    word_reason(listing, &selector, text, best, fell_back);
     *out_device = best;
     if (out_reason) {
         *out_reason = reason;

@@ -232,7 +232,7 @@ static gpuhal_status run(gpuhal_verdicts *verdicts)
     return status;
 }
 
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known,
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known, bool afresh,
                                 gpuhal_candidates *out_candidates)
 {
     /* Plugins that fail inside a run that succeeds must not leave their errors with the caller. */
@@ -243,7 +243,7 @@ gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
                                 settings->helper_path);
     }
-    gpuhal_verdicts verdicts = {.settings = settings, .log = log, .known = known, .candidates = out_candidates};
+    gpuhal_verdicts verdicts = {.settings = settings, .log = log, .known = known, .afresh = afresh, .candidates = out_candidates};
     gpuhal_status status = run(&verdicts);
     gpuhal_verdicts_finish(&verdicts);
     if (status) {

@@ -49,8 +49,8 @@ typedef struct gpuhal_candidates {
 } gpuhal_candidates;
 
 /* Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. `known` is what the registry holds, NULL for
- * nothing; it is only read meanwhile. */
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known,
+ * nothing; it is only read meanwhile. `afresh`: only what is quarantined counts of it, all others are met. */
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known, bool afresh,
                                 gpuhal_candidates *out_candidates);
 void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 

@@ -262,7 +262,8 @@ gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate 
     const gpuhal_known_plugin *record =
         gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
     gpuhal_plugin_state state = record ? state_now(verdicts->settings, record) : GPUHAL_PLUGIN_NOT_PROBED;
-    return state == GPUHAL_PLUGIN_NOT_PROBED ? GPUHAL_OK : take_over(candidate, record, state);
+    bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (verdicts->afresh && state != GPUHAL_PLUGIN_QUARANTINED);
+    return asks ? GPUHAL_OK : take_over(candidate, record, state);
 }
 
 /* ---- what is learned */

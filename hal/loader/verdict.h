@@ -14,11 +14,12 @@
 
 #include "loader/loader.h"
 
-/* What one run of the loader goes by. Zero-initialised but for the first four members is ready. */
+/* What one run of the loader goes by. Zero-initialised but for the first five members is ready. */
 typedef struct gpuhal_verdicts {
     const gpuhal_settings *settings;
     gpuhal_log *log;
     const gpuhal_content *known; /* NULL: nothing is remembered, and nothing will be */
+    bool afresh;                 /* only quarantine is recalled */
     gpuhal_candidates *candidates;
     gpuhal_texts machine; /* made when it is first needed */
     bool machine_made;

@@ -30,8 +30,8 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
 uint64_t gpuhal_share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        const gpuhal_facts *facts = &gpu->devices[d]->listed->facts;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        const gpuhal_facts *facts = &gpuhal_device_at(gpu, d)->listed->facts;
         bool imports = gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1;
         uint64_t unit = imports ? gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1) : 1;
         most = unit > most ? unit : most;

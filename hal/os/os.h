@@ -82,6 +82,17 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier);
 void gpuhal_os_notifier_set(intptr_t notifier);
 void gpuhal_os_notifier_clear(intptr_t notifier);
 
+/* ---- uevent.c */
+
+/* Where the kernel tells of hardware that comes and goes. Returns 0 or errno: containers and filters of system calls may grant none. */
+int gpuhal_os_hotplug_open(intptr_t *out_source);
+/* Whether a message of the kernel is about hardware that a plugin could list. Any bytes will do. */
+bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);
+/* Waits for a message that concerns us, at most so long (UINT64_MAX: for ever), and takes all that are there; WOKEN when the notifier
+ * `wake` is set. GONE: the source will tell nothing more. Any socket of packets does for a source. */
+typedef enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS, GPUHAL_HOTPLUG_WOKEN, GPUHAL_HOTPLUG_GONE } gpuhal_hotplug;
+gpuhal_hotplug gpuhal_os_hotplug_wait(intptr_t source, intptr_t wake, uint64_t timeout_ns);
+
 /* ---- memory.c */
 
 /* Whole pages of zeroed memory, outside malloc; NULL when there is none. */

@@ -7,6 +7,7 @@
 #include "device/diary.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
+#include "transfer/change.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -82,6 +83,7 @@ static void device_hangs(gpuhal_device *device)
         for_queues_of(device, true);
         (void)gpuhal_device_unusable(device);
         gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
+        gpuhal_change_tell(device, GPUHAL_CHANGE_LOST, gpuhal_last_error()->sentence);
     }
 }
 

@@ -80,11 +80,11 @@ static void disable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 
 void gpuhal_peers_destroy(gpuhal *gpu)
 {
-    for (uint32_t i = 0; i < gpu->device_count; i++) {
-        gpuhal_device *from = gpu->devices[i];
-        for (uint32_t k = 0; from->links && k < gpu->device_count; k++) {
-            if (gpuhal_device_is_reachable(from) && gpuhal_device_is_reachable(gpu->devices[k])) {
-                disable(&from->links[k], gpu->devices[k], from);
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        gpuhal_device *from = gpuhal_device_at(gpu, i);
+        for (uint32_t k = 0; gpuhal_links_now(from) && k < gpuhal_device_count(gpu); k++) {
+            if (gpuhal_device_is_reachable(from) && gpuhal_device_is_reachable(gpuhal_device_at(gpu, k))) {
+                disable(gpuhal_link_between(from, gpuhal_device_at(gpu, k)), gpuhal_device_at(gpu, k), from);
             }
         }
     }

@@ -71,8 +71,8 @@ static void forget_parents_chunks(struct gpuhal_staging *pool)
 /* A free chunk of any other pool of the object, taken out of it; NULL when there is none. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
 {
-    for (uint32_t i = 0; i < 2 * gpu->device_count; i++) {
-        gpuhal_device *device = gpu->devices[i / 2];
+    for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, i / 2);
         gpuhal_mutex_lock(&device->mutex);
         struct gpuhal_staging *pool = device->staging[i % 2];
         gpuhal_mutex_unlock(&device->mutex);
@@ -279,9 +279,9 @@ static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction directi
 void gpuhal_staging_destroy_all(gpuhal *gpu)
 {
     gpuhal_crew_destroy(gpu);
-    for (uint32_t d = 0; d < gpu->device_count; d++) {
-        pool_destroy(gpu->devices[d], GPUHAL_STAGING_TO_DEVICE);
-        pool_destroy(gpu->devices[d], GPUHAL_STAGING_FROM_DEVICE);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_TO_DEVICE);
+        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_FROM_DEVICE);
     }
 }
 

@@ -85,6 +85,8 @@ static void play(scene *s)
     pthread_t thread;
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
                                            .hang_ns = HANG_NS});
+    gpuhal_os_handle changes = -1;
+    assert_ok(gpuhal_change_descriptor(s->gpu, &changes));
     s->device = select_or_fail(s->gpu, "cuda:0");
     s->second = select_or_fail(s->gpu, "cuda:1");
     s->cpu = select_or_fail(s->gpu, "cpu:0");
@@ -111,7 +113,15 @@ static void play(scene *s)
         expect_fault_on_disk("hang", 1);
         assert_int_equal(gpuhal_queue_flush(s->queue), GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(gpuhal_queue_reset(s->queue, SHORT_NS), GPUHAL_ERROR_DEVICE_LOST);
+        gpuhal_change change = {.size = sizeof change};
+        assert_true(is_readable(changes, 5000));
+        assert_ok(gpuhal_take_change(s->gpu, &change));
+        assert_int_equal(change.kind, GPUHAL_CHANGE_LOST);
+        assert_ptr_equal(change.device, s->device);
+        expect_word(change.sentence, "hung");
+        assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
     }
+    close((int)changes);
     if (s->what->lost && atomic_load(&s->recorded)) {
         assert_int_equal(gpuhal_event_wait(s->event, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
         assert_true(is_readable(s->descriptor, 5000));

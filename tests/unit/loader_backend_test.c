@@ -216,7 +216,7 @@ static const gpuhal_candidate *meet_driver(gpuhal_candidates *candidates, bool i
     settings.ignore_environment = ignore_environment;
     settings.log = log ? keep_line : NULL;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
-    assert_int_equal(gpuhal_loader_run(&settings, log, NULL, candidates), GPUHAL_OK);
+    assert_int_equal(gpuhal_loader_run(&settings, log, NULL, false, candidates), GPUHAL_OK);
     return find_candidate(candidates, "good_with_driver");
 }
 

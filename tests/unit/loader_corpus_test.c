@@ -107,7 +107,7 @@ static bool is_met_alone(const item *it)
     settings.helper_deadline_ns = it->effect == SILENCE ? SILENCE_NS : PATIENT_NS;
     gpuhal_candidates candidates;
     uint64_t begun = gpuhal_os_monotonic_ns();
-    if (gpuhal_loader_run(&settings, NULL, NULL, &candidates)) {
+    if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates)) {
         printf("# %s: %s\n", it->name, gpuhal_last_error()->sentence);
         return false;
     }

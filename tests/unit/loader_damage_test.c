@@ -83,7 +83,7 @@ static bool is_survived(unsigned number, char *copy)
     settings.plugin_path = in;
     settings.helper_deadline_ns = DEADLINE_NS;
     gpuhal_candidates candidates;
-    if (gpuhal_loader_run(&settings, NULL, NULL, &candidates)) {
+    if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates)) {
         return false;
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");

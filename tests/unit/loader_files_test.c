@@ -99,7 +99,7 @@ TEST(an_empty_element_of_a_search_path_is_named_as_such)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     settings.environment_plugin_path = (char *)"/nowhere::/tmp";
-    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_string_equal(gpuhal_last_error()->sentence, "GPUHAL_PLUGIN_PATH is \"/nowhere::/tmp\": an element is empty");
 }
 

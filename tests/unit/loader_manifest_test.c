@@ -150,12 +150,12 @@ TEST(a_path_that_is_not_absolute_is_an_error_that_names_its_source)
         gpuhal_candidates candidates;
         gpuhal_settings settings = own_settings();
         settings.plugin_path = (char *)bad[i];
-        assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, "config.plugin_path is \""));
         assert_int_equal(candidates.count, 0);
         settings = own_settings();
         settings.environment_plugin_path = (char *)bad[i];
-        assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_PLUGIN_PATH is \""));
     }
 }

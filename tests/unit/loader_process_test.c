@@ -171,7 +171,7 @@ static void check_in_child(void (*prepare)(void))
         prepare();
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates;
-        bool good = gpuhal_loader_run(&settings, NULL, NULL, &candidates) == GPUHAL_OK &&
+        bool good = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK &&
                     has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
                     has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
                                 "crashed with signal 11") &&
@@ -210,7 +210,7 @@ static void *run_in_thread(void *user)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     bool *good = user;
-    if (gpuhal_loader_run(&settings, NULL, NULL, &candidates) == GPUHAL_OK) {
+    if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK) {
         *good = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
                 has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "code 3");
         gpuhal_candidates_finish(&candidates);
@@ -417,7 +417,7 @@ TEST(a_helper_path_that_is_not_absolute_is_an_error)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     settings.helper_path = (char *)"gpuhal-helper";
-    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "config.helper_path is \"gpuhal-helper\""));
 }
 

@@ -14,7 +14,7 @@ static gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_log *log)
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
     assert_non_null(registry);
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
-    assert_int_equal(gpuhal_loader_run(settings, log, &known->content, &candidates), GPUHAL_OK);
+    assert_int_equal(gpuhal_loader_run(settings, log, &known->content, false, &candidates), GPUHAL_OK);
     gpuhal_snapshot_release(known);
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .plugins = candidates.learned, .plugin_count = candidates.learned_count,
                               .faults = candidates.faults, .fault_count = candidates.fault_count};

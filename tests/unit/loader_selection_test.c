@@ -23,7 +23,7 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
     settings.backends = (char *)backends;
-    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, &candidates), status);
+    assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), status);
     assert_int_equal(candidates.count, 0);
     const char *sentence = gpuhal_last_error()->sentence;
     if (!strstr(sentence, words) || !strstr(sentence, "GPUHAL_BACKENDS")) {

@@ -191,7 +191,7 @@ UNUSED_HELPER void assert_listed(const gpuhal_candidates *candidates, const char
 UNUSED_HELPER gpuhal_candidates run_loader(const gpuhal_settings *settings)
 {
     gpuhal_candidates candidates;
-    gpuhal_status status = gpuhal_loader_run(settings, NULL, NULL, &candidates);
+    gpuhal_status status = gpuhal_loader_run(settings, NULL, NULL, false, &candidates);
     if (status) {
         printf("# %s\n", gpuhal_last_error()->sentence);
     }

@@ -25,6 +25,7 @@
 #include <gpuhal/queue.h>
 #include <gpuhal/registry.h>
 #include <gpuhal/report.h>
+#include <gpuhal/rescan.h>
 #include <gpuhal/share.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>

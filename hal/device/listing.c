@@ -1,0 +1,379 @@
+/* device/listing.c: see listing.h. What plugins list becomes entries, entries find the devices that they are, and what is left on either
+ * side has appeared or is gone. All of it is ready before anything is published, so that a failure changes nothing. */
+#include "device/listing.h"
+
+#include "core/error.h"
+#include "device/known.h"
+#include "device/link.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpuhal_listing_free(gpuhal_listing *listing)
+{
+    if (listing) {
+        gpuhal_identity_finish(&listing->identity);
+        gpuhal_identity_evidence_finish(&listing->evidence);
+        gpuhal_candidates_finish(&listing->candidates);
+        free(listing->entries);
+        free(listing->pieces);
+        free(listing->devices);
+        free(listing->places);
+        free(listing);
+    }
+}
+
+/* ---- entries */
+
+/* What a plugin lists with a bad end, or not at all, says nothing of what it does not list: "timed out" is no "no device". */
+static bool is_told(const gpuhal_candidates *candidates, const char *backend)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        bool complete = candidate->state == GPUHAL_PLUGIN_OK || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
+        if (complete && candidate->name && strcmp(candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_found_again(const gpuhal_listing *listing, const gpuhal_device *device)
+{
+    for (uint32_t i = 0; i < listing->fresh; i++) {
+        const gpuhal_entry *entry = &listing->entries[i];
+        if (strcmp(entry->candidate->name, device->candidate->name) == 0 && gpuhal_listed_same(entry->listed, device->latest)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_entry(gpuhal_listing *listing, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
+{
+    uint32_t number = listing->identity.count++;
+    gpuhal_face *face = &listing->identity.faces[number];
+    listing->entries[number].candidate = candidate;
+    listing->entries[number].listed = listed;
+    face->backend = candidate->name;
+    face->index = listed->index;
+    face->facts = &listed->facts;
+}
+
+/* Everything that the candidates list, then the devices of backends that told nothing this time. */
+static gpuhal_status gather(const gpuhal_listing *before, gpuhal_listing *listing)
+{
+    size_t most = before ? before->device_count : 0;
+    for (size_t c = 0; c < listing->candidates.count; c++) {
+        most += listing->candidates.list[c].devices.count;
+    }
+    listing->entries = calloc(most + 1, sizeof *listing->entries);
+    listing->identity.faces = calloc(most + 1, sizeof *listing->identity.faces);
+    if (!listing->entries || !listing->identity.faces) {
+        return gpuhal_error_host_memory();
+    }
+    for (size_t c = 0; c < listing->candidates.count; c++) {
+        const gpuhal_candidate *candidate = &listing->candidates.list[c];
+        for (size_t i = 0; i < candidate->devices.count; i++) {
+            add_entry(listing, candidate, &candidate->devices.list[i]);
+        }
+    }
+    listing->fresh = listing->identity.count;
+    for (uint32_t d = 0; before && d < before->device_count; d++) {
+        gpuhal_device *device = before->devices[d];
+        bool untold = before->places[d] != GPUHAL_NOWHERE && !is_told(&listing->candidates, device->candidate->name);
+        if (untold && !is_found_again(listing, device)) {
+            add_entry(listing, device->candidate, device->latest);
+            gpuhal_entry *entry = &listing->entries[listing->identity.count - 1];
+            entry->known_physical = device->known_physical;
+            entry->known_face = device->known_face;
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Room for all that were there and all that could be new; those that were there have no entry yet. */
+static gpuhal_status make_room(const gpuhal_listing *before, gpuhal_listing *listing)
+{
+    uint32_t old = before ? before->device_count : 0;
+    size_t most = (size_t)old + listing->identity.count + 1;
+    listing->devices = calloc(most, sizeof(gpuhal_device *));
+    listing->places = calloc(most, sizeof *listing->places);
+    if (!listing->devices || !listing->places) {
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t d = 0; d < old; d++) {
+        listing->devices[d] = before->devices[d];
+        listing->places[d] = GPUHAL_NOWHERE;
+    }
+    listing->device_count = old;
+    return GPUHAL_OK;
+}
+
+/* ---- new devices */
+
+static bool is_taken(const gpuhal_listing *listing, const char *backend, uint32_t index, bool also_gone)
+{
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        const gpuhal_device *device = listing->devices[d];
+        bool counts = also_gone || listing->places[d] != GPUHAL_NOWHERE;
+        if (counts && device->index == index && strcmp(device->candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; also_gone && i < listing->identity.count; i++) {
+        if (listing->entries[i].listed->index == index && strcmp(listing->entries[i].candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A driver that counts anew gives a number that another device of the list has by now, whose name must stay its own. */
+static uint32_t index_for(const gpuhal_listing *listing, const gpuhal_entry *entry)
+{
+    uint32_t index = entry->listed->index;
+    if (is_taken(listing, entry->candidate->name, index, false)) {
+        for (index = 0; is_taken(listing, entry->candidate->name, index, true);) {
+            index++;
+        }
+    }
+    return index;
+}
+
+static gpuhal_status make_devices(gpuhal *gpu, gpuhal_listing *listing)
+{
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        gpuhal_entry *entry = &listing->entries[i];
+        if (entry->device) {
+            continue;
+        }
+        gpuhal_device *device = gpuhal_device_create(gpu, entry->candidate, entry->listed, index_for(listing, entry));
+        if (!device) {
+            return gpuhal_error_host_memory();
+        }
+        device->known_physical = entry->known_physical;
+        device->known_face = entry->known_face;
+        device->position = listing->device_count;
+        entry->device = device;
+        entry->is_new = true;
+        listing->places[listing->device_count] = i;
+        listing->devices[listing->device_count++] = device;
+    }
+    return GPUHAL_OK;
+}
+
+/* Which of the devices from `old` on the selectors name; the first time each selector must match something. */
+static gpuhal_status choose_visible(const gpuhal *gpu, const gpuhal_listing *listing, uint32_t old, bool *kept)
+{
+    const char *source = gpu->settings.devices_source;
+    size_t count = 0;
+    char **texts = gpuhal_text_split(gpu->settings.devices, ',', &count);
+    gpuhal_status status = texts ? GPUHAL_OK : gpuhal_error_host_memory();
+    for (size_t i = 0; !status && i < count; i++) {
+        gpuhal_selector selector;
+        bool matched = gpuhal_listing_now(gpu) != NULL;
+        if (!*texts[i]) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, gpu->settings.devices);
+            break;
+        }
+        status = gpuhal_selector_parse(texts[i], source, &selector);
+        for (uint32_t d = old; !status && d < listing->device_count; d++) {
+            if (gpuhal_selector_matches(&selector, listing, listing->devices[d])) {
+                kept[d] = matched = true;
+            }
+        }
+        if (!status && !matched) {
+            status = gpuhal_selector_unmatched(listing, &selector, texts[i], source);
+        }
+    }
+    gpuhal_text_list_free(texts);
+    return status;
+}
+
+/* Takes the devices from `old` on out of the listing that shall not be seen; kept NULL: all of them. */
+static void drop_devices(gpuhal_listing *listing, uint32_t old, const bool *kept)
+{
+    uint32_t left = old;
+    for (uint32_t d = old; d < listing->device_count; d++) {
+        gpuhal_device *device = listing->devices[d];
+        if (kept && kept[d]) {
+            device->position = left;
+            listing->places[left] = listing->places[d];
+            listing->devices[left++] = device;
+        } else {
+            listing->entries[listing->places[d]].device = NULL;
+            gpuhal_device_destroy(device);
+        }
+    }
+    listing->device_count = left;
+}
+
+static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_listing *listing, uint32_t old)
+{
+    if (!gpu->settings.devices) {
+        return GPUHAL_OK;
+    }
+    bool *kept = calloc(listing->device_count + 1u, sizeof *kept);
+    gpuhal_status status = kept ? choose_visible(gpu, listing, old, kept) : gpuhal_error_host_memory();
+    if (!status) {
+        drop_devices(listing, old, kept);
+    }
+    free(kept);
+    return status;
+}
+
+static gpuhal_status grow_links(const gpuhal_listing *listing)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t d = 0; d < listing->device_count && !status; d++) {
+        status = gpuhal_links_grow(listing->devices[d], listing->device_count);
+    }
+    return status;
+}
+
+/* ---- what is new */
+
+__attribute__((format(printf, 4, 5))) static void tell(gpuhal_news *news, gpuhal_device *device, gpuhal_change_kind kind,
+                                                        const char *format, ...)
+{
+    gpuhal_change *change = &news->list[news->count++];
+    *change = (gpuhal_change){.size = sizeof *change, .kind = kind, .device = device};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(change->sentence, sizeof change->sentence, format, arguments);
+    va_end(arguments);
+}
+
+static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, const char *instead)
+{
+    const char *text = gpuhal_facts_text(&listed->facts, key);
+    return text && *text ? text : instead;
+}
+
+static void compare(const gpuhal_listing *before, const gpuhal_listing *listing, gpuhal_news *news)
+{
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        gpuhal_device *device = listing->devices[d];
+        const gpuhal_entry *entry = listing->places[d] == GPUHAL_NOWHERE ? NULL : &listing->entries[listing->places[d]];
+        if (entry && entry->is_new) {
+            tell(news, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
+        } else if (!entry && before->places[d] != GPUHAL_NOWHERE) {
+            tell(news, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
+        } else if (entry) {
+            const char *was = text_or(device->latest, GPUHAL_FACT_DRIVER_VERSION, "unknown");
+            const char *is = text_or(entry->listed, GPUHAL_FACT_DRIVER_VERSION, "unknown");
+            if (strcmp(was, is) != 0) {
+                tell(news, device, GPUHAL_CHANGE_CHANGED, "%s: the driver's version was %.80s and is %.80s now", device->id, was, is);
+            }
+        }
+    }
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
+{
+    return a->state == b->state && a->stage == b->stage && a->priority == b->priority && a->isolated == b->isolated &&
+           a->devices.count == b->devices.count && same_text(a->name, b->name) && same_text(a->version, b->version) &&
+           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver);
+}
+
+/* Whether a reader would find the older listing just as good. */
+static bool is_the_same(const gpuhal_listing *before, const gpuhal_listing *listing, const gpuhal_news *news)
+{
+    const gpuhal_candidates *old = &before->candidates, *new = &listing->candidates;
+    bool same = news->count == 0 && before->identity.count == listing->identity.count && old->count == new->count &&
+                old->remark_count == new->remark_count;
+    for (uint32_t i = 0; same && i < listing->identity.count; i++) {
+        same = before->entries[i].device == listing->entries[i].device;
+    }
+    for (size_t i = 0; same && i < new->count; i++) {
+        same = same_report(&old->list[i], &new->list[i]);
+    }
+    for (size_t i = 0; same && i < new->remark_count; i++) {
+        same = same_text(old->remarks[i], new->remarks[i]);
+    }
+    return same;
+}
+
+/* ---- all of it */
+
+static gpuhal_status prepare(gpuhal *gpu, gpuhal_listing *listing)
+{
+    const gpuhal_listing *before = gpuhal_listing_now(gpu);
+    gpuhal_status status = gather(before, listing);
+    status = status ? status : gpuhal_identity_find(&listing->identity);
+    status = status ? status : gpuhal_devices_know(gpu, listing);
+    status = status ? status : make_room(before, listing);
+    if (status) {
+        return status;
+    }
+    gpuhal_entries_match(gpu, listing);
+    uint32_t old = listing->device_count;
+    status = make_devices(gpu, listing);
+    status = status ? status : hide_devices(gpu, listing, old);
+    status = status ? status : gpuhal_listing_prefer(listing);
+    status = status ? status : grow_links(listing);
+    if (status) {
+        drop_devices(listing, old, NULL);
+    }
+    return status;
+}
+
+/* Links lie ready for every device that can be found from here on. */
+static void publish(gpuhal *gpu, gpuhal_listing *listing)
+{
+    uint64_t now = gpuhal_os_wall_clock();
+    listing->older = atomic_load(&gpu->listing);
+    atomic_store(&gpu->listing, listing);
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        gpuhal_device *device = listing->devices[d];
+        if (listing->places[d] != GPUHAL_NOWHERE) {
+            device->latest = listing->entries[listing->places[d]].listed;
+        } else if (listing->older->places[d] != GPUHAL_NOWHERE) {
+            uint32_t lost = atomic_load(&device->lost);
+            device->vanished = now;
+            while (lost != GPUHAL_LOST_HUNG &&
+                   !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_VANISHED)) {
+            }
+        }
+    }
+}
+
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
+{
+    const gpuhal_listing *before = gpuhal_listing_now(gpu);
+    *out_news = (gpuhal_news){0};
+    gpuhal_listing *listing = calloc(1, sizeof *listing);
+    if (!listing) {
+        return gpuhal_error_host_memory();
+    }
+    /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
+    gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
+    gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->content : NULL, before != NULL, &listing->candidates);
+    gpuhal_snapshot_release(known);
+    status = status ? status : prepare(gpu, listing);
+    if (status) {
+        gpuhal_listing_free(listing);
+        return status;
+    }
+    out_news->list = calloc(listing->device_count + 1u, sizeof *out_news->list);
+    if (!out_news->list) {
+        drop_devices(listing, before ? before->device_count : 0, NULL);
+        gpuhal_listing_free(listing);
+        return gpuhal_error_host_memory();
+    }
+    compare(before, listing, out_news);
+    if (before && is_the_same(before, listing, out_news)) {
+        gpuhal_listing_free(listing);
+    } else {
+        publish(gpu, listing);
+    }
+    return GPUHAL_OK;
+}

@@ -1,0 +1,71 @@
+/* device/listing.h: which devices there are, as of one look at the machine: the answers of the list, of selectors and of gpuhal/physical.h.
+ *
+ * A listing never changes once it is published, and lives as long as the gpuhal object, since devices and texts that were handed out point
+ * into it. So readers need no lock: they load gpu->listing once and work with that. The list of devices only grows: a device keeps its
+ * position in all later listings, also when it is not listed any more. A look that finds nothing new leaves no listing behind.
+ */
+#ifndef GPUHAL_DEVICE_LISTING_H
+#define GPUHAL_DEVICE_LISTING_H
+
+#include "device/device.h"
+#include "device/identity.h"
+
+#include <gpuhal/rescan.h>
+
+#define GPUHAL_NOWHERE UINT32_MAX
+
+/* What the plugins list, in the order of their priority: one for each face of the identity, with the same number. */
+typedef struct gpuhal_entry {
+    const gpuhal_candidate *candidate;
+    const gpuhal_listed_device *listed;
+    uint32_t known_physical, known_face; /* of the registry */
+    gpuhal_device *device;               /* NULL: hidden */
+    bool is_new;                         /* the device was not there before */
+    bool preferred;                      /* among the faces of its part that are not hidden */
+} gpuhal_entry;
+
+typedef struct gpuhal_listing {
+    struct gpuhal_listing *older;
+    gpuhal_candidates candidates;
+    gpuhal_entry *entries;
+    uint32_t fresh; /* entries that the candidates list; those behind them are of backends that told nothing this time */
+    gpuhal_identity identity;               /* of all entries, so that hiding changes no number and tears nothing apart */
+    gpuhal_identity_evidence_list evidence; /* about visible ones */
+    uint32_t *pieces;                       /* pieces with a visible face, in the order of their first visible one */
+    uint32_t piece_count;
+    gpuhal_device **devices; /* visible ones, also those that are gone, by position */
+    uint32_t *places;        /* of each of them, its entry; GPUHAL_NOWHERE: it is not listed any more */
+    uint32_t device_count;
+} gpuhal_listing;
+
+static inline const gpuhal_listing *gpuhal_listing_now(const gpuhal *gpu)
+{
+    return atomic_load_explicit(&gpu->listing, memory_order_acquire);
+}
+/* The face that the device is; NULL for one that is not listed any more. */
+const gpuhal_face *gpuhal_listing_face(const gpuhal_listing *listing, const gpuhal_device *device);
+/* Frees it; its devices stay. NULL does nothing. */
+void gpuhal_listing_free(gpuhal_listing *listing);
+
+/* What became of the devices since the listing before. */
+typedef struct gpuhal_news {
+    gpuhal_change *list; /* malloc'ed; generations are 0 */
+    uint32_t count;
+} gpuhal_news;
+
+/* Runs the loader, compares what the plugins list with the devices that are there, makes devices for what is new, marks what is gone, and
+ * publishes. Fails as the loader does, without memory, and the first time when `settings.devices` names what is not there; then nothing
+ * has changed. One thread at a time. BLOCKS. */
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news);
+
+/* match.c: finds for each entry the device that it is, if it was there before. */
+void gpuhal_entries_match(const gpuhal *gpu, gpuhal_listing *listing);
+/* Whether no fact that tells devices apart differs. */
+bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
+/* The one of the list that is this device, wherever it stands; NULL when none is. */
+const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list, const gpuhal_listed_device *wanted);
+
+/* physical.c: once the visible entries have their devices: preferred faces, pieces and evidence. */
+gpuhal_status gpuhal_listing_prefer(gpuhal_listing *listing);
+
+#endif

@@ -1,0 +1,136 @@
+/* os/linux/uevent.c: the kernel's own news of hardware (uevents), over a netlink socket that needs no rights.
+ *
+ * The form of a message is not trusted: it is searched within its bytes, and what does not look like one is none. Only the kernel sends
+ * with the number 0; what other processes send to the socket is thrown away. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KERNEL_GROUP  1u   /* what the kernel sends; udev's own messages come in another group */
+#define MESSAGE_BYTES 8192 /* the kernel's are at most 2 KiB, with a little more in front */
+
+int gpuhal_os_hotplug_open(intptr_t *out_source)
+{
+    int source = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+    if (source < 0) {
+        return errno;
+    }
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP};
+    if (bind(source, (const struct sockaddr *)&address, sizeof address)) {
+        int error = errno;
+        close(source);
+        return error;
+    }
+    *out_source = source;
+    return 0;
+}
+
+/* The value of "KEY=value" among the strings of a message, NULL for none. The last string may lack its end: it does not count then. */
+static const char *value_of(const char *message, size_t bytes, const char *key)
+{
+    size_t length = strlen(key);
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(message + at, 0, bytes - at);
+        if (!end) {
+            return NULL;
+        }
+        if (strncmp(message + at, key, length) == 0 && message[at + length] == '=') {
+            return message + at + length + 1;
+        }
+        at = (size_t)(end - message) + 1;
+    }
+    return NULL;
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; word && *words; words++) {
+        if (strcmp(word, *words) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A display controller (3) or a processing accelerator (0x12); the class is written in hexadecimal without leading zeros. */
+static bool is_our_pci_class(const char *class)
+{
+    return class && ((strlen(class) == 5 && class[0] == '3') || (strlen(class) == 6 && strncmp(class, "12", 2) == 0));
+}
+
+bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
+{
+    static const char *const actions[] = {"add", "remove", "bind", "unbind", NULL};
+    static const char *const subsystems[] = {"drm", "accel", "kfd", "nvidia", "nvidia-uvm", NULL};
+    static const char *const modules[] = {"/module/nvidia", "/module/nvidia_uvm", "/module/amdgpu", "/module/i915", "/module/xe", NULL};
+    const char *subsystem = value_of(message, bytes, "SUBSYSTEM"), *type = value_of(message, bytes, "DEVTYPE");
+    if (!subsystem || !is_one_of(value_of(message, bytes, "ACTION"), actions)) {
+        return false;
+    }
+    if (strcmp(subsystem, "pci") == 0) {
+        return is_our_pci_class(value_of(message, bytes, "PCI_CLASS"));
+    }
+    if (strcmp(subsystem, "module") == 0) {
+        return is_one_of(value_of(message, bytes, "DEVPATH"), modules);
+    }
+    /* A monitor that is plugged in is no device. */
+    return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
+}
+
+/* Takes all messages that are there. */
+static gpuhal_hotplug take_all(int source)
+{
+    gpuhal_hotplug found = GPUHAL_HOTPLUG_QUIET;
+    for (;;) {
+        char message[MESSAGE_BYTES];
+        struct sockaddr_nl sender = {0};
+        socklen_t sender_bytes = sizeof sender;
+        ssize_t bytes = recvfrom(source, message, sizeof message, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_bytes);
+        if (bytes < 0 && errno == EINTR) {
+            continue;
+        }
+        if (bytes < 0 && errno == ENOBUFS) {
+            found = GPUHAL_HOTPLUG_NEWS; /* some were thrown away: they may have been ours */
+            continue;
+        }
+        if (bytes < 0) {
+            return errno == EAGAIN || errno == EWOULDBLOCK ? found : GPUHAL_HOTPLUG_GONE;
+        }
+        if (bytes == 0) {
+            return GPUHAL_HOTPLUG_GONE;
+        }
+        bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
+        if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {
+            found = GPUHAL_HOTPLUG_NEWS;
+        }
+    }
+}
+
+gpuhal_hotplug gpuhal_os_hotplug_wait(intptr_t source, intptr_t wake, uint64_t timeout_ns)
+{
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    for (;;) {
+        uint64_t passed = gpuhal_os_monotonic_ns() - begun;
+        if (passed >= timeout_ns) {
+            return GPUHAL_HOTPLUG_QUIET;
+        }
+        uint64_t left_ms = (timeout_ns - passed) / 1000000u + 1;
+        struct pollfd watched[] = {{.fd = (int)wake, .events = POLLIN}, {.fd = (int)source, .events = POLLIN}};
+        int ready = poll(watched, 2, timeout_ns == UINT64_MAX ? -1 : left_ms > 60000 ? 60000 : (int)left_ms);
+        if (ready > 0 && watched[0].revents) {
+            return GPUHAL_HOTPLUG_WOKEN;
+        }
+        gpuhal_hotplug found = ready > 0 && watched[1].revents ? take_all((int)source) : GPUHAL_HOTPLUG_QUIET;
+        if (found) {
+            return found;
+        }
+        if (ready < 0 && errno != EINTR) {
+            return GPUHAL_HOTPLUG_GONE;
+        }
+    }
+}

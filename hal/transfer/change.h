@@ -1,0 +1,60 @@
+/* transfer/change.h: news of devices, on its way to whoever listens, and who looks for it.
+ *
+ * Every change gets a number and, where somebody wants it, goes into the list behind gpuhal_take_change() and to the thread that calls back.
+ * A thread of its own waits for the kernel's news, from the first listener on. In the child of a fork nobody listens any more. */
+#ifndef GPUHAL_TRANSFER_CHANGE_H
+#define GPUHAL_TRANSFER_CHANGE_H
+
+#include "device/listing.h"
+
+#include <gpuhal/rescan.h>
+
+typedef struct gpuhal_herald {
+    _Atomic uint64_t generation; /* written with the mutex held */
+    gpuhal_mutex mutex;          /* protects what follows */
+    gpuhal_condition condition;
+    uint32_t fork_generation;
+    bool closing; /* the object's user is gone */
+
+    gpuhal_change_fn *listener; /* NULL: none */
+    void *user;
+    uint64_t from; /* it wants changes after this one */
+    bool calling;
+    const void *caller; /* the thread that calls it, by the address of its mark */
+
+    gpuhal_change *kept; /* a ring; NULL: nobody asked for it */
+    uint32_t first, count;
+    intptr_t notifier; /* readable while there is something in the ring; -1: nobody asked for it */
+
+    uint64_t begun, ended; /* looks at the machine: begun so far, and the last one that went well */
+    bool running;          /* a look is under way */
+    const void *looker;    /* the thread that looks, by the address of its mark */
+
+    bool asked;   /* the kernel was asked for its news */
+    bool watches; /* the thread is there */
+    gpuhal_thread watch;
+    intptr_t source, wake;
+} gpuhal_herald;
+
+/* Made and freed by gpuhal.c. NULL without memory; NULL does nothing. */
+gpuhal_herald *gpuhal_herald_create(void);
+void gpuhal_herald_destroy(gpuhal_herald *herald);
+/* With gpuhal_close(): nobody is called any more, no look begins, and the one under way is waited for. */
+void gpuhal_herald_end(gpuhal *gpu);
+void gpuhal_herald_lock(gpuhal_herald *herald);
+
+/* Numbers it and hands it on. Calls no plugin, and leaves the last error as it is. */
+void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
+/* For gpuhal.on_lost: its queues fail, and it is told. */
+void gpuhal_change_lost(gpuhal_device *device);
+/* For gpuhal.on_changed. */
+void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
+
+/* rescan.c: asks the kernel for its news, once; without them one line of the log says so. */
+void gpuhal_watch_kernel(gpuhal *gpu);
+/* Looks again whenever this source has news, unless something is watched already. The source is taken over. */
+gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
+/* Ends the thread, and waits for it. */
+void gpuhal_watch_end(gpuhal_herald *herald);
+
+#endif

@@ -1,0 +1,172 @@
+/* transfer/rescan.c: looking at the machine again, because somebody asks or because the kernel tells of hardware that came or went. */
+#include "core/error.h"
+#include "transfer/change.h"
+#include "transfer/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One thing that is plugged in makes many messages, and its files get their rights only after the first ones: wait until it is quiet,
+ * though not for ever. */
+#define SETTLE_NS    300000000u
+#define SETTLE_TIMES 10u
+
+static _Thread_local char thread_mark; /* its address names the thread */
+
+/* Work on what is gone ends before its end is told. The news is told in the order of the list. */
+static gpuhal_status look(gpuhal *gpu)
+{
+    gpuhal_news news;
+    gpuhal_status status = gpuhal_devices_list(gpu, &news);
+    for (uint32_t i = 0; !status && i < news.count; i++) {
+        const gpuhal_change *change = &news.list[i];
+        if (change->kind == GPUHAL_CHANGE_VANISHED) {
+            (void)gpuhal_device_unusable(change->device);
+            gpuhal_queues_lost(change->device);
+        }
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO, "%s", change->sentence);
+        gpuhal_change_tell(change->device, change->kind, change->sentence);
+    }
+    free(news.list);
+    return status;
+}
+
+/* A look that began before the call may have missed what the caller knows: only a later one counts, which others may share. The function
+ * that takes lines of the log may call this in the midst of a look. */
+static gpuhal_status look_or_wait(gpuhal *gpu)
+{
+    gpuhal_herald *herald = gpu->herald;
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_herald_lock(herald);
+    uint64_t wanted = herald->begun + 1;
+    bool by_itself = herald->running && herald->looker == &thread_mark;
+    while (!status && herald->ended < wanted && !herald->closing && !by_itself) {
+        if (herald->running) {
+            gpuhal_condition_wait(&herald->condition, &herald->mutex);
+            continue;
+        }
+        uint64_t mine = ++herald->begun;
+        herald->running = true;
+        herald->looker = &thread_mark;
+        gpuhal_mutex_unlock(&herald->mutex);
+        status = look(gpu);
+        gpuhal_herald_lock(herald);
+        herald->running = false;
+        herald->ended = status ? herald->ended : mine;
+        gpuhal_condition_signal_all(&herald->condition);
+    }
+    bool refused = !status && herald->ended < wanted;
+    gpuhal_mutex_unlock(&herald->mutex);
+    return refused ? gpuhal_error_set(GPUHAL_ERROR_BUSY, "gpuhal_rescan: %s",
+                                      by_itself ? "this very thread is looking" : "the object is being closed")
+                   : status;
+}
+
+gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
+{
+    if (out_generation) {
+        *out_generation = 0;
+    }
+    if (!gpu) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_rescan: gpu is NULL");
+    }
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    gpuhal_status status = look_or_wait(gpu);
+    if (status) {
+        return status;
+    }
+    gpuhal_error_restore(&before);
+    if (out_generation) {
+        *out_generation = gpuhal_generation(gpu);
+    }
+    return GPUHAL_OK;
+}
+
+/* ---- the kernel's news */
+
+static void *watch(void *user)
+{
+    gpuhal *const gpu = user;
+    gpuhal_herald *herald = gpu->herald;
+    gpuhal_hotplug heard = GPUHAL_HOTPLUG_QUIET;
+    while (heard != GPUHAL_HOTPLUG_WOKEN && heard != GPUHAL_HOTPLUG_GONE) {
+        heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, UINT64_MAX);
+        bool news = heard == GPUHAL_HOTPLUG_NEWS;
+        for (uint32_t i = 0; heard == GPUHAL_HOTPLUG_NEWS && i < SETTLE_TIMES; i++) {
+            heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, SETTLE_NS);
+        }
+        gpuhal_status status = news && heard != GPUHAL_HOTPLUG_WOKEN ? gpuhal_rescan(gpu, NULL) : GPUHAL_OK;
+        if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
+                            gpuhal_last_error()->sentence);
+        }
+    }
+    if (heard == GPUHAL_HOTPLUG_GONE) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "the system tells no more of hardware that comes and goes");
+    }
+    return NULL;
+}
+
+gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
+{
+    gpuhal_herald *herald = gpu->herald;
+    gpuhal_herald_lock(herald);
+    bool refused = herald->watches || herald->closing;
+    int error = refused ? 0 : gpuhal_os_notifier_create(&herald->wake);
+    if (!error && !refused) {
+        herald->source = source;
+        error = gpuhal_thread_start(&herald->watch, watch, gpu);
+        herald->watches = error == 0;
+        herald->asked = true;
+    }
+    if (error || refused) {
+        gpuhal_os_descriptor_close(source);
+        herald->source = refused ? herald->source : -1;
+    }
+    if (error && herald->wake >= 0) {
+        gpuhal_os_descriptor_close(herald->wake);
+        herald->wake = -1;
+    }
+    gpuhal_mutex_unlock(&herald->mutex);
+    return error ? gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread: %s", strerror(error)) : GPUHAL_OK;
+}
+
+void gpuhal_watch_kernel(gpuhal *gpu)
+{
+    gpuhal_herald *herald = gpu->herald;
+    gpuhal_error_detail before;
+    gpuhal_herald_lock(herald);
+    bool asked = herald->asked;
+    herald->asked = true;
+    gpuhal_mutex_unlock(&herald->mutex);
+    if (asked) {
+        return;
+    }
+    gpuhal_error_save(&before);
+    intptr_t source = -1;
+    int error = gpuhal_os_hotplug_open(&source);
+    if (error || gpuhal_watch_source(gpu, source)) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
+                        "hardware that comes or goes is not noticed by itself, only by gpuhal_rescan(): %s",
+                        error ? strerror(error) : gpuhal_last_error()->sentence);
+    }
+    gpuhal_error_restore(&before);
+}
+
+void gpuhal_watch_end(gpuhal_herald *herald)
+{
+    gpuhal_herald_lock(herald);
+    bool watches = herald->watches;
+    herald->watches = false;
+    if (watches) {
+        gpuhal_os_notifier_set(herald->wake);
+    }
+    gpuhal_mutex_unlock(&herald->mutex);
+    if (watches) {
+        gpuhal_thread_join(&herald->watch);
+        gpuhal_os_descriptor_close(herald->source);
+        gpuhal_os_descriptor_close(herald->wake);
+        herald->source = herald->wake = -1;
+    }
+}

@@ -1,0 +1,190 @@
+/* The kernel's news of hardware: which messages count, whatever their form; and that news makes the library look again, once for many. */
+#include "device/device.h"
+#include "os/os.h"
+#include "test.h"
+#include "transfer/change.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include "../system/cards.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGE(text) text, sizeof(text)
+
+/* As recorded with `udevadm monitor --kernel --property`. */
+#define DRM_ADD                                                                                                                        \
+    "add@/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0ACTION=add\0"                                                        \
+    "DEVPATH=/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0SUBSYSTEM=drm\0MAJOR=226\0MINOR=1\0DEVNAME=dri/card1\0"          \
+    "DEVTYPE=drm_minor\0SEQNUM=4711"
+#define USB_ADD "add@/devices/pci0000:00/0000:00:14.0/usb1/1-2\0ACTION=add\0DEVPATH=/devices/usb1/1-2\0SUBSYSTEM=usb\0SEQNUM=4712"
+
+TEST(cards_that_come_and_go_count)
+{
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE(DRM_ADD)));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("remove@/x\0ACTION=remove\0SUBSYSTEM=drm\0DEVTYPE=drm_minor")));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("add@/x\0ACTION=add\0SUBSYSTEM=accel")));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("add@/devices/virtual/kfd/kfd\0ACTION=add\0SUBSYSTEM=kfd")));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("unbind@/x\0ACTION=unbind\0SUBSYSTEM=pci\0PCI_CLASS=30200")));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=120000")));
+    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("add@/module/nvidia\0ACTION=add\0DEVPATH=/module/nvidia\0SUBSYSTEM=module")));
+}
+
+TEST(other_hardware_and_monitors_do_not_count)
+{
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE(USB_ADD)));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("change@/x\0ACTION=change\0SUBSYSTEM=drm\0HOTPLUG=1")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("add@/x\0ACTION=add\0SUBSYSTEM=drm\0DEVTYPE=drm_connector")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=20000")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=3")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("add@/module/fuse\0ACTION=add\0DEVPATH=/module/fuse\0SUBSYSTEM=module")));
+}
+
+TEST(what_is_no_message_does_not_count)
+{
+    static const char unended[] = {'A', 'C', 'T', 'I', 'O', 'N', '=', 'a', 'd', 'd', 0, 'S', 'U', 'B', 'S', 'Y', 'S', 'T', 'E', 'M', '=', 'd', 'r', 'm'};
+    assert_false(gpuhal_os_hotplug_concerns("", 0));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("libudev\0\xfe\xed\xca\xfe")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("SUBSYSTEM=drm")));
+    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("ACTION=add\0SUBSYSTEMS=drm")));
+    assert_false(gpuhal_os_hotplug_concerns(unended, sizeof unended));
+}
+
+/* In memory of its own, so that a sanitizer sees a byte too many. */
+TEST(damaged_messages_are_read_within_their_bytes)
+{
+    static const char whole[] = DRM_ADD;
+    uint32_t seed = 1;
+    for (size_t bytes = 0; bytes < sizeof whole; bytes++) {
+        char *cut = malloc(bytes + !bytes);
+        assert_non_null(cut);
+        memcpy(cut, whole, bytes);
+        (void)gpuhal_os_hotplug_concerns(cut, bytes);
+        for (int i = 0; i < 32 && bytes > 0; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            cut[(seed >> 8) % bytes] = (char)(seed >> 24);
+            (void)gpuhal_os_hotplug_concerns(cut, bytes);
+        }
+        free(cut);
+    }
+}
+
+/* ---- from the message to the list of devices */
+
+static _Atomic int lines;
+
+static void count_line(void *user, int32_t level, const char *line)
+{
+    (void)level;
+    atomic_fetch_add(&lines, strstr(line, user) != NULL);
+}
+
+static gpuhal *open_watching(int out_ends[2], const char *word)
+{
+    setenv("FAKE_CUDA", make_cards("A"), 1);
+    setenv("GPUHAL_CUDA_LIBRARY", GPUHAL_BUILD_DIRECTORY "/tests/fakes/cuda/libcuda.so.1", 1);
+    setenv("GPUHAL_NVML_LIBRARY", GPUHAL_BUILD_DIRECTORY "/tests/fakes/cuda/libnvidia-ml.so.1", 1);
+    gpuhal *gpu = NULL;
+    assert_int_equal(gpuhal_open(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                                  .backends = "cuda",
+                                                  .plugin_path = GPUHAL_BUILD_PLUGINS,
+                                                  .helper_path = GPUHAL_HELPER,
+                                                  .isolation = GPUHAL_ISOLATION_ALWAYS,
+                                                  .log_level = GPUHAL_LEVEL_DEBUG,
+                                                  .log = count_line,
+                                                  .log_user = (void *)(uintptr_t)word},
+                                 &gpu),
+                     GPUHAL_OK);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, out_ends), 0);
+    assert_int_equal(gpuhal_watch_source(gpu, out_ends[0]), GPUHAL_OK);
+    return gpu;
+}
+
+static void await_generation(const gpuhal *gpu, uint64_t generation)
+{
+    for (int i = 0; i < 6000 && gpuhal_generation(gpu) < generation; i++) {
+        gpuhal_os_sleep(10000000);
+    }
+    assert_int_equal(gpuhal_generation(gpu), generation);
+}
+
+TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
+{
+    int ends[2];
+    gpuhal *gpu = open_watching(ends, "cuda: process");
+    gpuhal_os_handle descriptor = -1;
+    assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
+    int met = atomic_load(&lines);
+    put_cards("AB", "");
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
+        assert_int_equal(write(ends[1], USB_ADD, sizeof USB_ADD), sizeof USB_ADD);
+    }
+    struct pollfd asked = {.fd = (int)descriptor, .events = POLLIN};
+    assert_int_equal(poll(&asked, 1, 60000), 1);
+    await_generation(gpu, 2);
+    assert_int_equal(atomic_load(&lines) - met, 1);
+    put_cards("A", "");
+    assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
+    await_generation(gpu, 3);
+    close((int)descriptor);
+    gpuhal_close(gpu);
+    close(ends[1]);
+    remove_cards();
+}
+
+TEST(facts_that_differ_from_what_was_remembered_are_told)
+{
+    int ends[2];
+    gpuhal *gpu = open_watching(ends, "");
+    gpuhal_os_handle descriptor = -1;
+    gpuhal_change change = {.size = sizeof change};
+    assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
+    gpu->on_changed(gpuhal_device_at(gpu, 0), "cuda:0 has another driver");
+    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_OK);
+    assert_int_equal(change.kind, GPUHAL_CHANGE_CHANGED);
+    assert_ptr_equal(change.device, gpuhal_device_at(gpu, 0));
+    assert_string_equal(change.sentence, "cuda:0 has another driver");
+    assert_int_equal(change.generation, gpuhal_generation(gpu));
+    close((int)descriptor);
+    gpuhal_close(gpu);
+    close(ends[1]);
+    remove_cards();
+}
+
+TEST(closing_waits_for_a_look_that_the_kernel_caused)
+{
+    for (int i = 0; i < 4; i++) {
+        int ends[2];
+        gpuhal *gpu = open_watching(ends, "cuda: process");
+        put_cards("AB", "");
+        assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
+        gpuhal_os_sleep((uint64_t)i * 110000000u);
+        gpuhal_close(gpu);
+        close(ends[1]);
+        remove_cards();
+    }
+}
+
+TEST(a_source_that_ends_is_told_in_one_line_and_looking_by_hand_goes_on)
+{
+    int ends[2];
+    gpuhal *gpu = open_watching(ends, "no more of hardware");
+    close(ends[1]);
+    for (int i = 0; i < 6000 && !atomic_load(&lines); i++) {
+        gpuhal_os_sleep(10000000);
+    }
+    assert_int_equal(atomic_load(&lines), 1);
+    put_cards("AB", "");
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+    assert_int_equal(gpuhal_generation(gpu), 2);
+    gpuhal_close(gpu);
+    assert_int_equal(atomic_load(&lines), 1);
+    remove_cards();
+}
+
+#include "test_main.h"
