@@ -147,9 +147,14 @@ def the_document_follows_the_schema_when_plugins_misbehave(probe):
 def a_changed_document_does_not_pass_the_schema(probe):
     document, _ = probe.json("--verify", "--env", "--links", plugins=("face_a", "face_b"))
     check(not complaints(probe, document), complaints(probe, document))
-    document["links"] = document["links"][:1]  # one stands for all
-    hardware = next(i for i, one in enumerate(document["physical_devices"]) if "face_a:0" in one["faces"])
-    evidence = ("physical_devices", hardware, "evidence", 0)
+    # One of each kind stands for all.
+    document["links"] = document["links"][:1]
+    document["devices"] = [device for device in document["devices"] if device["id"] in ("cpu:0", "face_a:0")]
+    document["plugins"] = list({plugin["state"]: plugin for plugin in document["plugins"]}.values())
+    document["physical_devices"] = [one for one in document["physical_devices"] if "face_a:0" in one["faces"]]
+    check(not complaints(probe, document), complaints(probe, document))
+    evidence = ("physical_devices", 0, "evidence", 0)
+    passes = validator(probe.schema_path).is_valid
 
     def places(value, path=()):
         if isinstance(value, dict):
@@ -178,7 +183,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
                              ("renamed", lambda at: at.update({key + " x": at.pop(key)}))):
             if path[-1:] == ("missing",) and what == "renamed":
                 continue
-            if not complaints(probe, changed(path, change)):
+            if passes(changed(path, change)):
                 passed.append((path, key, what))
     for path, key, value in (((), "schema", "gpuhal.probe/2"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
                              (("devices", 0), "uuid", "GPU-1"), (("devices", 0), "verified", False), (("plugins", 0), "state", "fine"),
@@ -189,7 +194,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
                              (("links", 0), "from", "cpu"), (("links", 0), "peer_advertised", 1),
                              (evidence, "same", 1), (evidence, "matched_by", "name"), (evidence, "value", None), (evidence, "sentence", ""),
                              (evidence, "device", "vulkan"), (evidence, "matched_by", "host_processor")):
-        if not complaints(probe, changed(path, lambda at: at.update({key: value}))):
+        if passes(changed(path, lambda at: at.update({key: value}))):
             passed.append((path, key, value))
     check(not passed, "the schema lets these through:", *passed)
 
