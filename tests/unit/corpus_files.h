@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 
 #define TEBIBYTE ((off_t)1 << 40)
 
@@ -273,19 +274,26 @@ static bool make_copy_with_long_tail(const char *in, const char *name)
 
 #define BYTES(text) text, sizeof(text) - 1
 
-static bool make_manifest(const char *in, const char *name)
+static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.1\nlibrary = /", huge[10 << 20], long_line[60000];
+
+static void fill_long_texts(void)
 {
-    static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.1\nlibrary = /", huge[10 << 20], line[60000];
     memset(long_path + strlen(long_path), 'x', sizeof long_path - strlen(long_path) - 1);
     memset(huge, '#', sizeof huge);
-    memset(line, 'x', sizeof line);
+    memset(long_line, 'x', sizeof long_line);
+}
+
+static bool make_manifest(const char *in, const char *name)
+{
+    static pthread_once_t filled = PTHREAD_ONCE_INIT;
+    pthread_once(&filled, fill_long_texts);
     const struct {
         const char *name, *text;
         size_t bytes;
     } all[] = {
         {"manifest_empty", BYTES("")},
         {"manifest_of_10_mb", huge, sizeof huge},
-        {"manifest_one_line", line, sizeof line},
+        {"manifest_one_line", long_line, sizeof long_line},
         {"manifest_long_path", long_path, strlen(long_path)},
         {"manifest_with_nul", BYTES("[plugin]\nname = manifest_with_nul\0\nlibrary = a.so\nabi = 0.1\n")},
         {"manifest_of_windows", BYTES("[plugin]\r\nname = manifest_of_windows\r\nlibrary = a.so\r\nabi = 0.1\r\n")},
