@@ -31,6 +31,7 @@ typedef struct helper_visit {
     gpuhal_stream stream;
     gpuhal_output output;
     bool unruly;    /* it did not end as a helper does */
+    bool doubtful;  /* maybe because of others */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
     uint64_t silent_ns; /* when its stream ended without a last word; 0: it has not */
@@ -108,12 +109,12 @@ static void word_deadline(uint64_t ns, char *out, size_t bytes)
 }
 
 /* The stream stopped without an end. */
-static void word_silence(gpuhal_attempt *attempt, gpuhal_ended ended, int value)
+static void word_silence(gpuhal_attempt *attempt, gpuhal_ended ended, int value, bool doubtful)
 {
     const char *when = gpuhal_attempt_while(attempt->stage);
     if (ended == GPUHAL_ENDED_SIGNAL) {
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it crashed with signal %d (%s) %s", value,
-                            gpuhal_os_signal_name(value), when);
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it crashed with signal %d (%s) %s%s", value,
+                            gpuhal_os_signal_name(value), when, doubtful ? ", which others may have sent" : "");
     } else if (ended == GPUHAL_ENDED_EXIT && value != GPUHAL_HELPER_EXIT_UNHEARD) {
         gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the process exited with code %d %s", value,
                             when);
@@ -173,7 +174,8 @@ static void judge_unruly(helper_visit *visit, uint64_t deadline_ns, bool late, g
         ended = crashed ? GPUHAL_ENDED_SIGNAL : ended;
         value = crashed ? stream->signal : value;
         visit->candidate->signal = ended == GPUHAL_ENDED_SIGNAL ? (uint32_t)value : 0;
-        word_silence(attempt, ended, value);
+        visit->doubtful = !crashed && ended == GPUHAL_ENDED_SIGNAL && gpuhal_os_signal_is_from_outside(value);
+        word_silence(attempt, ended, value, visit->doubtful);
     } else if (late && stream->state != GPUHAL_STREAM_RUBBISH) {
         word_late(visit, deadline_ns);
     } else {
@@ -226,7 +228,7 @@ static void remember(round_of_visits *round, helper_visit *visit)
     /* The last one may not have come to its end. */
     gpuhal_listed_devices told = visit->stream.devices;
     told.count = visit->stream.whole;
-    const gpuhal_meeting meeting = {.unruly = visit->unruly, .fault = visit->fault, .status = visit->attempt.status,
+    const gpuhal_meeting meeting = {.unruly = visit->unruly, .doubtful = visit->doubtful, .fault = visit->fault, .status = visit->attempt.status,
                                     .mapped = &visit->stream.mapped, .output = &lines, .devices = &told};
     if (visit->stream.hello) {
         gpuhal_verdict_learn(round->verdicts, candidate, &meeting);

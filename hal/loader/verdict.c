@@ -94,6 +94,24 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
+/* Paths in the key are those of today's value: another value makes others. */
+static void add_watched_variable(const char *word, gpuhal_texts *to)
+{
+    char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
+    to->failed = to->failed || (word[0] == '$' && !name);
+    if (name) {
+        add_once(to, name);
+    }
+    free(name);
+}
+
+/* The file was removed, or never had a name: as the system shows what is mapped. */
+static bool is_deleted(const char *path)
+{
+    size_t length = strlen(path), end = strlen(DELETED);
+    return length > end && strcmp(path + length - end, DELETED) == 0;
+}
+
 static int compare_texts(const void *one, const void *other)
 {
     return strcmp(*(char *const *)one, *(char *const *)other);
@@ -111,10 +129,13 @@ static bool make_key(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidat
         add_once(&files, candidate->driver);
     }
     for (size_t i = 0; mapped && i < mapped->count; i++) {
-        add_once(&files, mapped->list[i]);
+        if (!is_deleted(mapped->list[i])) {
+            add_once(&files, mapped->list[i]);
+        }
     }
     each_word(candidate->watch, add_watched, &files);
     each_word(candidate->environment, add_variable, &variables);
+    each_word(candidate->watch, add_watched_variable, &variables);
     /* The order of addresses is another one each time. */
     if (files.count > 1) {
         qsort(files.list, files.count, sizeof *files.list, compare_texts);
@@ -353,17 +374,34 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* A file that was replaced while the plugin was met: what it said belongs to the old one. */
+/* A file that was replaced while the plugin was met: what it said belongs to the old one. Drivers also put code that they write at run time
+ * into files without a name: those have no successor, and no library's name. */
 static bool was_replaced(const gpuhal_texts *mapped)
 {
-    size_t end = strlen(DELETED);
     for (size_t i = 0; mapped && i < mapped->count; i++) {
-        size_t length = strlen(mapped->list[i]);
-        if (length > end && strcmp(mapped->list[i] + length - end, DELETED) == 0) {
+        const char *path = mapped->list[i];
+        if (!is_deleted(path)) {
+            continue;
+        }
+        gpuhal_file_info info;
+        char *successor = gpuhal_text_copy_range(path, strlen(path) - strlen(DELETED));
+        if (!successor || strstr(path, ".so") || gpuhal_os_file_info(successor, &info) == 0) {
+            free(successor);
             return true;
         }
+        free(successor);
     }
     return false;
+}
+
+/* What may have been somebody else's doing counts when it has happened the last time, too. */
+static bool is_to_blame(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record, const gpuhal_meeting *meeting)
+{
+    if (!meeting->doubtful) {
+        return meeting->unruly;
+    }
+    const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, record->name, record->identity, machine_of(verdicts));
+    return known && known->signal == record->signal;
 }
 
 static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
@@ -374,7 +412,7 @@ static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const 
     record.status = meeting->status;
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
         record.deadline_ns = verdicts->settings->helper_deadline_ns;
-    } else if (meeting->unruly) {
+    } else if (is_to_blame(verdicts, &record, meeting)) {
         record.state = GPUHAL_PLUGIN_QUARANTINED;
     }
     bool kept = good && !is_known(verdicts, &record) && add_record(verdicts->candidates, &record);

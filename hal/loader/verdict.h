@@ -3,6 +3,7 @@
  *     known                                                     what becomes of the plugin
  *     OK, NO_DRIVER, NO_DEVICE, NO_PERMISSION, INCOMPATIBLE     the same again, without asking it
  *     it crashed, exited, sent rubbish, did not answer          QUARANTINED, not run
+ *     its process was killed, maybe by others                   it is met; QUARANTINED when that happens twice in a row
  *     BROKEN otherwise: it answered that it failed              it is met
  *     nothing, or under other circumstances                     it is met
  *
@@ -35,6 +36,7 @@ void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts);
 /* What meeting a plugin in a helper came to, besides what stands in the candidate. */
 typedef struct gpuhal_meeting {
     bool unruly;        /* it crashed, exited, hung or sent rubbish: it is not run again */
+    bool doubtful;      /* that may have been somebody else's doing: it is run once more */
     uint32_t fault;     /* gpuhal_fault_kind; 0: none */
     gpuhal_status status;
     const gpuhal_texts *mapped;             /* files with code in the helper's memory */

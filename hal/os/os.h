@@ -269,6 +269,8 @@ typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIG
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
+/* Signals by which others end a process: an administrator, a service manager, or the kernel when memory or a limit is used up. */
+bool gpuhal_os_signal_is_from_outside(int signal_number);
 /* This process's number, for gpuhal_os_helper_prepare. */
 int64_t gpuhal_os_process_own(void);
 /* Set in helper processes, and so in whatever a driver starts from there. */

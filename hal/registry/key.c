@@ -15,6 +15,8 @@
 
 /* Drivers of the kernel whose devices are GPUs, or may be after a rebinding. */
 static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
+/* What the dynamic loader goes by for every program. */
+static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
 /* Folders of device nodes of GPUs, and how the names of such nodes begin. */
 static const struct {
     const char *folder, *prefix;
@@ -257,7 +259,9 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
     }
     char *cache = gpuhal_text_format("%s/etc/ld.so.cache", root);
     gpuhal_texts_give(out_lines, cache ? file_line(cache) : NULL);
-    gpuhal_texts_give(out_lines, variable_line("LD_LIBRARY_PATH"));
+    for (size_t i = 0; i < sizeof library_variables / sizeof *library_variables; i++) {
+        gpuhal_texts_give(out_lines, variable_line(library_variables[i]));
+    }
     free(cache);
     for (size_t i = 0; request->variables && i < request->variables->count; i++) {
         gpuhal_texts_give(out_lines, variable_line(request->variables->list[i]));

@@ -92,6 +92,12 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     for (int i = 0; i < 200000; i++) {
         host->log(host, GPUHAL_LOG_ERROR, "the vendor \033[31mis talkative\n");
     }
+#elif defined VARIANT_good_makes_code
+    map_made_code();
+#elif defined VARIANT_killed_when_told
+    if (host->setting(host, "TEST_SIGNAL")) {
+        raise(atoi(host->setting(host, "TEST_SIGNAL")));
+    }
 #elif defined VARIANT_start_crashes
     crash();
 #elif defined VARIANT_start_hangs

@@ -52,6 +52,16 @@ MAYBE void spin(void)
     }
 }
 
+/* As drivers do that write functions as they need them. */
+MAYBE void map_made_code(void)
+{
+    int file = memfd_create(".code", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, 4096) || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0) == MAP_FAILED) {
+        _exit(1);
+    }
+    close(file);
+}
+
 MAYBE void write_to_nowhere(void)
 {
     volatile int *volatile nowhere = (volatile int *)8;

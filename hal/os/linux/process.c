@@ -335,6 +335,7 @@ const char *gpuhal_os_signal_name(int signal_number)
         {SIGFPE, "Arithmetic exception"}, {SIGABRT, "Aborted"},     {SIGTRAP, "Trap"},
         {SIGSYS, "Bad system call"},      {SIGKILL, "Killed"},      {SIGTERM, "Terminated"},
         {SIGPIPE, "Broken pipe"},         {SIGALRM, "Alarm clock"}, {SIGXCPU, "CPU time limit"},
+        {SIGINT, "Interrupt"},            {SIGHUP, "Hangup"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].number == signal_number) {
@@ -342,4 +343,10 @@ const char *gpuhal_os_signal_name(int signal_number)
         }
     }
     return "unnamed signal";
+}
+
+bool gpuhal_os_signal_is_from_outside(int signal_number)
+{
+    return signal_number == SIGKILL || signal_number == SIGTERM || signal_number == SIGINT || signal_number == SIGHUP ||
+           signal_number == SIGXCPU;
 }

@@ -1,0 +1,86 @@
+/* What a remembered verdict depends on besides the plugin's own doing: whose fault an end was, and what changed around the plugin. */
+#include "loader_remember.h"
+
+#include <signal.h>
+
+/* ---- whose fault it was */
+
+/* Nobody can tell who sent such a signal: the administrator, or the kernel that is short of memory. */
+TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_third)
+{
+    static const struct {
+        const char *number, *words;
+    } cases[] = {{"9", "signal 9 (Killed)"}, {"15", "signal 15 (Terminated)"}, {"2", "signal 2 (Interrupt)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        new_folder();
+        own_plugin("killed_when_told", "");
+        gpuhal_settings settings = once(), no_helper = without_helper();
+        setenv("GPUHAL_TEST_SIGNAL", cases[i].number, 1);
+        gpuhal_candidates first = start(&settings, NULL);
+        assert_verdict(&first, candidate_of(&first, "killed_when_told"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START, cases[i].words);
+        gpuhal_candidates_finish(&first);
+        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_BROKEN));
+        assert_true(is_remembered(&no_helper, "killed_when_told", GPUHAL_PLUGIN_QUARANTINED));
+        unsetenv("GPUHAL_TEST_SIGNAL");
+    }
+}
+
+TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
+{
+    new_folder();
+    own_plugin("killed_when_told", "");
+    gpuhal_settings settings = once();
+    for (int i = 0; i < 2; i++) {
+        setenv("GPUHAL_TEST_SIGNAL", "9", 1);
+        settings.retry = (char *)(i > 0 ? "all" : "");
+        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_BROKEN));
+        unsetenv("GPUHAL_TEST_SIGNAL");
+        settings.retry = NULL;
+        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_OK));
+        assert_true(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_OK));
+    }
+}
+
+/* ---- what changed around it */
+
+TEST(a_driver_that_writes_code_at_run_time_is_remembered_all_the_same)
+{
+    new_folder();
+    own_plugin("good_makes_code", "");
+    gpuhal_settings settings = once(), no_helper = without_helper();
+    assert_false(is_remembered(&settings, "good_makes_code", GPUHAL_PLUGIN_OK));
+    assert_true(is_remembered(&no_helper, "good_makes_code", GPUHAL_PLUGIN_OK));
+}
+
+TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
+{
+    new_folder();
+    own_plugin("good", "watch = $GPUHAL_TEST_PLACE/icd.d\n");
+    gpuhal_settings settings = once();
+    setenv("GPUHAL_TEST_PLACE", "/nonexistent/one", 1);
+    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    setenv("GPUHAL_TEST_PLACE", own_folder(), 1);
+    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    unsetenv("GPUHAL_TEST_PLACE");
+    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+}
+
+/* The dynamic loader puts these before everything else. */
+TEST(a_library_that_is_loaded_before_all_others_is_another_circumstance)
+{
+    static const char *const names[] = {"LD_PRELOAD", "LD_AUDIT"};
+    for (size_t i = 0; i < 2; i++) {
+        new_folder();
+        own_plugin("good", "");
+        gpuhal_settings settings = once();
+        assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        setenv(names[i], "", 1);
+        assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        unsetenv(names[i]);
+        assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    }
+}
+
+#include "test_main.h"

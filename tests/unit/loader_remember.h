@@ -1,0 +1,73 @@
+/* tests/unit/loader_remember.h: what tests of remembered verdicts share: starts of a program that reads and writes a registry, and plugins
+ * that can be changed. */
+#ifndef LOADER_REMEMBER_H
+#define LOADER_REMEMBER_H
+
+#include "loader_support.h"
+#include "registry/fields.h"
+#include "registry/registry.h"
+
+/* One start of a program: reads the registry, meets plugins, and writes what was learned. Finish the candidates. */
+UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_log *log)
+{
+    gpuhal_candidates candidates;
+    gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
+    assert_non_null(registry);
+    gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
+    assert_int_equal(gpuhal_loader_run(settings, log, &known->content, false, &candidates), GPUHAL_OK);
+    gpuhal_snapshot_release(known);
+    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .plugins = candidates.learned, .plugin_count = candidates.learned_count,
+                              .faults = candidates.faults, .fault_count = candidates.fault_count};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_registry_destroy(registry);
+    return candidates;
+}
+
+UNUSED_HELPER gpuhal_settings once(void)
+{
+    gpuhal_settings settings = own_settings();
+    settings.isolation = GPUHAL_ISOLATION_ONCE;
+    return settings;
+}
+
+/* Settings with which nothing can be met but by loading it here. */
+UNUSED_HELPER gpuhal_settings without_helper(void)
+{
+    gpuhal_settings settings = once();
+    settings.helper_path = (char *)"/nonexistent/gpuhal-helper";
+    return settings;
+}
+
+/* A copy of a plugin of its own, with a manifest in the folder, so that both can be changed. */
+UNUSED_HELPER void own_plugin(const char *name, const char *more)
+{
+    char file[64], manifest[64];
+    snprintf(file, sizeof file, "gpuhal-%s.so", name);
+    snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
+    copy_file(test_plugin(name), in_folder(file));
+    write_manifest(manifest, name, file, more);
+}
+
+UNUSED_HELPER gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates, const char *name)
+{
+    gpuhal_candidate *candidate = (gpuhal_candidate *)find_candidate(candidates, name);
+    assert_non_null(candidate);
+    return candidate;
+}
+
+/* Starts, and tells whether the plugin's verdict was remembered. */
+UNUSED_HELPER bool is_remembered(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
+{
+    gpuhal_candidates candidates = start(settings, NULL);
+    const gpuhal_candidate *candidate = candidate_of(&candidates, name);
+    if (candidate->state != state) {
+        print_candidates(&candidates);
+        fail_msg("another state");
+    }
+    bool remembered = candidate->remembered;
+    assert_true(remembered == (candidate->time_ns == 0));
+    gpuhal_candidates_finish(&candidates);
+    return remembered;
+}
+
+#endif
