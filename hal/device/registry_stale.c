@@ -58,6 +58,10 @@ static void tell(const char *line, char *to, size_t bytes)
         {"boot ", "the machine was started again"},
         {"kernel ", "another kernel is running"},
         {"nvidia ", "the NVIDIA kernel driver is another one"},
+        {"library ", "another version of the library judged it"},
+        {"processors ", "this program may use another number of processors"},
+        {"memory ", "this program may use another amount of memory"},
+        {"instances ", "a GPU is divided in another way"},
         {"mounts ", "this program sees other mounts, such as those of another container"},
     };
     if (begins(line, "file ") || begins(line, "folder ")) {

@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "os/os.h"
 #include "registry/checksum.h"
+#include "registry/limit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #define SMALL_FILE_BYTES  4096u
 #define MAPS_BYTES_MAX    (4u << 20)
 #define FOLDER_NAMES_MAX  4096u
+/* A folder for each GPU, with one for each part of it. */
+#define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
 
 /* Drivers of the kernel whose devices are GPUs, or may be after a rebinding. */
 static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
@@ -22,6 +25,7 @@ static const struct {
     const char *folder, *prefix;
 } gpu_nodes[] = {
     {"/dev", "nvidia"}, {"/dev", "kfd"}, {"/dev", "dxg"}, {"/dev", "mali"}, {"/dev", "kgsl"}, {"/dev/dri", ""}, {"/dev/accel", ""},
+    {"/dev/nvidia-caps", ""},
 };
 
 /* ---- files */
@@ -225,6 +229,61 @@ static void add_nodes(const char *root, const char *folder, const char *prefix, 
     free(path);
 }
 
+/* Parts of one GPU that NVIDIA's driver lists as devices (MIG): "instances gpu0 gi1 access ci0". */
+static void add_instances_of(const char *root, const char *gpu, gpuhal_texts *to)
+{
+    char **outer = NULL, **inner = NULL;
+    size_t outer_count = 0, inner_count = 0;
+    gpuhal_text line = {0};
+    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES "/%s/mig", root, gpu);
+    to->failed = to->failed || !folder;
+    if (!folder || gpuhal_os_directory_names(folder, &outer, &outer_count)) {
+        free(folder);
+        return;
+    }
+    gpuhal_text_printf(&line, "instances %s", gpu);
+    for (size_t i = 0; i < outer_count; i++) {
+        gpuhal_text_printf(&line, " %s", outer[i]);
+        char *path = gpuhal_text_format("%s/%s", folder, outer[i]);
+        line.failed = line.failed || !path;
+        if (path && gpuhal_os_directory_names(path, &inner, &inner_count) == 0) {
+            for (size_t k = 0; k < inner_count; k++) {
+                gpuhal_text_printf(&line, " %s", inner[k]);
+            }
+            gpuhal_os_names_free(inner, inner_count);
+        }
+        free(path);
+    }
+    gpuhal_texts_give(to, gpuhal_text_take(&line));
+    gpuhal_text_finish(&line);
+    gpuhal_os_names_free(outer, outer_count);
+    free(folder);
+}
+
+static void add_instances(const char *root, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES, root);
+    to->failed = to->failed || !folder;
+    if (folder && gpuhal_os_directory_names(folder, &names, &count) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            add_instances_of(root, names[i], to);
+        }
+        gpuhal_os_names_free(names, count);
+    }
+    free(folder);
+}
+
+/* What this process is granted; and what another version of the library said need not be what this one would say. */
+static void add_grants(const char *root, gpuhal_texts *to)
+{
+    uint64_t limit = gpuhal_limit_memory(root);
+    gpuhal_texts_give(to, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
+    gpuhal_texts_give(to, limit == UINT64_MAX ? gpuhal_text_copy("memory unlimited") : gpuhal_text_format("memory %" PRIu64, limit));
+    gpuhal_texts_add(to, "library " GPUHAL_VERSION);
+}
+
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
 {
     *out_lines = (gpuhal_texts){0};
@@ -232,7 +291,8 @@ void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
     add_file_word(root, "kernel", "/proc/sys/kernel/osrelease", out_lines);
     add_file_word(root, "nvidia", "/proc/driver/nvidia/version", out_lines);
     add_mounts(root, out_lines);
-    gpuhal_texts_give(out_lines, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
+    add_grants(root, out_lines);
+    add_instances(root, out_lines);
     for (size_t i = 0; i < sizeof gpu_drivers / sizeof *gpu_drivers; i++) {
         add_driver(root, gpu_drivers[i], out_lines);
     }

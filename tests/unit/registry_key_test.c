@@ -4,6 +4,8 @@
 
 #include "core/text.h"
 
+#include <gpuhal/instance.h>
+
 #include <dlfcn.h>
 
 static const char *root;
@@ -37,6 +39,7 @@ static void make_machine(void)
     put("/sys/bus/pci/drivers/amdgpu/0000:03:00.0", "");
     put("/sys/bus/pci/drivers/amdgpu/bind", "");
     put("/sys/module/amdgpu/srcversion", "AB12\n");
+    put("/proc/self/cgroup", "4:cpu,memory:/job\n0::/one/two\n");
     put("/dev/nvidia0", "");
     put("/dev/dri/renderD128", "");
     put("/dev/null", "");
@@ -112,6 +115,14 @@ TEST(each_thing_that_changes_is_noticed_and_named)
         {"/dev/nvidia1", "", NULL},
         {"/dev/kfd", "", NULL},
         {"/dev/dri/renderD129", "", ""},
+        {"/dev/nvidia-caps/nvidia-cap1", "", NULL},
+        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "", NULL},
+        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "", "instances "},
+        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci1/access", "", "instances "},
+        {"/sys/fs/cgroup/one/memory.max", "8589934592\n", "memory unlimited"},
+        {"/sys/fs/cgroup/one/two/memory.max", "4294967296\n", "memory 8589934592"},
+        {"/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n", "memory 4294967296"},
+        {"/sys/fs/cgroup/memory.max", "1073741823\n", "memory 1073741824"},
     };
     make_machine();
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -144,6 +155,37 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     assert_int_equal(unlink(below(root, "proc/self/ns/mnt")), 0);
     assert_int_equal(symlink("mnt:[2]", below(root, "proc/self/ns/mnt")), 0);
     assert_false(holds(&key, "mounts "));
+    gpuhal_texts_finish(&key);
+}
+
+/* Each session and each job has a group of its own: only what it is allowed tells them apart. */
+TEST(groups_with_the_same_limit_are_the_same_circumstance)
+{
+    make_machine();
+    put("/proc/self/cgroup", "0::/one/two\n");
+    put("/sys/fs/cgroup/one/two/memory.max", "max\n");
+    put("/sys/fs/cgroup/one/memory.max", "8589934592\n");
+    put("/sys/fs/cgroup/other/memory.max", "8589934592\n");
+    gpuhal_texts key = key_now();
+    put("/proc/self/cgroup", "1:name=systemd:/x\n0::/other\n");
+    assert_true(holds(&key, NULL));
+    put("/proc/self/cgroup", "0::/\n");
+    assert_false(holds(&key, "memory 8589934592"));
+    gpuhal_texts_finish(&key);
+}
+
+TEST(another_version_of_the_library_judges_for_itself)
+{
+    make_machine();
+    gpuhal_texts key = key_now();
+    size_t at = 0;
+    while (at < key.count && strncmp(key.list[at], "library ", 8) != 0) {
+        at++;
+    }
+    assert_true(at < key.count);
+    assert_string_equal(key.list[at] + 8, gpuhal_version());
+    key.list[at][strlen(key.list[at]) - 1]++;
+    assert_false(holds(&key, "library "));
     gpuhal_texts_finish(&key);
 }
 
