@@ -181,9 +181,11 @@ static void replace_record(const gpuhal_device *device, gpuhal_plugin_state stat
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
 }
 
+/* What is learned under other circumstances than those of the listing is not put in its place. */
 static bool has_record(const gpuhal_device *device)
 {
-    return device->candidate->identity && device->candidate->key.count > 0;
+    return device->candidate->identity && device->candidate->key.count > 0 &&
+           gpuhal_verdict_holds(&device->gpu->settings, device->candidate);
 }
 
 void gpuhal_known_compare(gpuhal_device *device, const gpuhal_listed_device *now, const gpuhal_listed_devices *devices)

@@ -32,6 +32,7 @@ typedef struct helper_visit {
     gpuhal_output output;
     bool unruly;    /* it did not end as a helper does */
     bool doubtful;  /* maybe because of others */
+    bool hungry;    /* memory ran out, which says nothing of the plugin */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
     uint64_t silent_ns; /* when its stream ended without a last word; 0: it has not */
@@ -165,10 +166,16 @@ static void judge_unruly(helper_visit *visit, uint64_t deadline_ns, bool late, g
     gpuhal_attempt *attempt = &visit->attempt;
     const gpuhal_stream *stream = &visit->stream;
     bool crashed = stream->state == GPUHAL_STREAM_CRASHED;
-    visit->unruly = true;
     /* An [end] that was begun and did not get complete has no say. */
     free(attempt->reason);
     attempt->reason = NULL;
+    if (stream->state == GPUHAL_STREAM_MORE && !late && ended == GPUHAL_ENDED_EXIT && value == GPUHAL_HELPER_EXIT_HUNGRY) {
+        visit->hungry = true;
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "its helper process had no memory left %s",
+                            gpuhal_attempt_while(attempt->stage));
+        return;
+    }
+    visit->unruly = true;
     if (crashed || (stream->state != GPUHAL_STREAM_RUBBISH && !late)) {
         visit->fault = GPUHAL_FAULT_CRASH;
         ended = crashed ? GPUHAL_ENDED_SIGNAL : ended;
@@ -212,7 +219,14 @@ static bool judge(round_of_visits *round, helper_visit *visit, bool late)
     return visit->stream.state == GPUHAL_STREAM_ENDED && visit->stream.good;
 }
 
-/* For the report, and for later starts. A helper that is no helper, or says nothing, tells nothing of the plugin. */
+/* Of an answer it is known which files it came from, unless the helper could not find out. A helper that is no helper, says nothing, or had
+ * no memory, tells nothing of the plugin. */
+static bool is_worth_remembering(const helper_visit *visit)
+{
+    return visit->stream.hello && !visit->hungry && (visit->unruly || visit->stream.mapped.count > 0);
+}
+
+/* For the report, and for later starts. */
 static void remember(round_of_visits *round, helper_visit *visit)
 {
     gpuhal_candidate *candidate = visit->candidate;
@@ -230,7 +244,7 @@ static void remember(round_of_visits *round, helper_visit *visit)
     told.count = visit->stream.whole;
     const gpuhal_meeting meeting = {.unruly = visit->unruly, .doubtful = visit->doubtful, .fault = visit->fault, .status = visit->attempt.status,
                                     .mapped = &visit->stream.mapped, .output = &lines, .devices = &told};
-    if (visit->stream.hello) {
+    if (is_worth_remembering(visit)) {
         gpuhal_verdict_learn(round->verdicts, candidate, &meeting);
     }
     gpuhal_text_finish(&joined);

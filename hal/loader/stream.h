@@ -26,6 +26,7 @@
 #define GPUHAL_HELPER_STREAM       3  /* the descriptor */
 #define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper that are no answer of a plugin */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the stream was closed under its feet */
+#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for what it wanted to say */
 #define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
 #define GPUHAL_STREAM_LINE_MAX     (64u << 10)
 #define GPUHAL_STREAM_MAPPED_MAX   1000u

@@ -329,6 +329,14 @@ bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_liste
     return !failed && copy_texts(&candidate->key, &out_record->key) && keep_devices(devices, &out_record->devices);
 }
 
+bool gpuhal_verdict_holds(const gpuhal_settings *settings, const gpuhal_candidate *candidate)
+{
+    gpuhal_verdicts verdicts = {.settings = settings};
+    bool holds = gpuhal_key_is_current(&candidate->key, machine_of(&verdicts), NULL);
+    gpuhal_verdicts_finish(&verdicts);
+    return holds;
+}
+
 /* Whether the registry says the same already, by which a later start will go. */
 static bool is_known(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record)
 {

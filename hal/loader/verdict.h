@@ -49,6 +49,8 @@ void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate
 /* The record of a candidate that lists these devices, under the circumstances that stand in it. Finish it, whatever the answer: false
  * without memory. */
 bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_known_plugin *out_record);
+/* Whether the circumstances that stand in the candidate are those of now: who changes its own environment is under others. */
+bool gpuhal_verdict_holds(const gpuhal_settings *settings, const gpuhal_candidate *candidate);
 /* Whether both say the same, whenever it was. */
 bool gpuhal_verdict_same(const gpuhal_known_plugin *known, const gpuhal_known_plugin *record);
 

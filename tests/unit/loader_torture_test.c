@@ -1,5 +1,6 @@
 /* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that meets a plugin. */
 #include "loader_support.h"
+#include "registry/registry.h"
 #include "support/faulty_helper.h"
 #include "support/torture.h"
 
@@ -128,11 +129,31 @@ static bool meet(void)
 {
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
-    assert_int_equal(open_here(GPUHAL_FAULTY_HELPER, "none", &gpu), GPUHAL_OK);
+    assert_int_equal(open_here(GPUHAL_FAULTY_HELPER, in_folder("state"), &gpu), GPUHAL_OK);
     expect_reasons(gpu);
     bool listed = gpuhal_select(gpu, "good:0", 0, &device, NULL) == GPUHAL_OK;
     gpuhal_close(gpu);
     return listed;
+}
+
+/* Whether anything is remembered that keeps the plugin from being met again. */
+static bool has_quarantined(void)
+{
+    gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
+    assert_non_null(registry);
+    gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
+    size_t count;
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(&known->content, &count);
+    bool has = false;
+    for (size_t i = 0; i < count; i++) {
+        has = has || plugins[i].state == GPUHAL_PLUGIN_QUARANTINED;
+        if (has) {
+            printf("# %s\n", plugins[i].reason);
+        }
+    }
+    gpuhal_snapshot_release(known);
+    gpuhal_registry_destroy(registry);
+    return has;
 }
 
 static void torture_helper(gpuhal_fault kind)
@@ -154,6 +175,8 @@ static void torture_helper(gpuhal_fault kind)
         faults->at = at;
         faults->calls = 0;
         lost += !meet();
+        /* What the helper had no memory for is not the plugin's fault, and is not held against it. */
+        assert_true(kind != GPUHAL_FAULT_ALLOCATION || !has_quarantined());
         assert_true(faults->calls >= at);
         assert_int_equal(count_descriptors(), descriptors);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -205,6 +205,25 @@ TEST(a_fact_that_is_another_one_is_told_once_and_the_device_works)
     gpuhal_close(gpu);
 }
 
+/* Programs choose their GPU after they have listed all. */
+TEST(a_program_that_changes_its_environment_later_changes_nothing_for_others)
+{
+    start_elsewhere("devices 2");
+    setenv("FAKE_CUDA", "devices 1", 1);
+    gpuhal *gpu = open_machine();
+    gpu->on_changed = keep_change;
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    assert_int_not_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_OK);
+    assert_string_equal(changed, "cuda:1: cuda:1 was listed, and is not there now");
+    gpuhal_close(gpu);
+    assert_int_equal(files_renamed, 0);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    gpu = open_machine();
+    assert_non_null(device_named(gpu, "cuda:1"));
+    assert_int_equal(processes_started, 0);
+    gpuhal_close(gpu);
+}
+
 TEST(a_driver_that_went_away_is_found_out_and_met_again_the_next_time)
 {
     start_elsewhere("devices 2");

@@ -41,7 +41,7 @@ static void send_bytes(const char *bytes, size_t count)
 static void send_records(gpuhal_text *records)
 {
     if (records->failed) {
-        _exit(GPUHAL_HELPER_EXIT_UNHEARD);
+        _exit(GPUHAL_HELPER_EXIT_HUNGRY);
     }
     gpuhal_mutex_lock(&stream_mutex);
     send_bytes("\n", 1);
@@ -102,13 +102,19 @@ static void tell_device(__attribute__((unused)) void *user, const gpuhal_listed_
     device_count++;
 }
 
-/* Which files the answer came from: while they stay the same it can be remembered. */
+/* Which files the answer came from: while they stay the same it can be remembered, and without them it is not. That memory ran out is no
+ * answer of the plugin's. */
 static void tell_result(const gpuhal_attempt *attempt, bool good)
 {
     gpuhal_text records = {0};
     gpuhal_texts mapped;
+    if (!good && attempt->state == GPUHAL_PLUGIN_NOT_PROBED) {
+        _exit(GPUHAL_HELPER_EXIT_HUNGRY);
+    }
     gpuhal_key_mapped_files(&mapped);
-    gpuhal_stream_write_mapped(&records, &mapped);
+    if (!mapped.failed) {
+        gpuhal_stream_write_mapped(&records, &mapped);
+    }
     gpuhal_texts_finish(&mapped);
     gpuhal_stream_write_end(&records, attempt, good, device_count);
     send_records(&records);
