@@ -20,6 +20,7 @@
 
 #define GRACE_NS    200000000u /* for an orderly process to leave */
 #define TERM_NS     100000000u /* for one that hangs, to end when asked to */
+#define SLICE_NS    500000000u /* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
 
@@ -35,7 +36,8 @@ typedef struct helper_visit {
     bool hungry;    /* memory ran out, which says nothing of the plugin */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
-    uint64_t silent_ns; /* when its stream ended without a last word; 0: it has not */
+    uint64_t used_ns; /* of its deadline, by waiting for it */
+    bool silent;      /* its stream ended without a last word: what is waited for now is its end */
 } helper_visit;
 
 /* The helpers at work: visits[0] to visits[count - 1]. */
@@ -283,7 +285,7 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
 static bool read_visit(helper_visit *visit)
 {
     char bytes[READ_BYTES];
-    if (visit->silent_ns) {
+    if (visit->silent) {
         return true; /* the process has ended */
     }
     read_output(visit);
@@ -295,7 +297,8 @@ static bool read_visit(helper_visit *visit)
         if (got <= 0) {
             /* How the process ends is all that is left to learn. It gets a moment, in which the others go on. */
             gpuhal_os_process_close_stream(&visit->process);
-            visit->silent_ns = gpuhal_os_monotonic_ns();
+            visit->silent = true;
+            visit->used_ns = 0;
             return false;
         }
         if (gpuhal_stream_feed(&visit->stream, bytes, (size_t)got) != GPUHAL_STREAM_MORE) {
@@ -305,11 +308,10 @@ static bool read_visit(helper_visit *visit)
     return false;
 }
 
-static uint64_t time_left(const round_of_visits *round, const helper_visit *visit, uint64_t now)
+static uint64_t time_left(const round_of_visits *round, const helper_visit *visit)
 {
-    uint64_t begun = visit->silent_ns ? visit->silent_ns : visit->begun_ns;
-    uint64_t used = now > begun ? now - begun : 0, deadline = visit->silent_ns ? GRACE_NS : round->settings->helper_deadline_ns;
-    return used < deadline ? deadline - used : 0;
+    uint64_t deadline = visit->silent ? GRACE_NS : round->settings->helper_deadline_ns;
+    return visit->used_ns < deadline ? deadline - visit->used_ns : 0;
 }
 
 /* Waits for something to happen, until the nearest deadline at most, and deals with it. */
@@ -317,9 +319,9 @@ static gpuhal_status attend(round_of_visits *round)
 {
     gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
-    uint64_t now = gpuhal_os_monotonic_ns(), nearest = UINT64_MAX;
+    uint64_t begun = gpuhal_os_monotonic_ns(), nearest = SLICE_NS;
     for (size_t i = 0; i < round->count; i++) {
-        uint64_t left = time_left(round, round->visits[i], now);
+        uint64_t left = time_left(round, round->visits[i]);
         nearest = left < nearest ? left : nearest;
         processes[i] = &round->visits[i]->process;
     }
@@ -327,12 +329,15 @@ static gpuhal_status attend(round_of_visits *round)
     if (error) {
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s", strerror(error));
     }
-    now = gpuhal_os_monotonic_ns();
+    uint64_t waited = gpuhal_os_monotonic_ns() - begun;
+    for (size_t i = 0; i < round->count; i++) {
+        round->visits[i]->used_ns += waited < SLICE_NS ? waited : SLICE_NS;
+    }
     /* Backwards: an ended visit's place is taken by the last one, which was looked at already. */
     for (size_t i = round->count; i-- > 0;) {
         bool over = ready[i] && read_visit(round->visits[i]);
-        if (over || time_left(round, round->visits[i], now) == 0) {
-            end_visit(round, i, !over && !round->visits[i]->silent_ns);
+        if (over || time_left(round, round->visits[i]) == 0) {
+            end_visit(round, i, !over && !round->visits[i]->silent);
         }
     }
     return GPUHAL_OK;
