@@ -85,9 +85,11 @@ static void move_text(char **to, char **from)
     }
 }
 
-void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **environment, char **watch)
+void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
+                           char **watch)
 {
     move_text(&candidate->manifest, manifest);
+    move_text(&candidate->libraries, libraries);
     move_text(&candidate->environment, environment);
     move_text(&candidate->watch, watch);
 }
@@ -128,6 +130,7 @@ static void finish_candidate(gpuhal_candidate *candidate)
     free(candidate->reason);
     free(candidate->driver);
     free(candidate->manifest);
+    free(candidate->libraries);
     free(candidate->environment);
     free(candidate->watch);
     free(candidate->output);

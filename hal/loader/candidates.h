@@ -13,7 +13,8 @@ void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, co
 /* Nothing was decided about it yet. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
 /* Takes over what the manifest says about what the answers depend on; texts may be NULL, and are NULL afterwards. */
-void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **environment, char **watch);
+void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
+                           char **watch);
 /* Ends the candidate's way. */
 void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -28,7 +28,7 @@ typedef struct gpuhal_candidate {
     uint64_t time_ns;
     bool isolated;
     bool ignore_environment; /* the plugin is told of no setting */
-    char *manifest, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
+    char *manifest, *libraries, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
     char *identity;    /* of the file, for the registry; NULL: nothing is remembered of it */
     gpuhal_texts key;  /* the circumstances of the verdict that is remembered; empty: none is */
     bool remembered;   /* the verdict is from an earlier meeting */

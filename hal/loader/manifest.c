@@ -92,13 +92,6 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
     return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
 }
 
-/* For people. */
-static bool take_note(__attribute__((unused)) reading *at, __attribute__((unused)) const char *value,
-                      __attribute__((unused)) uint32_t line)
-{
-    return true;
-}
-
 /* For whoever decides whether an earlier answer still holds; nothing to check here. */
 static bool take_environment(reading *at, const char *value, __attribute__((unused)) uint32_t line)
 {
@@ -112,13 +105,19 @@ static bool take_watch(reading *at, const char *value, __attribute__((unused)) u
     return at->manifest->watch || gpuhal_attempt_no_memory(at->attempt);
 }
 
+static bool take_libraries(reading *at, const char *value, __attribute__((unused)) uint32_t line)
+{
+    at->manifest->libraries = gpuhal_text_copy(value);
+    return at->manifest->libraries || gpuhal_attempt_no_memory(at->attempt);
+}
+
 /* Unknown keys are no error, so that later versions can add some. Known ones may stand once: which of two should count? */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
 } keys[] = {
     {"name", take_name},         {"library", take_library},       {"abi", take_abi},          {"platforms", take_platforms},
-    {"priority", take_priority}, {"vendor_libraries", take_note}, {"environment", take_environment}, {"watch", take_watch},
+    {"priority", take_priority}, {"vendor_libraries", take_libraries}, {"environment", take_environment}, {"watch", take_watch},
 };
 
 static bool take_pair(reading *at, const gpuhal_records_reader *reader)
@@ -216,6 +215,7 @@ void gpuhal_manifest_finish(gpuhal_manifest *manifest)
     free(manifest->platforms);
     free(manifest->environment);
     free(manifest->watch);
+    free(manifest->libraries);
     *manifest = (gpuhal_manifest){0};
 }
 

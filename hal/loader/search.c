@@ -196,7 +196,7 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
         candidate->priority = gpuhal_selection_priority(name, manifest.has_priority, manifest.priority);
         candidate->ignore_environment = at->settings->ignore_environment;
         gpuhal_candidate_take(candidate, &attempt, good);
-        gpuhal_candidate_note(candidate, &path, &manifest.environment, &manifest.watch);
+        gpuhal_candidate_note(candidate, &path, &manifest.libraries, &manifest.environment, &manifest.watch);
     }
     if (candidate && good && !gpuhal_manifest_has_platform(&manifest, gpuhal_os_platform())) {
         gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_STAGE_SELECT, "%s is for %s; this is %s",

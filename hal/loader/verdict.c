@@ -94,6 +94,28 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
+/* A driver that is put where the dynamic loader would have found it; other places than this stand in its cache. */
+static void add_library_places(const char *word, gpuhal_texts *to)
+{
+    char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
+    to->failed = to->failed || !places;
+    if (places) {
+        add_from_variable(places, to);
+    }
+    free(places);
+}
+
+/* A driver that is put where GPUHAL_…_LIBRARY says: one that was there stands among the files with code. */
+static void add_named_library(const char *word, gpuhal_texts *to)
+{
+    static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
+    size_t length = strlen(word), end = sizeof back - 1;
+    const char *path = gpuhal_os_environment(word);
+    if (path && path[0] == '/' && length > end && strncmp(word, front, sizeof front - 1) == 0 && strcmp(word + length - end, back) == 0) {
+        add_once(to, path);
+    }
+}
+
 /* Paths in the key are those of today's value: another value makes others. */
 static void add_watched_variable(const char *word, gpuhal_texts *to)
 {
@@ -134,6 +156,8 @@ static bool make_key(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidat
         }
     }
     each_word(candidate->watch, add_watched, &files);
+    each_word(candidate->libraries, add_library_places, &files);
+    each_word(candidate->environment, add_named_library, &files);
     each_word(candidate->environment, add_variable, &variables);
     each_word(candidate->watch, add_watched_variable, &variables);
     /* The order of addresses is another one each time. */

@@ -83,4 +83,32 @@ TEST(a_library_that_is_loaded_before_all_others_is_another_circumstance)
     }
 }
 
+TEST(a_driver_that_is_put_where_it_was_missed_is_found)
+{
+    new_folder();
+    own_plugin("start_without_driver", "vendor_libraries = libother.so libgpuhal-test-vendor.so.1\n");
+    gpuhal_settings settings = once();
+    char path[600];
+    snprintf(path, sizeof path, "/nonexistent:%s", own_folder());
+    setenv("LD_LIBRARY_PATH", path, 1);
+    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_true(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    copy_file(test_plugin("good"), in_folder("libgpuhal-test-vendor.so.1"));
+    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    unsetenv("LD_LIBRARY_PATH");
+}
+
+TEST(a_driver_that_is_put_where_its_variable_says_is_found)
+{
+    new_folder();
+    own_plugin("start_without_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\n");
+    setenv("GPUHAL_TESTVENDOR_LIBRARY", in_folder("libvendor.so"), 1);
+    gpuhal_settings settings = once();
+    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_true(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    copy_file(test_plugin("good"), in_folder("libvendor.so"));
+    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
+}
+
 #include "test_main.h"

@@ -4,6 +4,9 @@
 #include "loader/attempt.h"
 #include "loader/file_check.h"
 
+#include <grp.h>
+#include <sys/wait.h>
+
 static void add_good(void)
 {
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
@@ -114,6 +117,57 @@ TEST(the_helper_program_passes_as_a_program_and_not_as_a_plugin)
     assert_string_equal(file.path, test_plugin("good"));
     gpuhal_checked_file_finish(&file);
     gpuhal_attempt_finish(&attempt);
+}
+
+/* Root reads what nobody may read: then somebody else looks. 0: all was told. */
+static int look_without_rights(void)
+{
+    if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))) {
+        return 77;
+    }
+    gpuhal_settings settings = own_settings();
+    gpuhal_candidates candidates;
+    if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates)) {
+        return 1;
+    }
+    bool good = has_verdict(find_candidate(&candidates, "secret"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+                            "/secret.so cannot be read: Permission denied") &&
+                has_verdict(find_candidate(&candidates, "buried"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+                            "/vault/buried.so cannot be read: Permission denied") &&
+                has_verdict(find_candidate(&candidates, "unspoken"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "Permission denied");
+    if (!good) {
+        print_candidates(&candidates);
+    }
+    return good ? 0 : 1;
+}
+
+TEST(what_this_user_may_not_read_is_reported_with_its_name)
+{
+    new_folder();
+    assert_int_equal(chmod(own_folder(), 0755), 0);
+    assert_int_equal(mkdir(in_folder("vault"), 0755), 0);
+    static const char *const libraries[] = {"secret.so", "vault/buried.so", "unspoken.so"};
+    for (size_t i = 0; i < 3; i++) {
+        copy_file(test_plugin("good"), in_folder(libraries[i]));
+    }
+    write_manifest("secret.gpuhal", "secret", "secret.so", "");
+    write_manifest("buried.gpuhal", "buried", "vault/buried.so", "");
+    write_manifest("unspoken.gpuhal", "unspoken", "unspoken.so", "");
+    assert_int_equal(chmod(in_folder("secret.so"), 0), 0);
+    assert_int_equal(chmod(in_folder("vault"), 0), 0);
+    assert_int_equal(chmod(in_folder("unspoken.gpuhal"), 0), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(look_without_rights());
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(in_folder("vault"), 0755), 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        SKIP_TEST("rights cannot be given up here");
+    }
+    assert_int_equal(status, 0);
 }
 
 TEST(a_file_of_another_user_is_taken_with_a_warning)
