@@ -143,7 +143,10 @@ static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
         status = gpuhal_isolation_run(verdicts);
     }
     for (size_t i = 0; i < candidates->count && !status; i++) {
-        if (gpuhal_candidate_is_open(&candidates->list[i])) {
+        if (isolate && gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
+            status = gpuhal_verdict_recall_danger(verdicts, &candidates->list[i]);
+        }
+        if (!status && gpuhal_candidate_is_open(&candidates->list[i])) {
             status = meet_here(verdicts->log, &candidates->list[i]);
         }
     }

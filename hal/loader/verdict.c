@@ -311,6 +311,17 @@ gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate 
     return asks ? GPUHAL_OK : take_over(candidate, record, state);
 }
 
+gpuhal_status gpuhal_verdict_recall_danger(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
+{
+    if (!verdicts->known || !candidate->identity) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_known_plugin *record =
+        gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
+    bool danger = record && (record->state == GPUHAL_PLUGIN_QUARANTINED || record->state == GPUHAL_PLUGIN_TIMED_OUT || record->signal);
+    return danger ? take_over(candidate, record, GPUHAL_PLUGIN_QUARANTINED) : GPUHAL_OK;
+}
+
 /* ---- what is learned */
 
 /* What changes by the second is not kept: a remembered listing shall not show it as if it were of now. */

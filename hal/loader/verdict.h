@@ -30,6 +30,9 @@ void gpuhal_verdicts_finish(gpuhal_verdicts *verdicts);
 /* Decides the candidate where the registry can. Leaves the identity of its file in it. OK or HOST_MEMORY. */
 gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate);
 
+/* The same where no helper is to be had: what crashed, hung or was killed before is not run in this process, whoever asks for it. */
+gpuhal_status gpuhal_verdict_recall_danger(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate);
+
 /* Remarks on names in settings.retry that no candidate has. */
 void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts);
 

@@ -41,6 +41,24 @@ TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
     }
 }
 
+/* It would take this process with it. */
+TEST(what_crashed_or_hung_before_is_not_run_here_where_no_helper_is_to_be_had)
+{
+    new_folder();
+    own_plugin("start_crashes", "");
+    own_plugin("start_hangs", "");
+    gpuhal_settings settings = once(), no_helper = without_helper();
+    settings.helper_deadline_ns = 2000000000u;
+    gpuhal_candidates first = start(&settings, NULL);
+    gpuhal_candidates_finish(&first);
+    no_helper.isolation = GPUHAL_ISOLATION_ALWAYS;
+    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    no_helper.isolation = GPUHAL_ISOLATION_ONCE;
+    no_helper.retry = (char *)"all";
+    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+}
+
 /* ---- what changed around it */
 
 TEST(a_driver_that_writes_code_at_run_time_is_remembered_all_the_same)
