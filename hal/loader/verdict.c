@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "loader/candidates.h"
+#include "loader/circumstances.h"
 #include "os/os.h"
 #include "registry/fields.h"
 #include "registry/key.h"
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define DELETED " (deleted)"
 
 /* ---- circumstances */
 
@@ -32,146 +31,6 @@ static const gpuhal_texts *machine_of(gpuhal_verdicts *verdicts)
 void gpuhal_verdicts_finish(gpuhal_verdicts *verdicts)
 {
     gpuhal_texts_finish(&verdicts->machine);
-}
-
-static void add_once(gpuhal_texts *texts, const char *text)
-{
-    for (size_t i = 0; i < texts->count; i++) {
-        if (strcmp(texts->list[i], text) == 0) {
-            return;
-        }
-    }
-    gpuhal_texts_add(texts, text);
-}
-
-/* "$NAME/rest": `rest` behind each path that the variable names. */
-static void add_from_variable(const char *word, gpuhal_texts *to)
-{
-    size_t length = strcspn(word + 1, "/"), count = 0;
-    char *name = gpuhal_text_copy_range(word + 1, length);
-    const char *value = name ? gpuhal_os_environment(name) : NULL;
-    char **paths = value ? gpuhal_text_split(value, ':', &count) : NULL;
-    to->failed = to->failed || !name || (value && !paths);
-    for (size_t i = 0; i < count; i++) {
-        char *path = paths[i][0] == '/' ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;
-        if (path) {
-            add_once(to, path);
-        }
-        to->failed = to->failed || (!path && paths[i][0] == '/');
-        free(path);
-    }
-    gpuhal_text_list_free(paths);
-    free(name);
-}
-
-/* Calls `add` with each of the words between blanks. */
-static void each_word(const char *text, void (*add)(const char *word, gpuhal_texts *to), gpuhal_texts *to)
-{
-    for (const char *at = text ? text : ""; *at;) {
-        at += strspn(at, " \t");
-        size_t length = strcspn(at, " \t");
-        char *word = length ? gpuhal_text_copy_range(at, length) : NULL;
-        to->failed = to->failed || (length && !word);
-        if (word) {
-            add(word, to);
-        }
-        free(word);
-        at += length;
-    }
-}
-
-static void add_variable(const char *word, gpuhal_texts *to)
-{
-    add_once(to, word);
-}
-
-static void add_watched(const char *word, gpuhal_texts *to)
-{
-    if (word[0] == '$') {
-        add_from_variable(word, to);
-    } else if (word[0] == '/') {
-        add_once(to, word);
-    }
-}
-
-/* A driver that is put where the dynamic loader would have found it; other places than this stand in its cache. */
-static void add_library_places(const char *word, gpuhal_texts *to)
-{
-    char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
-    to->failed = to->failed || !places;
-    if (places) {
-        add_from_variable(places, to);
-    }
-    free(places);
-}
-
-/* A driver that is put where GPUHAL_…_LIBRARY says: one that was there stands among the files with code. */
-static void add_named_library(const char *word, gpuhal_texts *to)
-{
-    static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
-    size_t length = strlen(word), end = sizeof back - 1;
-    const char *path = gpuhal_os_environment(word);
-    if (path && path[0] == '/' && length > end && strncmp(word, front, sizeof front - 1) == 0 && strcmp(word + length - end, back) == 0) {
-        add_once(to, path);
-    }
-}
-
-/* Paths in the key are those of today's value: another value makes others. */
-static void add_watched_variable(const char *word, gpuhal_texts *to)
-{
-    char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
-    to->failed = to->failed || (word[0] == '$' && !name);
-    if (name) {
-        add_once(to, name);
-    }
-    free(name);
-}
-
-/* The file was removed, or never had a name: as the system shows what is mapped. */
-static bool is_deleted(const char *path)
-{
-    size_t length = strlen(path), end = strlen(DELETED);
-    return length > end && strcmp(path + length - end, DELETED) == 0;
-}
-
-static int compare_texts(const void *one, const void *other)
-{
-    return strcmp(*(char *const *)one, *(char *const *)other);
-}
-
-static bool make_key(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidate, const gpuhal_texts *mapped, gpuhal_texts *out_key)
-{
-    gpuhal_texts files = {0}, variables = {0};
-    *out_key = (gpuhal_texts){0};
-    gpuhal_texts_add(&files, candidate->file);
-    if (candidate->manifest) {
-        add_once(&files, candidate->manifest);
-    }
-    if (candidate->driver) {
-        add_once(&files, candidate->driver);
-    }
-    for (size_t i = 0; mapped && i < mapped->count; i++) {
-        if (!is_deleted(mapped->list[i])) {
-            add_once(&files, mapped->list[i]);
-        }
-    }
-    each_word(candidate->watch, add_watched, &files);
-    each_word(candidate->libraries, add_library_places, &files);
-    each_word(candidate->environment, add_named_library, &files);
-    each_word(candidate->environment, add_variable, &variables);
-    each_word(candidate->watch, add_watched_variable, &variables);
-    /* The order of addresses is another one each time. */
-    if (files.count > 1) {
-        qsort(files.list, files.count, sizeof *files.list, compare_texts);
-    }
-    bool good = !files.failed && !variables.failed;
-    if (good) {
-        const gpuhal_key_request request = {.files = &files, .variables = &variables};
-        gpuhal_key_make("", &request, machine_of(verdicts), out_key);
-    }
-    gpuhal_texts_finish(&files);
-    gpuhal_texts_finish(&variables);
-    return good && !out_key->failed;
 }
 
 /* ---- what is known */
@@ -417,26 +276,6 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* A file that was replaced while the plugin was met: what it said belongs to the old one. Drivers also put code that they write at run time
- * into files without a name: those have no successor, and no library's name. */
-static bool was_replaced(const gpuhal_texts *mapped)
-{
-    for (size_t i = 0; mapped && i < mapped->count; i++) {
-        const char *path = mapped->list[i];
-        if (!is_deleted(path)) {
-            continue;
-        }
-        gpuhal_file_info info;
-        char *successor = gpuhal_text_copy_range(path, strlen(path) - strlen(DELETED));
-        if (!successor || strstr(path, ".so") || gpuhal_os_file_info(successor, &info) == 0) {
-            free(successor);
-            return true;
-        }
-        free(successor);
-    }
-    return false;
-}
-
 /* What may have been somebody else's doing counts when it has happened the last time, too. */
 static bool is_to_blame(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record, const gpuhal_meeting *meeting)
 {
@@ -450,7 +289,7 @@ static bool is_to_blame(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *re
 static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
 {
     gpuhal_known_plugin record = {0};
-    bool good = make_key(verdicts, candidate, meeting->mapped, &candidate->key) &&
+    bool good = gpuhal_circumstances_make(candidate, meeting->mapped, machine_of(verdicts), &candidate->key) &&
                 gpuhal_verdict_record(candidate, meeting->devices, &record) && copy_texts(meeting->output, &record.output);
     record.status = meeting->status;
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
@@ -467,7 +306,7 @@ static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const 
 
 void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
 {
-    if (!verdicts->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED || was_replaced(meeting->mapped)) {
+    if (!verdicts->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED || gpuhal_circumstances_replaced(meeting->mapped)) {
         return;
     }
     if (!learn(verdicts, candidate, meeting)) {

@@ -1,0 +1,14 @@
+/* loader/circumstances.h: what one plugin's answer depends on, put together from its manifest and from what its helper saw. */
+#ifndef GPUHAL_LOADER_CIRCUMSTANCES_H
+#define GPUHAL_LOADER_CIRCUMSTANCES_H
+
+#include "loader/loader.h"
+
+/* The key of registry/key.h under which the answer holds. `mapped`: files with code in the helper's memory, as the system shows them; may be
+ * NULL. false without memory. */
+bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
+                               gpuhal_texts *out_key);
+/* Whether one of these files was replaced while the plugin was met: what it said then belongs to the old one. */
+bool gpuhal_circumstances_replaced(const gpuhal_texts *mapped);
+
+#endif
