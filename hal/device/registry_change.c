@@ -121,7 +121,10 @@ static gpuhal_status read_export(const char *path, gpuhal_content *out_content)
     if (error == ENOMEM) {
         return gpuhal_error_host_memory();
     }
-    const char *wrong = error == EFBIG ? "it is larger than any registry" : error ? strerror(error) : what_is_wrong(&report);
+    const char *wrong = error == EFBIG    ? "it is larger than any registry"
+                        : error == EINVAL ? "it is no regular file"
+                        : error           ? strerror(error)
+                                          : what_is_wrong(&report);
     return wrong ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be imported: %s", path, wrong) : GPUHAL_OK;
 }
 

@@ -167,7 +167,7 @@ def links_and_faults_are_shown_in_words(probe):
     broken = block(result, "link from cuda face 1 to cuda face 2")
     check("broken with an earlier driver, and tried again reason after a copy 7 of 524288 bytes are wrong found 2026-07-12 09:03" in broken, result)
     check("it ran out of memory, 12 times when first 2026-03-01 09:30, last 2026-07-12 09:03" in block(result, "fault of cuda face 1"), result)
-    check("it crashed, 1 time " in block(result, "fault of plugin crashing"), result)
+    check("it crashed or exited, 1 time " in block(result, "fault of plugin crashing"), result)
 
 
 def times_of_today_and_yesterday_are_called_so(probe):
@@ -399,15 +399,18 @@ def options_that_make_no_sense_together_are_refused(probe):
             (("--forget", "x", "--json"), "--json has no meaning beside --forget"), (("--diff", "--device", "cpu"), "--device has no meaning beside --diff"),
             (("--export", "x", "--links"), "--links has no meaning beside --export"), (("--forget", ""), "--forget is given without a value"),
             (("--forget", "a", "--forget", "b"), "--forget is given twice; give one plugin, or all"), (("--export", "a", "--export", "b"), "--export is given twice"),
-            (("--retry", "a", "--retry", "b"), "separate several values by commas"), (("--import",), "requires an argument")):
+            (("--retry", "a", "--retry", "b"), "separate several values by commas"), (("--import",), "requires an argument"),
+            (("--retry", " , "), "--retry is given without a value"), (("--export", "-"), '--export takes the name of a file, and "-" is none'),
+            (("--import", "-"), '--import takes the name of a file, and "-" is none')):
         result = probe.run(*options)
         check(result.code == 2 and result.out == "" and words in result.err, options, result)
         check(result.err.endswith("gpuhal-probe --help lists the options\n"), result)
 
 
 def a_plugin_to_retry_that_does_not_exist_answers_5(probe):
-    result = probe.run("--retry", "cpu, nonesuch")
-    check(result.code == 5 and '"nonesuch"' in result.err, result)
+    for names in ("cpu, nonesuch", "cpu nonesuch", "nonesuch,,cpu"):
+        result = probe.run("--retry", names)
+        check(result.code == 5 and '"nonesuch"' in result.err, names, result)
     check(probe.run("--retry", "cpu").code == 0 and probe.run("--retry", "all").code == 0)
 
 
@@ -438,6 +441,67 @@ def devices_of_a_plugin_that_fails_are_not_gone(probe):
     check(probe.run("--diff", "--backends", "cuda", **settings).code == 0)
     result = probe.run("--diff", **settings | {"GPUHAL_BACKENDS": "cuda,crashing"}, plugins=("crashing",))
     check(result.code == 4 and "crashing: broken, so its devices are not compared" in result.err and "gone" not in result.out, result)
+
+
+def a_comparison_runs_what_is_remembered_but_not_what_is_quarantined(probe):
+    place = Place()
+    settings = place.settings() | {"GPUHAL_BACKENDS": "crashing"}
+
+    def faults():
+        return re.search(r"it crashed or exited, (\d+) times?", probe.run("--registry", **settings).out).group(1)
+    check("crashing: broken" in probe.run("--diff", **settings, plugins=("crashing",)).err)
+    again = probe.run("--diff", **settings, plugins=("crashing",))
+    check(again.code == 4 and "crashing: quarantined, so its devices are not compared" in again.err and faults() == "1", again)
+    asked = probe.run("--diff", "--retry", "crashing", **settings, plugins=("crashing",))
+    check("crashing: broken" in asked.err and faults() == "2", asked)
+
+
+def devices_of_the_processor_are_compared_by_name(probe):
+    place = Place()
+
+    def diff(sizes):
+        return probe.run("--diff", "--backends", "cpu", GPUHAL_CPU_DEVICES=sizes, **place.settings())
+    diff("5G")
+    more = diff("5G,6G")
+    check(more.code == 7 and re.search(r"^new +the host's processor: cpu:1 \(.+\)$", more.out, re.M), more)
+    less = diff("5G")
+    check(less.code == 7 and re.search(r"^gone +the host's processor: cpu face \d+ \(.+\);", less.out, re.M), less)
+
+
+def what_cannot_be_kept_is_said(probe):
+    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # where nobody can make a folder
+    result = probe.run("--diff", "--backends", "cpu", **settings)
+    check(result.code == 0 and "no hardware was remembered before" in result.out, result)
+    check("what was found is not remembered: the record in /proc/nowhere cannot be written" in result.err, result)
+    if os.getuid() != 0:
+        shown = probe.run("--registry", **settings)
+        check(shown.code == 0 and "nothing is remembered; the directory cannot be written: Permission denied\n" in shown.out, shown)
+
+
+# ---------------------------------------------------------------------------------------------- a listing that is remembered
+
+def a_remembered_listing_says_so_and_how_to_look_afresh(probe):
+    settings = Place().settings() | {"GPUHAL_BACKENDS": "cpu"}
+    first = probe.on_terminal(columns=200, **settings)
+    check("FREE/TOTAL" in first.out and "afresh" not in first.out, first)
+    second = probe.on_terminal(columns=200, **settings)
+    check(re.search(r"remembered from (today|yesterday) \d\d:\d\d, so without free memory; gpuhal-probe --retry all looks afresh", second.out), second)
+    check("FREE/TOTAL" not in second.out and "TOTAL" in second.out, second)
+    check("FREE/TOTAL" in probe.on_terminal("--retry", "all", columns=200, **settings).out)
+    check(re.search(r"reached +done, as remembered from \S+ \d\d:\d\d; not run again now", probe.run("--explain", **settings).out))
+    check(re.search(r"^cpu +remembered +ok$", probe.run("--timings", **settings).out, re.M))
+
+
+def the_document_says_which_verdicts_are_remembered(probe):
+    settings = Place().settings() | {"GPUHAL_BACKENDS": "cpu"}
+
+    def cpu(*options):
+        plugins = json.loads(probe.run("--json", *options, **settings).out)["plugins"]
+        return next(plugin for plugin in plugins if plugin["name"] == "cpu")
+    first, second = cpu(), cpu()
+    check(not first["remembered"] and first["met"] and first["time_ms"], first)
+    check(second["remembered"] and second["met"] == first["met"] and second["time_ms"] is None, second)
+    check(not cpu("--retry", "cpu")["remembered"])
 
 
 # ---------------------------------------------------------------------------------------------- links

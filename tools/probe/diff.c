@@ -1,4 +1,5 @@
-/* diff.c: what is not as it was remembered before. Listing the machine is what brings the record up to date, so it is read first. */
+/* diff.c: what is not as it was remembered before. Listing the machine is what brings the record up to date, so it is read first.
+ * Plugins are run although they are remembered, for the record is what the machine is compared with; what is quarantined is not. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -23,18 +24,19 @@ static void print_change(comparison *own, const char *label, gpuhal_probe_style 
     own->changes++;
 }
 
-/* The id of the device that has this number now; else what is remembered of it. */
-static void name_face(const comparison *own, const gpuhal_remembered_face *face, char *to, size_t bytes)
+/* The id of the device that has this number now; else what is remembered of it. `named`: with its name. */
+static void name_face(const comparison *own, const gpuhal_remembered_face *face, bool named, char *to, size_t bytes)
 {
+    const char *name = named ? face->name : "";
     for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
         const gpuhal_device *device = gpuhal_device_at(own->gpu, i);
         uint32_t number = 0;
         if (gpuhal_registry_device(device, &number, NULL) == GPUHAL_OK && number == face->number) {
-            snprintf(to, bytes, "%s", gpuhal_device_id(device));
+            snprintf(to, bytes, "%s%s%.256s%s", gpuhal_device_id(device), *name ? " (" : "", name, *name ? ")" : "");
             return;
         }
     }
-    snprintf(to, bytes, "%.64s face %u", face->backend, face->number);
+    snprintf(to, bytes, "%.64s face %u%s%.256s%s", face->backend, face->number, *name ? " (" : "", name, *name ? ")" : "");
 }
 
 static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
@@ -46,8 +48,8 @@ static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool 
 }
 
 /* The faces of a piece of hardware that are in `here` and not in `there`: their names, and whether each was known there. */
-static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there, uint32_t physical,
-                           bool known, char *to, size_t bytes)
+static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
+                           const gpuhal_remembered_physical *physical, bool known, char *to, size_t bytes)
 {
     gpuhal_remembered_face face = {.size = sizeof face};
     uint32_t count = 0;
@@ -56,11 +58,11 @@ static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *he
     for (uint32_t i = 0; gpuhal_registry_face(here, i, &face) == GPUHAL_OK; i++) {
         bool is_known = false;
         bool other = was_present(there, face.number, &is_known);
-        if (face.physical != physical || !face.is_present || other || is_known != known || used >= bytes) {
+        if (face.physical != physical->number || !face.is_present || other || is_known != known || used >= bytes) {
             continue;
         }
-        char name[128];
-        name_face(own, &face, name, sizeof name);
+        char name[384];
+        name_face(own, &face, physical->is_host, name, sizeof name); /* else the hardware's name tells enough */
         int length = snprintf(to + used, bytes - used, "%s%s", count++ ? ", " : "", name);
         used += length > 0 ? (size_t)length : 0;
     }
@@ -73,7 +75,7 @@ static void compare_presence(comparison *own, const gpuhal_registry_view *here, 
     gpuhal_remembered_physical physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(here, i, &physical) == GPUHAL_OK; i++) {
         char faces[WORDS / 2], hardware[WORDS / 4], text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
-        if (name_faces(own, here, there, physical.number, known, faces, sizeof faces) == 0) {
+        if (name_faces(own, here, there, &physical, known, faces, sizeof faces) == 0) {
             continue;
         }
         gpuhal_probe_hardware_words(&physical, hardware, sizeof hardware);
@@ -95,7 +97,7 @@ static void compare_drivers(comparison *own)
         const char *now = gpuhal_probe_last_driver(own->after, i), *then = gpuhal_probe_last_driver(own->before, older_index);
         if (strcmp(now, then) != 0) {
             char name[128], text[WORDS];
-            name_face(own, &face, name, sizeof name);
+            name_face(own, &face, false, name, sizeof name);
             snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, face.name, now, *then ? then : "unknown");
             print_change(own, "driver", PROBE_WARN, text);
         }
@@ -128,6 +130,17 @@ static bool tell_failures(const gpuhal *gpu)
     return failed;
 }
 
+/* Where the record cannot be written, the next comparison would be with the same old state: that is worth saying. */
+static void tell_unwritten(const gpuhal_registry_view *after)
+{
+    gpuhal_registry_view *disk = NULL;
+    bool read = gpuhal_registry_view_read(NULL, &disk) == GPUHAL_OK;
+    if (!read || gpuhal_registry_generation(disk) < gpuhal_registry_generation(after)) {
+        gpuhal_probe_say("what was found is not remembered: the record in %s cannot be written", gpuhal_registry_place(after));
+    }
+    gpuhal_registry_view_release(disk);
+}
+
 static gpuhal_probe_exit compare(comparison *own)
 {
     gpuhal_remembered_physical physical = {.size = sizeof physical};
@@ -140,8 +153,9 @@ static gpuhal_probe_exit compare(comparison *own)
         }
         for (; gpuhal_registry_face(own->after, faces, &face) == GPUHAL_OK; faces++) {
         }
-        snprintf(text, sizeof text, "no hardware was remembered before, so there is nothing to compare with; now %u piece%s with %u face%s %s",
-                 count, count == 1 ? "" : "s", faces, faces == 1 ? "" : "s", count == 1 ? "is" : "are");
+        snprintf(text, sizeof text,
+                 "no hardware was remembered before, so there is nothing to compare with; there %s %u piece%s of hardware with %u face%s now",
+                 count == 1 ? "is" : "are", count, count == 1 ? "" : "s", faces, faces == 1 ? "" : "s");
         gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
         return PROBE_COMPLETE;
     }
@@ -156,6 +170,45 @@ static gpuhal_probe_exit compare(comparison *own)
         gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
     }
     return own->changes ? PROBE_DIFFERS : PROBE_COMPLETE;
+}
+
+/* What --retry names, and the plugins whose remembered verdicts hold, but for those in quarantine. malloc'ed; NULL without memory. */
+static char *name_plugins_to_run(const gpuhal_registry_view *before, const char *wanted)
+{
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    char *names = NULL, why[512];
+    size_t bytes = 0;
+    FILE *to = open_memstream(&names, &bytes);
+    if (!to) {
+        return NULL;
+    }
+    fputs(wanted ? wanted : "", to);
+    for (uint32_t i = 0; gpuhal_registry_plugin(before, i, &plugin) == GPUHAL_OK; i++) {
+        bool bad = plugin.state == GPUHAL_PLUGIN_QUARANTINED || plugin.state == GPUHAL_PLUGIN_TIMED_OUT;
+        bool holds = !bad && gpuhal_registry_plugin_stale(before, i, why, sizeof why) == GPUHAL_OK && !*why;
+        fprintf(to, "%s%s", holds ? "," : "", holds ? plugin.name : "");
+    }
+    bool failed = ferror(to) != 0;
+    if (fclose(to) || failed) {
+        free(names);
+        return NULL;
+    }
+    return names;
+}
+
+/* Lists the machine, with what is remembered run again. */
+static gpuhal_probe_exit open_afresh(const gpuhal_probe_options *options, const gpuhal_registry_view *before, gpuhal_probe_machine *out_machine)
+{
+    char *names = name_plugins_to_run(before, options->retry);
+    if (!names) {
+        gpuhal_probe_say("out of memory");
+        return PROBE_INTERNAL;
+    }
+    gpuhal_probe_options afresh = *options;
+    afresh.run_again = names;
+    gpuhal_probe_exit code = gpuhal_probe_machine_open(&afresh, out_machine);
+    free(names);
+    return code;
 }
 
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out)
@@ -175,7 +228,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : PROBE_INTERNAL;
     }
     unsetenv("GPUHAL_DEVICES"); /* hidden devices have not vanished */
-    gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
+    gpuhal_probe_exit code = open_afresh(options, before, &machine);
     if (code == PROBE_GO_ON && gpuhal_registry_view_of(machine.gpu, &after)) {
         gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
         code = PROBE_INTERNAL;
@@ -185,6 +238,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         code = compare(&own);
         fflush(out);
         code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
+        tell_unwritten(after);
     }
     gpuhal_registry_view_release(before);
     gpuhal_registry_view_release(after);

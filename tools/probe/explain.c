@@ -1,10 +1,11 @@
 /* explain.c: every plugin that was found, why it is used or why not; how long each took; what is one piece of hardware; and the
  * choice. */
 #include "print.h"
+#include "times.h"
 
 #include <string.h>
 
-#define IDS_BYTES     16384u /* of more devices than a backend may list */
+#define IDS_BYTES 16384u /* of more devices than a backend may list */
 
 static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 {
@@ -28,6 +29,22 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
     gpuhal_probe_screen_field(screen, "devices", used ? ids : "all of them are hidden");
 }
 
+/* How far it came, when, and where. */
+static void write_reached(const gpuhal_plugin_report *report, char *to, size_t bytes)
+{
+    const char *stage = gpuhal_plugin_stage_name(report->stage);
+    char when[GPUHAL_PROBE_TIME_BYTES];
+    if (report->remembered) {
+        gpuhal_probe_time_words(report->met, when);
+        snprintf(to, bytes, "%s, as remembered from %s; not run again now", stage, when);
+    } else if (report->time_ns) {
+        snprintf(to, bytes, "%s after %.1f ms, %s", stage, (double)report->time_ns / 1e6,
+                 report->isolated ? "in a helper process" : "in this process");
+    } else {
+        snprintf(to, bytes, "%s, nothing was loaded", stage);
+    }
+}
+
 static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
                          const gpuhal_probe_screen *screen)
 {
@@ -44,6 +61,9 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     fputc('\n', screen->out);
 
     gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
+    /* The reason for a quarantine has the last line already. */
+    bool told = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
+    gpuhal_probe_screen_lines(screen, "printed", told ? "" : report->output);
     if (used) {
         print_devices(machine, report->name, screen);
     }
@@ -51,12 +71,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_field(screen, "driver", report->driver);
     snprintf(text, sizeof text, "priority %d%s%.100s", report->priority, *report->version ? ", version " : "", report->version);
     gpuhal_probe_screen_field(screen, "plugin", text);
-    if (report->time_ns) {
-        snprintf(text, sizeof text, "%s after %.1f ms, %s", gpuhal_plugin_stage_name(report->stage),
-                 (double)report->time_ns / 1e6, report->isolated ? "in a helper process" : "in this process");
-    } else {
-        snprintf(text, sizeof text, "%s, nothing was loaded", gpuhal_plugin_stage_name(report->stage));
-    }
+    write_reached(report, text, sizeof text);
     gpuhal_probe_screen_field(screen, "reached", text);
 }
 
@@ -121,6 +136,12 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     }
 }
 
+/* A verdict that was remembered took no time of its own. */
+static bool has_timing(const gpuhal_plugin_report *report)
+{
+    return report->time_ns || report->remembered;
+}
+
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     const char *all = "in all";
@@ -128,13 +149,19 @@ void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuha
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
         size_t columns = gpuhal_probe_screen_columns(screen, gpuhal_probe_report_name(&report));
-        width = report.time_ns && columns > width ? columns : width;
+        width = has_timing(&report) && columns > width ? columns : width;
     }
     width = width > screen->width / 2 ? screen->width / 2 : width;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
-        if (report.time_ns) {
+        char text[32];
+        if (report.remembered) {
+            snprintf(text, sizeof text, "remembered");
+        } else {
+            snprintf(text, sizeof text, "%.1f ms", (double)report.time_ns / 1e6);
+        }
+        if (has_timing(&report)) {
             gpuhal_probe_screen_fit(screen, PROBE_BOLD, gpuhal_probe_report_name(&report), width, false);
-            fprintf(screen->out, "  %9.1f ms  %s\n", (double)report.time_ns / 1e6, gpuhal_probe_state_words(report.state));
+            fprintf(screen->out, "  %12s  %s\n", text, gpuhal_probe_state_words(report.state));
         }
     }
     gpuhal_probe_screen_fit(screen, PROBE_DIM, all, width, false);

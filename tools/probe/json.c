@@ -4,6 +4,7 @@
 #include "host.h"
 #include "links.h"
 #include "print.h"
+#include "times.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -39,7 +40,7 @@ static json_t *make_host(gpuhal_probe_json *builder, const gpuhal_probe_machine 
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)
 {
-    char words[GPUHAL_PROBE_WORDS];
+    char words[GPUHAL_PROBE_WORDS], met[GPUHAL_PROBE_TIME_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(gpuhal_probe_report_name(report)));
     gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(report->file));
@@ -48,6 +49,9 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_repor
     gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(gpuhal_probe_in_options(report->reason, words)));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(report->driver));
     gpuhal_probe_put(builder, object, "time_ms", make_milliseconds(report->time_ns));
+    gpuhal_probe_put(builder, object, "remembered", json_boolean(report->remembered));
+    gpuhal_probe_time_stamp(report->met, met);
+    gpuhal_probe_put(builder, object, "met", gpuhal_probe_text(met));
     return object;
 }
 

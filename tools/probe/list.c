@@ -2,6 +2,7 @@
  * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. With --all the
  * lines stand under the hardware that the devices are faces of. */
 #include "print.h"
+#include "times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,15 @@ enum { COLUMN_ID, COLUMN_NAME, COLUMN_MEMORY, COLUMN_TYPE, COLUMN_DRIVER, COLUMN
 typedef struct device_table {
     char (*cells)[COLUMN_COUNT][CELL_BYTES];
     size_t widths[COLUMN_COUNT]; /* 0: the column is not shown */
+    bool free_known;             /* of a device at least */
 } device_table;
 
-static const char *const titles[COLUMN_COUNT] = {"DEVICE", "NAME", "FREE/TOTAL", "TYPE", "DRIVER", "OK"};
+/* Of the memory there is the total alone where nothing free is known. */
+static const char *title_of(const device_table *table, size_t column)
+{
+    static const char *const titles[COLUMN_COUNT] = {"DEVICE", "NAME", "FREE/TOTAL", "TYPE", "DRIVER", "OK"};
+    return column == COLUMN_MEMORY && !table->free_known ? "TOTAL" : titles[column];
+}
 
 /* Copies a text whole characters at a time, so that cutting leaves no half character behind. */
 static void set_cell(char cell[CELL_BYTES], const char *text)
@@ -137,7 +144,7 @@ static void set_widths(device_table *table, size_t rows, const gpuhal_probe_scre
             size_t columns = gpuhal_probe_screen_columns(screen, table->cells[row][column]);
             width = columns > width ? columns : width;
         }
-        size_t title = screen->terminal && width ? strlen(titles[column]) : 0;
+        size_t title = screen->terminal && width ? strlen(title_of(table, column)) : 0;
         table->widths[column] = title > width ? title : width;
     }
     size_t name_width = table->widths[COLUMN_NAME];
@@ -188,10 +195,39 @@ static void print_titles(const device_table *table, const gpuhal_probe_screen *s
     fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
     for (size_t column = 0; column < COLUMN_COUNT; column++) {
         if (table->widths[column]) {
-            print_cell(table, column, titles[column], PROBE_DIM, screen);
+            print_cell(table, column, title_of(table, column), PROBE_DIM, screen);
         }
     }
     fputc('\n', screen->out);
+}
+
+/* What of the listing is remembered, from when, and how to look afresh. Nothing where all plugins were met just now. */
+static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+{
+    gpuhal_plugin_report report;
+    uint64_t first = UINT64_MAX, last = 0;
+    bool lacks_free = false;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        if (report.remembered && report.state == GPUHAL_PLUGIN_OK) {
+            first = report.met < first ? report.met : first;
+            last = report.met > last ? report.met : last;
+        }
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        gpuhal_missing why = entry->shown ? gpuhal_device_missing(entry->device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL) : 0;
+        lacks_free = lacks_free || why == GPUHAL_MISSING_NOT_READ;
+    }
+    if (first <= last) {
+        char text[256], begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
+        gpuhal_probe_time_words(first, begin);
+        gpuhal_probe_time_words(last, end);
+        bool same = strcmp(begin, end) == 0;
+        snprintf(text, sizeof text, "remembered from %s%s%s%s; gpuhal-probe --retry all looks afresh", begin, same ? "" : " to ",
+                 same ? "" : end, lacks_free ? ", so without free memory" : "");
+        fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
+        gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
+    }
 }
 
 /* What a person wants to know besides: why this one, what the other mark means (`to_use` lines have it), what is not shown. */
@@ -274,7 +310,9 @@ bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_p
     uint32_t shown = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
         if (machine->devices[i].shown) {
-            fill_row(table.cells[shown++], &machine->devices[i], screen);
+            fill_row(table.cells[shown], &machine->devices[i], screen);
+            table.free_known = table.free_known || strchr(table.cells[shown][COLUMN_MEMORY], '/');
+            shown++;
         }
     }
     set_widths(&table, shown, screen);
@@ -290,6 +328,7 @@ bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_p
     }
     if (screen->terminal || options->all) {
         print_footer(machine, to_use, machine->count - shown, options->explain, screen);
+        print_age(machine, screen);
     }
     free(table.cells);
     return true;

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define VERIFY_NS 60000000000u /* for a device, and for a link */
+#define VERIFY_NS  60000000000u /* for a device, and for a link */
+#define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
 
 static void complain(const char *sentence)
 {
@@ -24,9 +25,7 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
         .backends = options->backends,
         .devices = devices,
         .helper_deadline_ns = options->timeout_ns,
-        .retry = options->retry,
-        /* What was remembered is what the machine is to be compared with. */
-        .isolation = options->diff ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_DEFAULT,
+        .retry = options->run_again ? options->run_again : options->retry,
     };
     return gpuhal_open(&config, out_gpu);
 }
@@ -137,16 +136,16 @@ static bool is_plugin(const gpuhal *gpu, const char *name, size_t length)
     return found;
 }
 
-/* A name that is mistyped would silently do nothing. */
+/* A name that is mistyped would silently do nothing. The option's value begins with a name. */
 static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal *gpu)
 {
-    for (const char *item = options->retry; item && *item; item += strcspn(item, ","), item += *item == ',') {
-        item += strspn(item, " ");
-        size_t length = strcspn(item, ", ");
+    for (const char *item = options->retry; item && *item; item += strspn(item, SEPARATORS)) {
+        size_t length = strcspn(item, SEPARATORS);
         if (!is_plugin(gpu, item, length)) {
             gpuhal_probe_say("--retry: there is no plugin \"%.*s\"; gpuhal-probe --explain lists them", (int)length, item);
             return PROBE_NOT_FOUND;
         }
+        item += length;
     }
     return PROBE_GO_ON;
 }

@@ -234,7 +234,7 @@ static void print_legend(const table *own, bool verify, const memory *found)
                                        : "one reaches the other's memory, as its driver says; --verify tries it");
     }
     if (bad) {
-        print_meaning(own, "!", verify ? "not verified"
+        print_meaning(own, "!", verify ? "tried, and failed: the message below tells why"
                               : found->broken ? "found broken before with these drivers, and not used: --registry tells how; --verify tries it again"
                                               : "could not be read");
     }

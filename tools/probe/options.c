@@ -16,6 +16,10 @@ static const char usage[] =
     "with *, then id, name, memory (free/total), type and driver version. Of several\n"
     "ways to one piece of hardware, its faces, it lists the preferred one.\n"
     "\n"
+    "What plugins answer is remembered: they are not run again as long as nothing\n"
+    "changes that the answer depends on, and free memory is then not told. One that\n"
+    "crashed or hung is quarantined. --retry all looks afresh at everything.\n"
+    "\n"
     "  --json              the whole listing as JSON (gpuhal.probe/1)\n"
     "  --explain           every plugin: why it is used, or why not; which devices\n"
     "                      are faces of one piece of hardware, and why; the choice\n"
@@ -23,7 +27,7 @@ static const char usage[] =
     "                      the devices that are listed, with --all every face\n"
     "  --links             how devices are connected, for every pair; with --verify\n"
     "                      also whether bytes come through right, and how fast\n"
-    "  --timings           how long each plugin took\n"
+    "  --timings           how long each plugin took, or that it is remembered\n"
     "  --env               the environment variables of the library\n"
     "  --all               every face of each piece of hardware, the preferred one\n"
     "                      marked with +, and the evidence that they are one\n"
@@ -33,15 +37,16 @@ static const char usage[] =
     "                      but some (-opencl)\n"
     "  --timeout SECONDS   time for a plugin to list its devices (15), and for a\n"
     "                      device or a link to be verified (60)\n"
-    "  --retry NAMES       meet these plugins again, whatever is remembered of them;\n"
-    "                      several with commas, or all\n"
+    "  --retry NAMES       run these plugins again, whatever is remembered of them,\n"
+    "                      also if they are quarantined; several with commas, or all\n"
     "\n"
     "What the library remembers of this machine:\n"
     "  --registry          shows it, without looking at any plugin: hardware with\n"
     "                      its numbers, drivers over time, plugins, links, faults;\n"
     "                      with --json as gpuhal.registry/1\n"
-    "  --diff              lists the devices, and tells what is new, back, gone or\n"
-    "                      has another driver than was remembered before\n"
+    "  --diff              runs all plugins but those in quarantine, and tells which\n"
+    "                      devices are new, back, gone, or have another driver than\n"
+    "                      was remembered before\n"
     "  --forget NAME       forgets what came of this plugin; all: everything\n"
     "  --export FILE       writes it to a file that must not be there yet\n"
     "  --import FILE       puts what was exported in the place of what is remembered\n"
@@ -52,10 +57,11 @@ static const char usage[] =
     "Options win over environment variables. JSON always has every face of every\n"
     "device. --env alone looks at no plugin.\n"
     "\n"
-    "Exit status: 0 complete (a missing driver is complete), 1 internal error,\n"
-    "2 bad usage, 3 no device, 4 partial (a plugin failed, or --verify did, or the\n"
-    "registry is damaged), 5 no such device, backend or plugin, 6 the selected device\n"
-    "is refused to this user, 7 --diff found a difference.\n";
+    "Exit status: 0 complete (a missing driver is complete), 1 out of memory, or a\n"
+    "file cannot be read or written, 2 bad usage, 3 no device, 4 partial (a plugin\n"
+    "failed or is quarantined, or --verify failed, or the registry is damaged), 5 no\n"
+    "such device, backend or plugin, 6 the selected device is refused to this user,\n"
+    "7 --diff found a difference.\n";
 
 enum { OPTION_JSON = 256, OPTION_EXPLAIN, OPTION_VERIFY, OPTION_TIMINGS, OPTION_ENV, OPTION_ALL, OPTION_LINKS, OPTION_DEVICE,
        OPTION_BACKENDS, OPTION_TIMEOUT, OPTION_RETRY, OPTION_REGISTRY, OPTION_DIFF, OPTION_FORGET, OPTION_EXPORT, OPTION_IMPORT };
@@ -115,6 +121,22 @@ static bool keep_once(const char **to, const char *option, const char *value)
     return keep_one(to, option, value, "; separate several values by commas");
 }
 
+/* The value names plugins; separators before the first name are skipped, so that a value without a name is empty. */
+static bool keep_names(const char **to, const char *option, const char *value)
+{
+    return keep_once(to, option, value + strspn(value, ", \t"));
+}
+
+/* Other programs take "-" for the standard streams; a file of that name would come as a surprise. */
+static bool keep_file(const char **to, const char *option, const char *value)
+{
+    if (strcmp(value, "-") == 0) {
+        gpuhal_probe_say("--%s takes the name of a file, and \"-\" is none", option);
+        return false;
+    }
+    return keep_one(to, option, value, "");
+}
+
 static bool keep_seconds(uint64_t *to, const char *value)
 {
     char *end;
@@ -152,7 +174,7 @@ static bool keep(gpuhal_probe_options *options, int option, const char *value)
     case OPTION_TIMEOUT:
         return keep_seconds(&options->timeout_ns, value);
     case OPTION_RETRY:
-        return keep_once(&options->retry, "retry", value);
+        return keep_names(&options->retry, "retry", value);
     case OPTION_REGISTRY:
         return options->registry = true;
     case OPTION_DIFF:
@@ -160,9 +182,9 @@ static bool keep(gpuhal_probe_options *options, int option, const char *value)
     case OPTION_FORGET:
         return keep_one(&options->forget, "forget", value, "; give one plugin, or all");
     case OPTION_EXPORT:
-        return keep_one(&options->export_to, "export", value, "");
+        return keep_file(&options->export_to, "export", value);
     case OPTION_IMPORT:
-        return keep_one(&options->import_from, "import", value, "");
+        return keep_file(&options->import_from, "import", value);
     default:
         return false; /* getopt has said what is wrong */
     }

@@ -9,7 +9,7 @@
 /* What the process answers. Scripts rely on these numbers. */
 typedef enum gpuhal_probe_exit {
     PROBE_COMPLETE = 0,      /* everything is listed; a missing driver is complete */
-    PROBE_INTERNAL = 1,      /* no memory, or the output could not be written */
+    PROBE_INTERNAL = 1,      /* no memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,         /* a bad option, or a bad value in an option or environment variable */
     PROBE_NO_DEVICE = 3,     /* there is no device at all */
     PROBE_PARTIAL = 4,       /* a plugin failed, a device or a link did not pass --verify, or the registry is damaged */
@@ -24,7 +24,8 @@ typedef struct gpuhal_probe_options {
     bool json, explain, verify, timings, environment, all, links;
     bool registry, diff;
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
-    uint64_t timeout_ns; /* 0: not given */
+    const char *run_again; /* --diff's own, in the place of retry: with what is remembered and shall be run, too */
+    uint64_t timeout_ns;   /* 0: not given */
 } gpuhal_probe_options;
 
 /* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were printed to

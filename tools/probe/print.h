@@ -22,7 +22,7 @@ bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, 
 void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
 /* Why devices are faces of it, or are not although something speaks for that: one sentence each. */
 void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
-/* One line per plugin that was probed, and the sum of it all. */
+/* One line per plugin that was met, now or earlier, and how long it took in all. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
 /* The document gpuhal.probe/1. `environment` is NULL when it was not asked for. false without memory; whether writing worked is
  * for the caller to see on `out`. */

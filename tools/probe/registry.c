@@ -155,6 +155,10 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     count_words(view, counts, sizeof counts);
     gpuhal_registry_view_release(view);
     gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
+    if (status == GPUHAL_ERROR_NOT_FOUND) {
+        gpuhal_probe_say("%s; gpuhal-probe --registry shows what is", gpuhal_last_error()->sentence);
+        return PROBE_NOT_FOUND;
+    }
     if (status) {
         return fail(status);
     }

@@ -3,9 +3,11 @@
 #include "registry.h"
 #include "times.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORDS 1024u
 
@@ -105,17 +107,6 @@ static void write_state(const gpuhal_remembered_plugin *plugin, char *to, size_t
     }
 }
 
-static void print_output(const char *output, const gpuhal_probe_screen *screen)
-{
-    for (bool first = true; *output; first = false) {
-        char line[WORDS];
-        size_t length = strcspn(output, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), output);
-        gpuhal_probe_screen_field(screen, first ? "printed" : "", line);
-        output += length + (output[length] != 0);
-    }
-}
-
 static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin,
                          const gpuhal_probe_screen *screen)
 {
@@ -127,7 +118,7 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     write_state(plugin, state, sizeof state);
     print_title(screen, text, state, plugin->state == GPUHAL_PLUGIN_OK ? PROBE_GOOD : bad ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", plugin->reason);
-    print_output(plugin->output, screen);
+    gpuhal_probe_screen_lines(screen, "printed", plugin->output);
     gpuhal_probe_time_words(plugin->met, when);
     gpuhal_probe_screen_field(screen, "met", when);
     gpuhal_status status = gpuhal_registry_plugin_stale(view, index, why, sizeof why);
@@ -135,10 +126,9 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
         snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
     } else if (*why) {
         snprintf(text, sizeof text, "no more: %s", why);
-    } else if (bad) {
-        snprintf(text, sizeof text, "yes: it is not run again; gpuhal-probe --retry %.64s does", plugin->name);
     } else {
-        snprintf(text, sizeof text, "yes: it is not run to list devices");
+        snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
+                 plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it" : "it is not run again", plugin->name);
     }
     gpuhal_probe_screen_field(screen, "holds", text);
     gpuhal_probe_screen_field(screen, "file", plugin->file);
@@ -213,7 +203,7 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembere
 {
     static const struct {
         const char *kind, *words;
-    } kinds[] = {{"crash", "it crashed"}, {"hang", "it did not come back"}, {"lost", "the device was lost"}, {"out_of_memory", "it ran out of memory"}};
+    } kinds[] = {{"crash", "it crashed or exited"}, {"hang", "it did not come back"}, {"lost", "the device was lost"}, {"out_of_memory", "it ran out of memory"}};
     char title[160], text[WORDS], span[128], who[80];
     const char *words = fault->kind;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -261,6 +251,19 @@ static bool print_links_and_faults(const gpuhal_registry_view *view, const gpuha
     return links + faults > 0;
 }
 
+/* 0, or why nothing can be kept there: of the directory, or of the first one above it that exists. */
+static int why_not_written(const char *place)
+{
+    char path[WORDS];
+    int error = snprintf(path, sizeof path, "%s", place) < (int)sizeof path ? ENOENT : 0;
+    while (error == ENOENT && *path) {
+        error = access(path, W_OK | X_OK) ? errno : 0;
+        char *slash = strrchr(path, '/');
+        path[slash && slash > path ? slash - path : slash && slash[1] ? 1 : 0] = 0;
+    }
+    return error;
+}
+
 void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
     char text[WORDS];
@@ -276,6 +279,9 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_
     any = print_plugins(view, screen) || any;
     any = print_links_and_faults(view, screen) || any;
     if (!any) {
-        gpuhal_probe_screen_wrap(screen, "nothing is remembered; listing devices begins it", 0, 4);
+        int error = why_not_written(place);
+        snprintf(text, sizeof text, "nothing is remembered; %s%s", error ? "the directory cannot be written: " : "listing devices begins it",
+                 error ? strerror(error) : "");
+        gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }
 }

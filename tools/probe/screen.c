@@ -196,6 +196,18 @@ void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *la
     }
 }
 
+void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines)
+{
+    while (*lines) {
+        char line[1024];
+        size_t length = strcspn(lines, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), lines);
+        gpuhal_probe_screen_field(screen, label, line);
+        label = "";
+        lines += length + (lines[length] != 0);
+    }
+}
+
 void gpuhal_probe_say(const char *format, ...)
 {
     static const char name[] = "gpuhal-probe:";

@@ -37,6 +37,9 @@ void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe
 /* "    reason   the sentence", further lines under its first word. Nothing for "". */
 void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
+/* A field of several lines, each in a line of its own. */
+void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
+
 /* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
 void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
