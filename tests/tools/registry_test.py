@@ -443,6 +443,12 @@ def devices_of_a_plugin_that_fails_are_not_gone(probe):
     check(result.code == 4 and "crashing: broken, so its devices are not compared" in result.err and "gone" not in result.out, result)
 
 
+def devices_of_a_plugin_that_was_taken_away_are_not_compared(probe):
+    text = registry_text(physical(1), face(1, 1, backend="departed"), face(2, 1, backend="departed"))
+    result = probe.run("--diff", **Place(text).settings())
+    check(result.err.count("departed: no plugin of this name is found, so its devices are not compared") == 1 and "gone" not in result.out, result)
+
+
 def a_comparison_runs_what_is_remembered_but_not_what_is_quarantined(probe):
     place = Place()
     settings = place.settings() | {"GPUHAL_BACKENDS": "crashing"}

@@ -130,6 +130,31 @@ static bool tell_failures(const gpuhal *gpu)
     return failed;
 }
 
+static bool is_found(const gpuhal *gpu, const char *backend)
+{
+    gpuhal_plugin_report report;
+    bool found = false;
+    for (uint32_t i = 0; !found && gpuhal_probe_report(gpu, i, &report); i++) {
+        found = strcmp(report.name, backend) == 0;
+    }
+    return found;
+}
+
+/* Devices whose plugin was taken away, or is not searched for where it lies, are neither there nor gone either. */
+static void tell_absent(const comparison *own)
+{
+    gpuhal_remembered_face face = {.size = sizeof face}, earlier = {.size = sizeof earlier};
+    for (uint32_t i = 0; gpuhal_registry_face(own->before, i, &face) == GPUHAL_OK; i++) {
+        bool told = !face.is_present || is_found(own->gpu, face.backend);
+        for (uint32_t e = 0; !told && e < i && gpuhal_registry_face(own->before, e, &earlier) == GPUHAL_OK; e++) {
+            told = earlier.is_present && strcmp(earlier.backend, face.backend) == 0;
+        }
+        if (!told) {
+            gpuhal_probe_say("%s: no plugin of this name is found, so its devices are not compared", face.backend);
+        }
+    }
+}
+
 /* Where the record cannot be written, the next comparison would be with the same old state: that is worth saying. */
 static void tell_unwritten(const gpuhal_registry_view *after)
 {
@@ -238,6 +263,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         code = compare(&own);
         fflush(out);
         code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
+        tell_absent(&own);
         tell_unwritten(after);
     }
     gpuhal_registry_view_release(before);
