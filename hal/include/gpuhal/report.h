@@ -1,7 +1,7 @@
 /** gpuhal/report.h: which plugins were found, what became of each, and why.
  *
- *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are made by gpuhal_open() and do
- *  not change afterwards.
+ *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are those of the newest listing: of
+ *  gpuhal_open(), until gpuhal_rescan() makes others.
  */
 #ifndef GPUHAL_REPORT_H
 #define GPUHAL_REPORT_H

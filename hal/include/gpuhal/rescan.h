@@ -39,7 +39,8 @@ GPUHAL_API uint64_t gpuhal_generation(const gpuhal *gpu);
 
 /** Looks for plugins and devices again, in helpers as when nothing is remembered; only what is quarantined is not run. Several at once
  *  become one. @p out_generation, afterwards, may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, BUSY from the function that takes lines of the
+ *  log, in the midst of a rescan, and while the object is being closed
  *  Owner: nothing. Threads: any; other calls go on meanwhile. Blocks: yes, as gpuhal_open(). */
 GPUHAL_API gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation);
 
