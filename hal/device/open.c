@@ -22,8 +22,8 @@ static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key ke
 static gpuhal_status not_in_this_process(const gpuhal_device *device)
 {
     gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                            "%s: the driver was started in this process before the device was there, or lists other "
-                                            "devices here; the program has to be restarted to use it",
+                                            "%s: the driver does not list it in this process: it has gone since it was listed, or came after "
+                                            "the driver was started; then the program has to be restarted to use it",
                                             device->id);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;

@@ -486,6 +486,19 @@ def what_cannot_be_kept_is_said(probe):
 
 # ---------------------------------------------------------------------------------------------- a listing that is remembered
 
+def a_plugin_that_told_of_a_failure_itself_is_said_to_run_again(probe):
+    settings = Place(registry_text(plugin("failing", state=4, stage=7, reason="it failed"))).settings(COLUMNS="400")
+    check("holds    no: it told of a failure itself, and is run again each time\n" in probe.run("--registry", **settings).out)
+    [told] = json.loads(probe.run("--registry", "--json", **settings).out)["plugins"]
+    check(told["holds"] is False and told["stale"], told)
+
+
+def very_long_lines_that_a_plugin_printed_are_cut(probe):
+    text = registry_text(plugin("chatty", state=11, stage=5, output=("é" * 500, "short")))
+    shown = probe.run("--registry", **Place(text).settings()).out
+    check("é" * 119 + "..." in shown and "é" * 121 not in shown and "             short\n" in shown, shown)
+
+
 def a_remembered_listing_says_so_and_how_to_look_afresh(probe):
     settings = Place().settings() | {"GPUHAL_BACKENDS": "cpu"}
     first = probe.on_terminal(columns=200, **settings)

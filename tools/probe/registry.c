@@ -36,6 +36,16 @@ const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t 
     return last;
 }
 
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin, char *out_why,
+                                        uint32_t why_bytes)
+{
+    if (plugin->state == GPUHAL_PLUGIN_BROKEN) {
+        snprintf(out_why, why_bytes, "it told of a failure itself, and is run again each time");
+        return GPUHAL_OK;
+    }
+    return gpuhal_registry_plugin_stale(view, index, out_why, why_bytes);
+}
+
 void gpuhal_probe_hardware_words(const gpuhal_remembered_physical *physical, char *to, size_t bytes)
 {
     const char *name = *physical->name ? physical->name : "hardware without a name";

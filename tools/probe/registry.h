@@ -23,6 +23,9 @@ bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, g
 bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_physical *out_physical);
 /* The newest driver version of the face at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
+/* Why the verdict of plugin number `index`, which is `plugin`, does not hold; "" when it does. */
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin, char *out_why,
+                                        uint32_t why_bytes);
 /* "NVIDIA H100, PCI 0000:01:00.0", or what else is known. */
 void gpuhal_probe_hardware_words(const gpuhal_remembered_physical *physical, char *to, size_t bytes);
 /* Why no record is kept. */

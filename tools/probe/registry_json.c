@@ -22,7 +22,7 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
 {
     char why[512] = "";
     json_t *object = json_object();
-    bool looked = gpuhal_registry_plugin_stale(view, index, why, sizeof why) == GPUHAL_OK;
+    bool looked = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why) == GPUHAL_OK;
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(plugin->name));
     gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(plugin->file));
     gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(plugin->version));

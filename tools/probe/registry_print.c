@@ -121,11 +121,11 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     gpuhal_probe_screen_lines(screen, "printed", plugin->output);
     gpuhal_probe_time_words(plugin->met, when);
     gpuhal_probe_screen_field(screen, "met", when);
-    gpuhal_status status = gpuhal_registry_plugin_stale(view, index, why, sizeof why);
+    gpuhal_status status = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why);
     if (status) {
         snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
     } else if (*why) {
-        snprintf(text, sizeof text, "no more: %s", why);
+        snprintf(text, sizeof text, "%s: %s", plugin->state == GPUHAL_PLUGIN_BROKEN ? "no" : "no more", why);
     } else {
         snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
                  plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it" : "it is not run again", plugin->name);

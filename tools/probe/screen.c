@@ -16,6 +16,7 @@
 #define ORDINARY  80u
 #define BLANKS    " \n\t"
 
+#define LINE_BYTES   240u /* of a line that a driver printed: more would bury the rest */
 #define FIELD_INDENT 4u
 #define FIELD_LABEL  9u
 
@@ -199,9 +200,14 @@ void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *la
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines)
 {
     while (*lines) {
-        char line[1024];
-        size_t length = strcspn(lines, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), lines);
+        char line[LINE_BYTES + 4];
+        size_t length = strcspn(lines, "\n"), kept = length;
+        if (length > LINE_BYTES) {
+            for (kept = LINE_BYTES; kept > 0 && ((unsigned char)lines[kept] & 0xc0) == 0x80;) {
+                kept--; /* no half character */
+            }
+        }
+        snprintf(line, sizeof line, "%.*s%s", (int)kept, lines, kept < length ? "..." : "");
         gpuhal_probe_screen_field(screen, label, line);
         label = "";
         lines += length + (lines[length] != 0);

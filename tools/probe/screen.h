@@ -37,7 +37,7 @@ void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe
 /* "    reason   the sentence", further lines under its first word. Nothing for "". */
 void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
-/* A field of several lines, each in a line of its own. */
+/* A field of several lines, each in a line of its own; very long ones are cut. */
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
 
 /* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
