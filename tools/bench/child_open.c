@@ -63,10 +63,10 @@ bool gpuhal_bench_child_list_direct(const char *const *pairs, double *out_ns)
     return sum > 0 || gpuhal_bench_failed("the vendors' libraries list no device");
 }
 
-/* All plugins of the user's choice, met in helper processes. */
+/* All plugins of the user's choice, met in helper processes or remembered by the registry. */
 static bool open_all(const char *registry, gpuhal **out_gpu)
 {
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .registry = registry};
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ONCE, .registry = registry};
     static const char *const others[] = {"GPUHAL_ISOLATION", "GPUHAL_DEVICES", "GPUHAL_LOG", "GPUHAL_REGISTRY"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         unsetenv(others[i]);

@@ -27,7 +27,7 @@ static const struct {
     {"file", GPUHAL_BENCH_FILE},         {"copy", GPUHAL_BENCH_COPY},   {"pairs", GPUHAL_BENCH_PAIRS},
 };
 
-static const char help[] = "usage: gpuhal-bench [option]...\n"
+static const char help[] = "Usage: gpuhal-bench [OPTION]...\n"
                            "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and\n"
                            "memcpy, in one run, against its budgets.\n"
                            "\n"
@@ -52,7 +52,7 @@ static const char help[] = "usage: gpuhal-bench [option]...\n"
                            "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
                            "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
                            "What each row measures stands in docs/measurements/README.md.\n"
-                           "exit codes: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
+                           "\nExit status: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
                            "            3 no device, 5 the device was not found\n";
 
 static bool usage(int *out_exit, const char *what, const char *word)
