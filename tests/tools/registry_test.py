@@ -479,6 +479,10 @@ def what_cannot_be_kept_is_said(probe):
     result = probe.run("--diff", "--backends", "cpu", **settings)
     check(result.code == 0 and "no hardware was remembered before" in result.out, result)
     check("what was found is not remembered: the record in /proc/nowhere cannot be written" in result.err, result)
+    explained = probe.run("--explain", "--backends", "cpu", **settings)
+    check("remark: what was found is not remembered: the record in /proc/nowhere cannot be written\n" in explained.out, explained)
+    kept = probe.run("--explain", "--backends", "cpu", **Place().settings())
+    check("is not remembered" not in kept.out, kept)
     if os.getuid() != 0:
         shown = probe.run("--registry", **settings)
         check(shown.code == 0 and "nothing is remembered; the directory cannot be written: Permission denied\n" in shown.out, shown)

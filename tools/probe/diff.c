@@ -155,17 +155,6 @@ static void tell_absent(const comparison *own)
     }
 }
 
-/* Where the record cannot be written, the next comparison would be with the same old state: that is worth saying. */
-static void tell_unwritten(const gpuhal_registry_view *after)
-{
-    gpuhal_registry_view *disk = NULL;
-    bool read = gpuhal_registry_view_read(NULL, &disk) == GPUHAL_OK;
-    if (!read || gpuhal_registry_generation(disk) < gpuhal_registry_generation(after)) {
-        gpuhal_probe_say("what was found is not remembered: the record in %s cannot be written", gpuhal_registry_place(after));
-    }
-    gpuhal_registry_view_release(disk);
-}
-
 static gpuhal_probe_exit compare(comparison *own)
 {
     gpuhal_remembered_physical physical = {.size = sizeof physical};
@@ -264,7 +253,10 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         fflush(out);
         code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
         tell_absent(&own);
-        tell_unwritten(after);
+        /* Else the next comparison would be with the same old state, and nobody would know. */
+        if (gpuhal_probe_is_unwritten(after)) {
+            gpuhal_probe_say("what was found is not remembered: the record in %s cannot be written", gpuhal_registry_place(after));
+        }
     }
     gpuhal_registry_view_release(before);
     gpuhal_registry_view_release(after);

@@ -1,6 +1,7 @@
 /* explain.c: every plugin that was found, why it is used or why not; how long each took; what is one piece of hardware; and the
  * choice. */
 #include "print.h"
+#include "registry.h"
 #include "times.h"
 
 #include <string.h>
@@ -117,6 +118,25 @@ static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe
     gpuhal_probe_screen_field(screen, "reason", machine->chosen_reason);
 }
 
+static void print_remark(const char *remark, const gpuhal_probe_screen *screen)
+{
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, "remark");
+    fputs(": ", screen->out);
+    gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), 4);
+}
+
+/* Why every listing takes its time. */
+static void print_unwritten(gpuhal *gpu, const gpuhal_probe_screen *screen)
+{
+    gpuhal_registry_view *view = NULL;
+    if (gpuhal_registry_view_of(gpu, &view) == GPUHAL_OK && gpuhal_probe_is_unwritten(view)) {
+        char text[1200];
+        snprintf(text, sizeof text, "what was found is not remembered: the record in %.1000s cannot be written", gpuhal_registry_place(view));
+        print_remark(text, screen);
+    }
+    gpuhal_registry_view_release(view);
+}
+
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen)
 {
@@ -130,10 +150,9 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     print_choice(machine, screen);
     const char *remark;
     for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {
-        gpuhal_probe_screen_put(screen, PROBE_BOLD, "remark");
-        fputs(": ", screen->out);
-        gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), 4);
+        print_remark(remark, screen);
     }
+    print_unwritten(machine->gpu, screen);
 }
 
 /* A verdict that was remembered took no time of its own. */

@@ -36,6 +36,16 @@ const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t 
     return last;
 }
 
+bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
+{
+    gpuhal_registry_view *disk = NULL;
+    bool kept = *gpuhal_registry_place(newest) != 0;
+    bool read = kept && gpuhal_registry_view_read(NULL, &disk) == GPUHAL_OK;
+    bool unwritten = kept && (!read || gpuhal_registry_generation(disk) < gpuhal_registry_generation(newest));
+    gpuhal_registry_view_release(disk);
+    return unwritten;
+}
+
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin, char *out_why,
                                         uint32_t why_bytes)
 {

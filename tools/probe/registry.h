@@ -23,6 +23,8 @@ bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, g
 bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_physical *out_physical);
 /* The newest driver version of the face at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
+/* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened library. */
+bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest);
 /* Why the verdict of plugin number `index`, which is `plugin`, does not hold; "" when it does. */
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin, char *out_why,
                                         uint32_t why_bytes);
