@@ -13,7 +13,7 @@ uint64_t gpuhal_os_monotonic_ns(void)
 
 void gpuhal_os_sleep(uint64_t ns)
 {
-    struct timespec rest = {.tv_nsec = (long)ns};
+    struct timespec rest = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
     while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
     }
 }
