@@ -8,8 +8,8 @@
 
 /* One thing that is plugged in makes many messages, and its files get their rights only after the first ones: wait until it is quiet,
  * though not for ever. */
-#define SETTLE_NS    300000000u
-#define SETTLE_TIMES 10u
+#define QUIET_NS  300000000u
+#define SETTLE_NS UINT64_C(3000000000)
 
 static _Thread_local char thread_mark; /* its address names the thread */
 
@@ -93,8 +93,9 @@ static void *watch(void *user)
     while (heard != GPUHAL_HOTPLUG_WOKEN && heard != GPUHAL_HOTPLUG_GONE) {
         heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, UINT64_MAX);
         bool news = heard == GPUHAL_HOTPLUG_NEWS;
-        for (uint32_t i = 0; heard == GPUHAL_HOTPLUG_NEWS && i < SETTLE_TIMES; i++) {
-            heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, SETTLE_NS);
+        uint64_t end = gpuhal_deadline(SETTLE_NS);
+        while (heard == GPUHAL_HOTPLUG_NEWS && gpuhal_os_monotonic_ns() < end) {
+            heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, QUIET_NS);
         }
         gpuhal_status status = news && heard != GPUHAL_HOTPLUG_WOKEN ? gpuhal_rescan(gpu, NULL) : GPUHAL_OK;
         if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */

@@ -8,8 +8,10 @@
 
 #include "../system/cards.h"
 
+#include <linux/netlink.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define MESSAGE(text) text, sizeof(text)
@@ -135,6 +137,95 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     gpuhal_close(gpu);
     close(ends[1]);
     remove_cards();
+}
+
+/* Messages of one storm, never more than the time of quiet apart; false when this process was held up for longer. */
+static bool send_storm(int end)
+{
+    uint64_t last = gpuhal_os_monotonic_ns(), longest = 0;
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(write(end, DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
+        gpuhal_os_sleep(2000000);
+        uint64_t now = gpuhal_os_monotonic_ns();
+        longest = now - last > longest ? now - last : longest;
+        last = now;
+    }
+    return longest < 100000000;
+}
+
+TEST(a_storm_of_messages_one_after_the_other_makes_one_look)
+{
+    int ends[2];
+    gpuhal *gpu = open_watching(ends, "cuda: process");
+    for (int i = 0; i < 20; i++) {
+        int met = atomic_load(&lines);
+        bool even = send_storm(ends[1]);
+        for (int k = 0; k < 6000 && atomic_load(&lines) == met; k++) {
+            gpuhal_os_sleep(10000000);
+        }
+        gpuhal_os_sleep(1000000000);
+        if (even) {
+            assert_int_equal(atomic_load(&lines) - met, 1);
+            break;
+        }
+    }
+    gpuhal_close(gpu);
+    close(ends[1]);
+    remove_cards();
+}
+
+/* ---- who sends */
+
+static int bound_socket(struct sockaddr_un *out_address, socklen_t *out_bytes)
+{
+    int end = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    *out_bytes = sizeof *out_address;
+    assert_true(end >= 0);
+    assert_int_equal(bind(end, (struct sockaddr *)out_address, sizeof out_address->sun_family), 0);
+    assert_int_equal(getsockname(end, (struct sockaddr *)out_address, out_bytes), 0);
+    return end;
+}
+
+TEST(an_empty_message_of_somebody_is_not_the_end_of_the_news)
+{
+    struct sockaddr_un address, ignored;
+    socklen_t bytes, ignored_bytes;
+    int source = bound_socket(&address, &bytes), sender = bound_socket(&ignored, &ignored_bytes);
+    intptr_t wake = -1;
+    assert_int_equal(gpuhal_os_notifier_create(&wake), 0);
+    assert_int_equal(sendto(sender, "", 0, 0, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(gpuhal_os_hotplug_wait(source, wake, 1000000), GPUHAL_HOTPLUG_QUIET);
+    assert_int_equal(sendto(sender, DRM_ADD, sizeof DRM_ADD, 0, (struct sockaddr *)&address, bytes), sizeof DRM_ADD);
+    assert_int_equal(gpuhal_os_hotplug_wait(source, wake, UINT64_MAX), GPUHAL_HOTPLUG_NEWS);
+    gpuhal_os_descriptor_close(wake);
+    close(source);
+    close(sender);
+}
+
+/* The system lets only some send at all; those are not heard. Real news may come meanwhile, though not each time. */
+TEST(what_another_process_sends_in_the_place_of_the_kernel_does_not_count)
+{
+    intptr_t source = -1, wake = -1;
+    struct sockaddr_nl address = {0};
+    socklen_t bytes = sizeof address;
+    if (gpuhal_os_hotplug_open(&source)) {
+        skip();
+    }
+    int sender = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+    gpuhal_hotplug heard = GPUHAL_HOTPLUG_NEWS;
+    assert_true(sender >= 0);
+    assert_int_equal(gpuhal_os_notifier_create(&wake), 0);
+    assert_int_equal(getsockname((int)source, (struct sockaddr *)&address, &bytes), 0);
+    address.nl_groups = 0;
+    for (int i = 0; i < 5 && heard == GPUHAL_HOTPLUG_NEWS; i++) {
+        (void)!sendto(sender, DRM_ADD, sizeof DRM_ADD, 0, (struct sockaddr *)&address, sizeof address);
+        heard = gpuhal_os_hotplug_wait(source, wake, 100000000);
+    }
+    assert_int_equal(heard, GPUHAL_HOTPLUG_QUIET);
+    gpuhal_os_descriptor_close(wake);
+    gpuhal_os_descriptor_close(source);
+    close(sender);
 }
 
 TEST(facts_that_differ_from_what_was_remembered_are_told)

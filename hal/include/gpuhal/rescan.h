@@ -20,7 +20,7 @@ enum {
     GPUHAL_CHANGE_APPEARED = 1, /**< It is new in the list. */
     GPUHAL_CHANGE_VANISHED = 2, /**< It is not listed any more. */
     GPUHAL_CHANGE_LOST = 3,     /**< The driver says so, or hangs. */
-    GPUHAL_CHANGE_CHANGED = 4   /**< Its facts are others than were remembered, such as the driver's version. */
+    GPUHAL_CHANGE_CHANGED = 4   /**< Its facts are others than before, such as the driver's version. */
 };
 
 /** One change. */
@@ -39,8 +39,8 @@ GPUHAL_API uint64_t gpuhal_generation(const gpuhal *gpu);
 
 /** Looks for plugins and devices again, in helpers as when nothing is remembered; only what is quarantined is not run. Several at once
  *  become one. @p out_generation, afterwards, may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, BUSY from the function that takes lines of the
- *  log, in the midst of a rescan, and while the object is being closed
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, BUSY from what takes a line of the log in the midst of a rescan, and while the object
+ *  is being closed
  *  Owner: nothing. Threads: any; other calls go on meanwhile. Blocks: yes, as gpuhal_open(). */
 GPUHAL_API gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation);
 

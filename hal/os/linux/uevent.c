@@ -101,8 +101,8 @@ static gpuhal_hotplug take_all(int source)
         if (bytes < 0) {
             return errno == EAGAIN || errno == EWOULDBLOCK ? found : GPUHAL_HOTPLUG_GONE;
         }
-        if (bytes == 0) {
-            return GPUHAL_HOTPLUG_GONE;
+        if (bytes == 0 && sender_bytes == 0) {
+            return GPUHAL_HOTPLUG_GONE; /* nobody sent it: the other end is closed */
         }
         bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
         if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {
