@@ -18,13 +18,20 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     }
     device->gpu = gpu;
     device->candidate = candidate;
-    device->listed = device->latest = listed;
+    device->listed = listed;
     device->index = index;
     snprintf(device->id, sizeof device->id, "%s:%u", candidate->name, index);
     gpuhal_mutex_init(&device->mutex);
     gpuhal_condition_init(&device->condition);
     atomic_init(&device->limit_bytes, gpu->settings.memory_limit_bytes);
     return device;
+}
+
+const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device)
+{
+    const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
+    const gpuhal_entry *entry = here ? NULL : gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
+    return here ? here : entry ? entry->listed : device->listed;
 }
 
 /* In the child of a fork the opening is the parent's: closing it there would talk to a driver that the child does not have. */

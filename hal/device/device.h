@@ -66,7 +66,7 @@ struct gpuhal_device {
     char id[48];
     uint32_t index; /* in the id: what the backend counted when it was first listed, unless another device has that */
     uint64_t vanished; /* when it was found to be gone, in seconds since 1970; written before `lost` says so */
-    const gpuhal_listed_device *latest; /* as it was listed last; for the one thread that lists */
+    _Atomic(const gpuhal_listed_device *) here; /* as the driver in this process lists it; NULL: nobody has asked that one */
     uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
     _Atomic(struct gpuhal_links *) links; /* to each visible device, by its position */
@@ -110,6 +110,8 @@ void gpuhal_devices_destroy(gpuhal *gpu);
 /* Loads the plugin into this process when it was not, and finds the device in what it lists here. What differs from the listing goes to the
  * registry and to on_changed, once for each device. */
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed);
+/* What is told of the device: as the driver in this process lists it, else as it was listed last. Lives as long as the gpuhal object. */
+const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device);
 /* Whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)

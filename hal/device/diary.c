@@ -10,11 +10,14 @@
 
 struct gpuhal_diary {
     gpuhal_mutex writing;
+    _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
     gpuhal_mutex mutex;  /* protects what follows */
     uint32_t generation; /* fork generation that the notes and the thread are of */
     gpuhal_thread thread;
     bool has_thread, running, again;
 };
+
+static _Thread_local char thread_mark;
 
 /* gpuhal_fault_note.words: `detail` is empty; is being written or read, by whoever set this; is new; was written to the record. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
@@ -43,7 +46,7 @@ gpuhal_diary *gpuhal_diary_create(void)
 
 static const char *driver_of(const gpuhal_device *device)
 {
-    const char *version = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_DRIVER_VERSION);
+    const char *version = gpuhal_facts_text(&gpuhal_device_told(device)->facts, GPUHAL_FACT_DRIVER_VERSION);
     return version ? version : "";
 }
 
@@ -182,11 +185,16 @@ static void put_back(const gathered *own)
     }
 }
 
+/* The function that takes lines of the log may call this in the midst of a write. */
 static gpuhal_status write_notes(gpuhal *gpu)
 {
     gathered own = {0};
     gpuhal_status status = GPUHAL_OK;
+    if (atomic_load(&gpu->diary->writer) == &thread_mark) {
+        return GPUHAL_OK;
+    }
     gpuhal_mutex_lock(&gpu->diary->writing);
+    atomic_store(&gpu->diary->writer, &thread_mark);
     if (!gather(gpu, &own)) {
         status = gpuhal_error_host_memory();
     } else if (own.fault_count + own.link_count > 0) {
@@ -202,6 +210,7 @@ static gpuhal_status write_notes(gpuhal *gpu)
             put_back(&own);
         }
     }
+    atomic_store(&gpu->diary->writer, NULL);
     gpuhal_mutex_unlock(&gpu->diary->writing);
     free(own.faults);
     free(own.notes);

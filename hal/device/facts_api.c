@@ -1,4 +1,5 @@
-/* device/facts_api.c: what the application may ask about a device, and words for it. Facts never change once listed, so no lock. */
+/* device/facts_api.c: what the application may ask about a device, and words for it. What was listed
+ * never changes; what is told of a device may come from a later listing, or from the driver in this process. */
 #include "device/listing.h"
 
 #include "core/error.h"
@@ -45,7 +46,7 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 /* The detail for a fact without a value. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
-    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     const char *name = gpuhal_key_name(key);
     gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name ? name : "fact",
                                             gpuhal_missing_name(fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED),
@@ -63,7 +64,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
     }
     /* A plugin may have keys of its own, whose kind only the fact itself tells. */
-    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_device_text()", key);
     }
@@ -82,7 +83,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
     if (!device || !out_text) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_text: device or out_text is NULL");
     }
-    const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
     if (known_number || (fact && !fact->missing && !fact->text)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a number: ask gpuhal_device_u64()", key);
@@ -96,7 +97,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
 
 gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why)
 {
-    const gpuhal_fact *fact = device ? gpuhal_facts_find(&device->listed->facts, key) : NULL;
+    const gpuhal_fact *fact = device ? gpuhal_facts_find(&gpuhal_device_told(device)->facts, key) : NULL;
     if (out_why) {
         *out_why = fact && fact->missing && fact->text ? fact->text : "";
     }
@@ -108,10 +109,9 @@ gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_
     if (!device || !out_number || !out_preferred) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: an argument is NULL");
     }
-    const gpuhal_listing *listing = gpuhal_listing_now(device->gpu);
-    uint32_t place = listing->places[device->position];
+    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
     *out_number = device->known_physical;
-    *out_preferred = place != GPUHAL_NOWHERE && listing->entries[place].preferred;
+    *out_preferred = entry && entry->preferred;
     return GPUHAL_OK;
 }
 
@@ -135,7 +135,7 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     const gpuhal_listing *listing = gpuhal_listing_now(gpu);
     for (uint32_t d = 0; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
-        const gpuhal_fact *fact = gpuhal_facts_find(&device->listed->facts, GPUHAL_FACT_NATIVE_INDEX);
+        const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, GPUHAL_FACT_NATIVE_INDEX);
         if (listing->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
             *out_device = device;
             return GPUHAL_OK;

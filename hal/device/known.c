@@ -5,7 +5,7 @@
 #include "loader/verdict.h"
 #include "registry/fields.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,64 +92,6 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing)
 
 /* ---- what is different once the plugin is loaded */
 
-static bool same_fact(const gpuhal_fact *one, const gpuhal_fact *other)
-{
-    if (!one || !other || one->missing || other->missing) {
-        return one && other && one->missing == other->missing;
-    }
-    bool text = one->text && other->text;
-    return text ? strcmp(one->text, other->text) == 0 : one->text == other->text && one->u64 == other->u64;
-}
-
-static void word_fact(const gpuhal_fact *fact, gpuhal_text *to)
-{
-    if (!fact || fact->missing) {
-        gpuhal_text_printf(to, "missing");
-    } else if (fact->text) {
-        gpuhal_text_printf(to, "\"%s\"", fact->text);
-    } else {
-        gpuhal_text_printf(to, "%" PRIu64, fact->u64);
-    }
-}
-
-/* The first key of `facts` under which the other set has something else; what changes by the second does not count. 0: none. */
-static gpuhal_key differing_key(const gpuhal_facts *facts, const gpuhal_facts *other)
-{
-    for (size_t i = 0; i < facts->count; i++) {
-        gpuhal_key key = facts->list[i].key;
-        if (key != GPUHAL_VALUE_MEMORY_FREE_BYTES && !same_fact(&facts->list[i], gpuhal_facts_find(other, key))) {
-            return key;
-        }
-    }
-    return 0;
-}
-
-/* In words, malloc'ed; NULL when nothing is different, and without memory. */
-static char *difference(const gpuhal_device *device, const gpuhal_listed_device *now)
-{
-    const gpuhal_listed_device *then = device->listed;
-    if (!now) {
-        return gpuhal_text_format("%s was listed, and is not there now", device->id);
-    }
-    if (now->capabilities != then->capabilities) {
-        return gpuhal_text_format("%s: its capabilities were 0x%" PRIx32 " when it was listed, and are 0x%" PRIx32 " now", device->id,
-                                  then->capabilities, now->capabilities);
-    }
-    gpuhal_key key = differing_key(&then->facts, &now->facts);
-    key = key ? key : differing_key(&now->facts, &then->facts);
-    if (!key) {
-        return NULL;
-    }
-    gpuhal_text text = {0};
-    const char *name = gpuhal_key_name(key);
-    gpuhal_text_printf(&text, "%s: %s was ", device->id, name ? name : "a fact of its vendor's");
-    word_fact(gpuhal_facts_find(&then->facts, key), &text);
-    gpuhal_text_printf(&text, " when it was listed, and is ");
-    word_fact(gpuhal_facts_find(&now->facts, key), &text);
-    gpuhal_text_printf(&text, " now");
-    return gpuhal_text_take(&text);
-}
-
 /* Two devices of one plugin find the same difference: the record is written once. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_known_plugin *record)
 {
@@ -160,11 +102,18 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_known_plugin *record
     return same;
 }
 
-/* Puts the record in the place of what was remembered under the same circumstances. */
-static void replace_record(const gpuhal_device *device, gpuhal_plugin_state state, const char *reason, const gpuhal_listed_devices *devices)
+/* What is learned under other circumstances than those of the listing is not put in its place. */
+static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
+{
+    return candidate->identity && candidate->key.count > 0 && gpuhal_verdict_holds(&gpu->settings, candidate);
+}
+
+/* Puts the record in the place of what was remembered under the circumstances of the newest listing. */
+static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuhal_plugin_state state, const char *reason,
+                           const gpuhal_listed_devices *devices)
 {
     gpuhal_known_plugin record = {0};
-    bool good = gpuhal_verdict_record(device->candidate, devices, &record);
+    bool good = gpuhal_verdict_record(candidate, devices, &record);
     record.state = state;
     if (reason) {
         free(record.reason);
@@ -172,52 +121,50 @@ static void replace_record(const gpuhal_device *device, gpuhal_plugin_state stat
     }
     gpuhal_changes changes = {.now = record.met, .plugins = &record, .plugin_count = 1};
     gpuhal_status status = GPUHAL_OK;
-    if (good && !is_kept(device->gpu->registry, &record)) {
-        status = update(device->gpu->registry, &changes);
+    if (good && !is_kept(gpu->registry, &record)) {
+        status = update(gpu->registry, &changes);
     }
     if (!good || status) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember what changed", device->id);
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember what changed", candidate->name);
     }
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
 }
 
-/* What is learned under other circumstances than those of the listing is not put in its place. */
-static bool has_record(const gpuhal_device *device)
+/* A driver that was started before the look knows less of the machine than the helper that looked: it has nothing to tell. */
+void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
-    return device->candidate->identity && device->candidate->key.count > 0 &&
-           gpuhal_verdict_holds(&device->gpu->settings, device->candidate);
-}
-
-void gpuhal_known_compare(gpuhal_device *device, const gpuhal_listed_device *now, const gpuhal_listed_devices *devices)
-{
-    if (atomic_exchange(&device->compared, true)) {
+    const gpuhal_listing *listing = gpuhal_listing_now(device->gpu);
+    const gpuhal_entry *entry = gpuhal_listing_entry(listing, device);
+    if (!entry || gpuhal_backend_begun_ns(backend) < listing->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }
-    char *sentence = difference(device, now);
-    if (sentence) {
-        gpuhal_error_detail before;
-        gpuhal_error_save(&before);
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s", sentence);
-        if (has_record(device)) {
-            replace_record(device, GPUHAL_PLUGIN_OK, NULL, devices);
-        }
-        if (device->gpu->on_changed) {
-            device->gpu->on_changed(device, sentence);
-        }
-        gpuhal_error_restore(&before);
+    char sentence[GPUHAL_DIFFERENCE_BYTES];
+    snprintf(sentence, sizeof sentence, "%s was listed, and is not there now", device->id);
+    if (now && !gpuhal_listed_differ(device->id, entry->listed, now, 0, sentence)) {
+        return;
     }
-    free(sentence);
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s", sentence);
+    if (has_record(device->gpu, entry->candidate)) {
+        replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_OK, NULL, gpuhal_backend_devices(backend));
+    }
+    if (device->gpu->on_changed) {
+        device->gpu->on_changed(device, sentence);
+    }
+    gpuhal_error_restore(&before);
 }
 
 void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status)
 {
+    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
     bool of_the_plugin = status != GPUHAL_ERROR_FORKED && status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_BUSY;
-    if (!of_the_plugin || !has_record(device) || atomic_exchange(&device->compared, true)) {
+    if (!entry || !of_the_plugin || !has_record(device->gpu, entry->candidate) || atomic_exchange(&device->compared, true)) {
         return;
     }
     gpuhal_error_detail before;
     const gpuhal_listed_devices none = {0};
     gpuhal_error_save(&before);
-    replace_record(device, GPUHAL_PLUGIN_BROKEN, before.sentence, &none);
+    replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_BROKEN, before.sentence, &none);
     gpuhal_error_restore(&before);
 }

@@ -8,9 +8,10 @@
  * the listing its stable numbers. A registry that cannot be written is no failure: HOST_MEMORY or OK. */
 gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing);
 
-/* Compares what was listed with what the plugin lists in this process: `now` is the device, NULL when it is not there. The first call for a
- * device tells of what is different, and replaces what the registry remembers by `devices`. The error detail stays as it was. */
-void gpuhal_known_compare(gpuhal_device *device, const gpuhal_listed_device *now, const gpuhal_listed_devices *devices);
+/* Compares what was listed last with what the plugin lists in this process, where it was started after that: `now` is the device, NULL when
+ * it is not there. The first call for a device tells of what is different, and replaces what the registry remembers. The error detail
+ * stays as it was. */
+void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now);
 /* The plugin could not be started here although its listing is remembered: the next start will meet it again. */
 void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status);
 

@@ -5,6 +5,7 @@
 #include "device/diary.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SYSTEM_TREE "/sys"
 
@@ -119,15 +120,15 @@ static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *
 /* A plugin that fails, or breaks a rule, says nothing: then that is the reason. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
-    gpuhal_backend *backend = NULL;
+    gpuhal_backend *backend = NULL, *other = NULL;
     const gpuhal_listed_device *source = NULL, *target = NULL;
     gpuhal_status status = gpuhal_device_start_backend(from, &backend, &source);
-    status = status ? status : gpuhal_device_start_backend(to, &backend, &target);
+    status = status ? status : gpuhal_device_start_backend(to, &other, &target);
     if (status) {
         return status;
     }
     const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
-    if (!plugin->link) {
+    if (!plugin->link || backend != other) {
         set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend tells nothing of links");
         return GPUHAL_OK;
     }
@@ -150,7 +151,7 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
 static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_status status = GPUHAL_OK;
-    if (from->candidate == to->candidate) {
+    if (strcmp(from->candidate->name, to->candidate->name) == 0) {
         status = ask_plugin(from, to, facts);
     } else {
         set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the two are devices of two backends");

@@ -40,11 +40,11 @@ static bool is_told(const gpuhal_candidates *candidates, const char *backend)
     return false;
 }
 
-static bool is_found_again(const gpuhal_listing *listing, const gpuhal_device *device)
+static bool is_found_again(const gpuhal_listing *listing, const gpuhal_entry *was)
 {
     for (uint32_t i = 0; i < listing->fresh; i++) {
         const gpuhal_entry *entry = &listing->entries[i];
-        if (strcmp(entry->candidate->name, device->candidate->name) == 0 && gpuhal_listed_same(entry->listed, device->latest)) {
+        if (strcmp(entry->candidate->name, was->candidate->name) == 0 && gpuhal_listed_same(entry->listed, was->listed)) {
             return true;
         }
     }
@@ -82,13 +82,12 @@ static gpuhal_status gather(const gpuhal_listing *before, gpuhal_listing *listin
     }
     listing->fresh = listing->identity.count;
     for (uint32_t d = 0; before && d < before->device_count; d++) {
-        gpuhal_device *device = before->devices[d];
-        bool untold = before->places[d] != GPUHAL_NOWHERE && !is_told(&listing->candidates, device->candidate->name);
-        if (untold && !is_found_again(listing, device)) {
-            add_entry(listing, device->candidate, device->latest);
+        const gpuhal_entry *was = gpuhal_listing_entry(before, before->devices[d]);
+        if (was && !is_told(&listing->candidates, was->candidate->name) && !is_found_again(listing, was)) {
+            add_entry(listing, was->candidate, was->listed);
             gpuhal_entry *entry = &listing->entries[listing->identity.count - 1];
-            entry->known_physical = device->known_physical;
-            entry->known_face = device->known_face;
+            entry->known_physical = was->known_physical;
+            entry->known_face = was->known_face;
         }
     }
     return GPUHAL_OK;
@@ -257,17 +256,19 @@ static void compare(const gpuhal_listing *before, const gpuhal_listing *listing,
 {
     for (uint32_t d = 0; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
-        const gpuhal_entry *entry = listing->places[d] == GPUHAL_NOWHERE ? NULL : &listing->entries[listing->places[d]];
+        const gpuhal_entry *entry = gpuhal_listing_entry(listing, device);
         if (entry && entry->is_new) {
             tell(news, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
-        } else if (!entry && before->places[d] != GPUHAL_NOWHERE) {
+            continue;
+        }
+        const gpuhal_entry *was = gpuhal_listing_entry(before, device);
+        if (!entry && was) {
             tell(news, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
-        } else if (entry) {
-            const char *was = text_or(device->latest, GPUHAL_FACT_DRIVER_VERSION, "unknown");
-            const char *is = text_or(entry->listed, GPUHAL_FACT_DRIVER_VERSION, "unknown");
-            if (strcmp(was, is) != 0) {
-                tell(news, device, GPUHAL_CHANGE_CHANGED, "%s: the driver's version was %.80s and is %.80s now", device->id, was, is);
-            }
+        }
+        /* Which number the driver counts is no change of the device. */
+        char sentence[GPUHAL_DIFFERENCE_BYTES];
+        if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
+            tell(news, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
         }
     }
 }
@@ -334,9 +335,7 @@ static void publish(gpuhal *gpu, gpuhal_listing *listing)
     atomic_store(&gpu->listing, listing);
     for (uint32_t d = 0; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
-        if (listing->places[d] != GPUHAL_NOWHERE) {
-            device->latest = listing->entries[listing->places[d]].listed;
-        } else if (listing->older->places[d] != GPUHAL_NOWHERE) {
+        if (listing->places[d] == GPUHAL_NOWHERE && listing->older->places[d] != GPUHAL_NOWHERE) {
             uint32_t lost = atomic_load(&device->lost);
             device->vanished = now;
             while (lost != GPUHAL_LOST_HUNG &&
@@ -355,6 +354,10 @@ gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
         return gpuhal_error_host_memory();
     }
     /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
+    listing->begun_ns = gpuhal_os_monotonic_ns();
+    if (before) {
+        gpuhal_registry_refresh(gpu->registry); /* somebody may have lifted a quarantine */
+    }
     gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
     gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->content : NULL, before != NULL, &listing->candidates);
     gpuhal_snapshot_release(known);

@@ -26,6 +26,7 @@ typedef struct gpuhal_entry {
 
 typedef struct gpuhal_listing {
     struct gpuhal_listing *older;
+    uint64_t begun_ns; /* when the look began, by the monotonic clock */
     gpuhal_candidates candidates;
     gpuhal_entry *entries;
     uint32_t fresh; /* entries that the candidates list; those behind them are of backends that told nothing this time */
@@ -41,6 +42,12 @@ typedef struct gpuhal_listing {
 static inline const gpuhal_listing *gpuhal_listing_now(const gpuhal *gpu)
 {
     return atomic_load_explicit(&gpu->listing, memory_order_acquire);
+}
+/* What the device is in it; NULL for one that is not listed any more. */
+static inline const gpuhal_entry *gpuhal_listing_entry(const gpuhal_listing *listing, const gpuhal_device *device)
+{
+    uint32_t place = listing->places[device->position];
+    return place == GPUHAL_NOWHERE ? NULL : &listing->entries[place];
 }
 /* The face that the device is; NULL for one that is not listed any more. */
 const gpuhal_face *gpuhal_listing_face(const gpuhal_listing *listing, const gpuhal_device *device);
@@ -64,6 +71,11 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_listing *listing);
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
 /* The one of the list that is this device, wherever it stands; NULL when none is. */
 const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list, const gpuhal_listed_device *wanted);
+
+/* difference.c: the first that the two tell differently, but for `except`, as a sentence; false when there is nothing. */
+enum { GPUHAL_DIFFERENCE_BYTES = 240 };
+bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
+                          char sentence[GPUHAL_DIFFERENCE_BYTES]);
 
 /* physical.c: once the visible entries have their devices: preferred faces, pieces and evidence. */
 gpuhal_status gpuhal_listing_prefer(gpuhal_listing *listing);

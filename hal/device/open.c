@@ -40,9 +40,9 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
         gpuhal_known_failed(device, status);
         return status;
     }
-    const gpuhal_listed_devices *devices = gpuhal_backend_devices(*out_backend);
-    *out_listed = gpuhal_listed_find_same(devices, device->listed);
-    gpuhal_known_compare(device, *out_listed, devices);
+    *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
+    atomic_store_explicit(&device->here, *out_listed, memory_order_release);
+    gpuhal_known_compare(device, *out_backend, *out_listed);
     return *out_listed ? GPUHAL_OK : not_in_this_process(device);
 }
 

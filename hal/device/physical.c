@@ -10,8 +10,8 @@
 
 const gpuhal_face *gpuhal_listing_face(const gpuhal_listing *listing, const gpuhal_device *device)
 {
-    uint32_t place = listing->places[device->position];
-    return place == GPUHAL_NOWHERE ? NULL : &listing->identity.faces[place];
+    const gpuhal_entry *entry = gpuhal_listing_entry(listing, device);
+    return entry ? &listing->identity.faces[entry - listing->entries] : NULL;
 }
 
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b)

@@ -24,6 +24,7 @@ struct gpuhal_backend {
     backend_progress progress;
     const void *starter;  /* the thread that starts it, by the address of its mark */
     uint32_t generation;  /* fork generation of the start */
+    uint64_t begun_ns;    /* when the start began */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
     bool started;         /* its start() has succeeded */
     gpuhal_listed_devices devices;
@@ -135,6 +136,7 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
     backend->progress = BACKEND_STARTING;
     backend->starter = &thread_mark;
     backend->generation = gpuhal_os_fork_generation();
+    backend->begun_ns = gpuhal_os_monotonic_ns();
     gpuhal_mutex_unlock(&list_mutex);
     bool good = start(attempt, backend, path);
     gpuhal_mutex_lock(&list_mutex);
@@ -203,6 +205,11 @@ const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend)
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend)
 {
     return &backend->devices;
+}
+
+uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
+{
+    return backend->begun_ns;
 }
 
 uint32_t gpuhal_backend_generation(const gpuhal_backend *backend)

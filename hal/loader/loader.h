@@ -63,6 +63,8 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, gpuhal_bac
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* The devices as listed in this process, immutable. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
+/* When its start began, by the monotonic clock: it knows nothing that happened to the machine since. */
+uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend);
 /* The fork generation in which it was started, or 0 when it works in every generation: to compare on the fast path. */
 uint32_t gpuhal_backend_generation(const gpuhal_backend *backend);
 

@@ -22,7 +22,7 @@ static bool is_page_locked(const gpuhal_device *device, const void *host, uint64
     const char *begin = buffer->memory.host;
     uint64_t offset = begin ? (uint64_t)((const char *)host - begin) : UINT64_MAX;
     bool inside = offset < buffer->bytes && bytes <= buffer->bytes - offset;
-    bool locked = buffer->device->candidate == device->candidate &&
+    bool locked = buffer->device->backend == device->backend &&
                   (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
     gpuhal_buffer_release(buffer);
     return inside && locked;

@@ -4,6 +4,7 @@
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,12 @@
 
 static char cards_folder[512], cards_file[600];
 
-/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always whole. */
+/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always whole, also when several threads put cards. */
 static inline void put_cards(const char *cards, const char *more)
 {
+    static _Atomic unsigned written;
     char temporary[640];
-    snprintf(temporary, sizeof temporary, "%s.new", cards_file);
+    snprintf(temporary, sizeof temporary, "%s.%u", cards_file, atomic_fetch_add(&written, 1));
     FILE *file = fopen(temporary, "w");
     assert_non_null(file);
     fprintf(file, "devices %zu\nstrict 1\n%s\n", strlen(cards), more);

@@ -1,0 +1,68 @@
+/* device/difference.c: what two listings tell differently of one device, in words. */
+#include "device/listing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Longer texts are cut, so that both have room in a change. */
+enum { WORD_BYTES = 72 };
+
+static bool same_fact(const gpuhal_fact *one, const gpuhal_fact *other)
+{
+    if (!one || !other || one->missing || other->missing) {
+        return one && other && one->missing == other->missing;
+    }
+    bool text = one->text && other->text;
+    return text ? strcmp(one->text, other->text) == 0 : one->text == other->text && one->u64 == other->u64;
+}
+
+static void word_fact(const gpuhal_fact *fact, char word[WORD_BYTES])
+{
+    if (!fact || fact->missing) {
+        snprintf(word, WORD_BYTES, "missing");
+    } else if (fact->text) {
+        snprintf(word, WORD_BYTES, "\"%.*s\"", WORD_BYTES - 3, fact->text);
+    } else {
+        snprintf(word, WORD_BYTES, "%" PRIu64, fact->u64);
+    }
+}
+
+static bool differs(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal_key key)
+{
+    const gpuhal_fact *one = gpuhal_facts_find(facts, key), *two = gpuhal_facts_find(other, key);
+    return (one || two) && !same_fact(one, two);
+}
+
+/* The first key of `facts` under which the other set has something else; what changes by the second does not count. 0: none. */
+static gpuhal_key differing_key(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal_key except)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        gpuhal_key key = facts->list[i].key;
+        if (key != GPUHAL_VALUE_MEMORY_FREE_BYTES && key != except && differs(facts, other, key)) {
+            return key;
+        }
+    }
+    return 0;
+}
+
+bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
+                          char sentence[GPUHAL_DIFFERENCE_BYTES])
+{
+    /* Of all that a new driver changes its version says most. */
+    gpuhal_key key = differs(&then->facts, &now->facts, GPUHAL_FACT_DRIVER_VERSION) ? GPUHAL_FACT_DRIVER_VERSION : 0;
+    key = key ? key : differing_key(&then->facts, &now->facts, except);
+    key = key ? key : differing_key(&now->facts, &then->facts, except);
+    if (key) {
+        const char *name = gpuhal_key_name(key);
+        char was[WORD_BYTES], is[WORD_BYTES];
+        word_fact(gpuhal_facts_find(&then->facts, key), was);
+        word_fact(gpuhal_facts_find(&now->facts, key), is);
+        snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: %s was %s when it was listed, and is %s now", id,
+                 name ? name : "a fact of its vendor's", was, is);
+    } else if (now->capabilities != then->capabilities) {
+        snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: its capabilities were 0x%" PRIx32 " when it was listed, and are 0x%" PRIx32 " now",
+                 id, then->capabilities, now->capabilities);
+    }
+    return key || now->capabilities != then->capabilities;
+}

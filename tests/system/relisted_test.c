@@ -1,0 +1,288 @@
+/* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next program finds. */
+#include "cuda_fake.h"
+#include "queues.h"
+#include "remembered.h"
+
+#include "cards.h"
+
+#include <sys/stat.h>
+
+static gpuhal *open_with(uint32_t isolation)
+{
+    return open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = isolation, .helper_deadline_ns = 2000 * MILLISECOND_NS});
+}
+
+/* A machine and, for what is remembered, a registry. */
+static gpuhal *open_cards(const char *cards, uint32_t isolation)
+{
+    use_registry();
+    use_machine(make_cards(cards));
+    return open_with(isolation);
+}
+
+static uint64_t look_again(gpuhal *gpu)
+{
+    uint64_t before = gpuhal_generation(gpu), after = 0;
+    assert_ok(gpuhal_rescan(gpu, &after));
+    return after - before;
+}
+
+static void close_cards(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    remove_cards();
+    expect_clean();
+}
+
+static void use_device(gpuhal_device *device)
+{
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_buffer_release(buffer);
+}
+
+static const char *driver_of(const gpuhal_device *device)
+{
+    const char *text = NULL;
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_DRIVER_VERSION, &text));
+    return text;
+}
+
+/* ---- numbers */
+
+typedef struct numbers {
+    uint32_t face, physical;
+} numbers;
+
+static numbers numbers_of(const gpuhal *gpu, char card)
+{
+    numbers found = {0};
+    gpuhal_device *device = find_card(gpu, card);
+    assert_non_null(device);
+    assert_ok(gpuhal_registry_device(device, &found.face, &found.physical));
+    return found;
+}
+
+static void expect_numbers(const gpuhal *gpu, const char *cards, const numbers *known)
+{
+    for (size_t i = 0; cards[i]; i++) {
+        numbers now = numbers_of(gpu, cards[i]);
+        assert_int_equal(now.face, known[cards[i] - 'A'].face);
+        assert_int_equal(now.physical, known[cards[i] - 'A'].physical);
+    }
+}
+
+TEST(the_fake_machine_with_8_devices_enumerated_in_another_order_with_one_missing_and_one_new_keeps_every_number)
+{
+    numbers known[9] = {{0}};
+    gpuhal *gpu = open_cards("ABCDEFGH", GPUHAL_ISOLATION_ALWAYS);
+    for (int i = 0; i < 8; i++) {
+        known[i] = numbers_of(gpu, (char)('A' + i));
+    }
+    put_cards("HIFGADEB", ""); /* C is missing, I is new */
+    gpuhal *other = open_with(GPUHAL_ISOLATION_ALWAYS);
+    expect_numbers(other, "ABDEFGH", known);
+    known['I' - 'A'] = numbers_of(other, 'I');
+    for (int i = 0; i < 8; i++) {
+        assert_int_not_equal(known[8].face, known[i].face);
+        assert_int_not_equal(known[8].physical, known[i].physical);
+    }
+    assert_null(find_card(other, 'C'));
+    gpuhal_close(other);
+    assert_int_equal(look_again(gpu), 2);
+    expect_numbers(gpu, "ABDEFGHI", known);
+    put_cards("CBA", "");
+    assert_int_equal(look_again(gpu), 7);
+    expect_numbers(gpu, "ABC", known);
+    close_cards(gpu);
+}
+
+/* ---- facts */
+
+TEST(facts_are_those_of_the_newest_look_once_a_change_was_told)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
+    gpuhal_device *a = find_card(gpu, 'A');
+    const char *before = driver_of(a);
+    assert_string_equal(before, "580.65.06");
+    put_cards("A", "driver 13010\ndriver_text 590.1.2");
+    assert_int_equal(look_again(gpu), 1);
+    assert_string_equal(driver_of(a), "590.1.2");
+    assert_string_equal(before, "580.65.06");
+    /* The driver in this process starts here, and is the new one too: there is nothing more to tell. */
+    use_device(a);
+    assert_int_equal(gpuhal_generation(gpu), 2);
+    assert_string_equal(driver_of(a), "590.1.2");
+    close_cards(gpu);
+}
+
+TEST(facts_stay_those_of_the_driver_in_this_process_once_it_was_started)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
+    gpuhal_device *a = find_card(gpu, 'A');
+    use_device(a);
+    put_cards("A", "driver 13010\ndriver_text 590.1.2");
+    assert_int_equal(look_again(gpu), 1);
+    assert_string_equal(driver_of(a), "580.65.06");
+    close_cards(gpu);
+}
+
+TEST(memory_that_changed_its_size_is_told)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
+    gpuhal_os_handle descriptor = -1;
+    gpuhal_change change = {.size = sizeof change};
+    uint64_t bytes = 0;
+    assert_ok(gpuhal_change_descriptor(gpu, &descriptor));
+    put_cards("A", "");
+    FILE *file = fopen(cards_file, "a");
+    assert_non_null(file);
+    fprintf(file, "memory 0 128M\n");
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(look_again(gpu), 1);
+    assert_ok(gpuhal_take_change(gpu, &change));
+    assert_int_equal(change.kind, GPUHAL_CHANGE_CHANGED);
+    expect_word(change.sentence, "memory");
+    assert_ok(gpuhal_device_u64(change.device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &bytes));
+    assert_int_equal(bytes, 128 * MIB);
+    assert_int_equal(look_again(gpu), 0);
+    close((int)descriptor);
+    close_cards(gpu);
+}
+
+/* ---- links */
+
+TEST(the_plugin_tells_of_links_between_earlier_and_later_devices)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
+    uint64_t kind = 0, count = 0;
+    put_cards("AB", "link 0 1 nvlink 4 18");
+    assert_int_equal(look_again(gpu), 1);
+    gpuhal_device *a = find_card(gpu, 'A'), *b = find_card(gpu, 'B');
+    assert_ok(gpuhal_link_u64(a, b, GPUHAL_LINK_KIND, &kind));
+    assert_ok(gpuhal_link_u64(b, a, GPUHAL_LINK_COUNT, &count));
+    assert_int_equal(kind, GPUHAL_LINK_NVLINK);
+    assert_int_equal(count, 18);
+    close_cards(gpu);
+}
+
+/* ---- what the next program finds */
+
+TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look_found)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ONCE);
+    use_device(find_card(gpu, 'A'));
+    put_cards("AB", "");
+    assert_int_equal(look_again(gpu), 1);
+    gpuhal_device *b = find_card(gpu, 'B');
+    assert_int_equal(gpuhal_device_open(b), GPUHAL_ERROR_NO_DEVICE);
+    assert_int_equal(gpuhal_generation(gpu), 2);
+    gpuhal_close(gpu);
+    gpu = open_with(GPUHAL_ISOLATION_ONCE);
+    assert_int_equal(report_of_cuda(gpu).remembered, 1);
+    assert_non_null(find_card(gpu, 'B'));
+    close_cards(gpu);
+}
+
+TEST(what_the_driver_here_tells_differently_takes_the_place_of_what_the_newest_look_found)
+{
+    gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ONCE);
+    put_cards("AB", "");
+    assert_int_equal(look_again(gpu), 1);
+    gpuhal_device *b = find_card(gpu, 'B');
+    put_cards("A", "");
+    assert_int_equal(gpuhal_device_open(b), GPUHAL_ERROR_NO_DEVICE);
+    assert_int_equal(gpuhal_generation(gpu), 3);
+    gpuhal_close(gpu);
+    gpu = open_with(GPUHAL_ISOLATION_ONCE);
+    assert_int_equal(report_of_cuda(gpu).remembered, 1);
+    assert_non_null(find_card(gpu, 'A'));
+    assert_null(find_card(gpu, 'B'));
+    close_cards(gpu);
+}
+
+TEST(a_plugin_in_quarantine_is_not_run_by_a_look_until_somebody_lifts_it)
+{
+    use_registry();
+    use_machine(make_cards("A"));
+    put_cards("A", "hang cuInit 1");
+    gpuhal *gpu = open_with(GPUHAL_ISOLATION_ONCE);
+    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    put_cards("A", "");
+    assert_int_equal(look_again(gpu), 0);
+    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_QUARANTINED);
+    assert_ok(gpuhal_registry_forget(NULL, "cuda"));
+    assert_int_equal(look_again(gpu), 1);
+    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_OK);
+    assert_non_null(find_card(gpu, 'A'));
+    close_cards(gpu);
+}
+
+TEST(a_look_at_which_the_driver_hangs_leaves_what_is_remembered_of_its_devices)
+{
+    gpuhal *gpu = open_cards("AB", GPUHAL_ISOLATION_ALWAYS);
+    numbers b = numbers_of(gpu, 'B');
+    put_cards("A", "hang cuInit 1");
+    assert_int_equal(look_again(gpu), 0);
+    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    for (int round = 0; round < 2; round++) {
+        gpuhal_registry_view *view = view_or_fail();
+        gpuhal_remembered_face face = {.size = sizeof face};
+        bool present = false;
+        for (uint32_t i = 0; gpuhal_registry_face(view, i, &face) == GPUHAL_OK; i++) {
+            present = present || (face.number == b.face && face.is_present);
+        }
+        assert_int_equal(present, round == 0);
+        gpuhal_registry_view_release(view);
+        put_cards("A", "");
+        assert_int_equal(look_again(gpu), round == 0);
+    }
+    close_cards(gpu);
+}
+
+/* ---- lines of the log */
+
+typedef struct scribe {
+    gpuhal *_Atomic gpu;
+    _Atomic int flushed;
+} scribe;
+
+static void flush_at_each_line(void *user, int32_t level, const char *line)
+{
+    scribe *own = user;
+    (void)level;
+    (void)line;
+    if (own->gpu) {
+        (void)gpuhal_registry_flush(own->gpu);
+        own->flushed++;
+    }
+}
+
+TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing)
+{
+    static scribe own;
+    char aside[320];
+    use_registry();
+    use_machine(make_cards("A"));
+    put_cards("A", "lose 0 cuMemsetD8Async 1 719\nstrict 0");
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .log = flush_at_each_line, .log_user = &own});
+    gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
+    /* Nothing can be written any more, which is worth a line. */
+    snprintf(aside, sizeof aside, "%s.aside", remembered_folder);
+    assert_int_equal(rename(remembered_folder, aside), 0);
+    assert_int_equal(symlink("/proc/self/nothing", remembered_folder), 0);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    own.gpu = gpu;
+    assert_int_not_equal(gpuhal_registry_flush(gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_ok(gpuhal_rescan(gpu, NULL));
+    assert_true(own.flushed > 0);
+    own.gpu = NULL;
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    assert_int_equal(unlink(remembered_folder), 0);
+    assert_int_equal(rename(aside, remembered_folder), 0);
+    remove_cards();
+    remove_reports();
+}
+
+#include "test_main.h"
