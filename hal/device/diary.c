@@ -74,6 +74,7 @@ static void lock(gpuhal *gpu)
     if (diary->generation != gpuhal_os_fork_generation()) {
         diary->generation = gpuhal_os_fork_generation();
         diary->has_thread = diary->running = diary->again = false;
+        atomic_store(&diary->writer, NULL);
         forget_notes(gpu);
     }
 }
@@ -185,14 +186,10 @@ static void put_back(const gathered *own)
     }
 }
 
-/* The function that takes lines of the log may call this in the midst of a write. */
 static gpuhal_status write_notes(gpuhal *gpu)
 {
     gathered own = {0};
     gpuhal_status status = GPUHAL_OK;
-    if (atomic_load(&gpu->diary->writer) == &thread_mark) {
-        return GPUHAL_OK;
-    }
     gpuhal_mutex_lock(&gpu->diary->writing);
     atomic_store(&gpu->diary->writer, &thread_mark);
     if (!gather(gpu, &own)) {
@@ -253,11 +250,20 @@ static void wake(gpuhal *gpu)
     gpuhal_mutex_unlock(&diary->mutex);
 }
 
+/* The function that takes lines of the log may call this in the midst of a write. While the thread is waited for another may be started. */
 gpuhal_status gpuhal_diary_write(gpuhal *gpu)
 {
+    gpuhal_diary *diary = gpu->diary;
     lock(gpu);
-    gpuhal_mutex_unlock(&gpu->diary->mutex);
-    return write_notes(gpu);
+    gpuhal_thread thread = diary->thread;
+    bool by_itself = atomic_load(&diary->writer) == &thread_mark;
+    bool join = diary->has_thread && !by_itself;
+    diary->has_thread = diary->has_thread && !join;
+    gpuhal_mutex_unlock(&diary->mutex);
+    if (join) {
+        gpuhal_thread_join(&thread);
+    }
+    return by_itself ? GPUHAL_OK : write_notes(gpu);
 }
 
 void gpuhal_diary_destroy(gpuhal *gpu)
@@ -266,14 +272,7 @@ void gpuhal_diary_destroy(gpuhal *gpu)
     if (!diary) {
         return;
     }
-    lock(gpu);
-    bool join = diary->has_thread;
-    diary->has_thread = false;
-    gpuhal_mutex_unlock(&diary->mutex);
-    if (join) {
-        gpuhal_thread_join(&diary->thread);
-    }
-    (void)write_notes(gpu);
+    (void)gpuhal_diary_write(gpu);
     gpuhal_mutex_finish(&diary->mutex);
     gpuhal_mutex_finish(&diary->writing);
     free(diary);

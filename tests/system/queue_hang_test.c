@@ -163,6 +163,8 @@ static void run_in_child(const hang *what, void (*scenario)(scene *s))
             gpuhal_queue_destroy(s.queue);
             gpuhal_buffer_release(s.buffer);
             gpuhal_close(s.gpu);
+        } else {
+            assert_ok(gpuhal_registry_flush(s.gpu));
         }
         remove_reports();
         exit(0);
