@@ -37,10 +37,11 @@ uint32_t gpuhal_device_index(const gpuhal_device *device)
 /* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
-    if (device && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
-        return gpuhal_rules_capabilities(&device->ops, &device->listed->facts);
+    const gpuhal_listed_device *told = device ? gpuhal_device_told(device) : NULL;
+    if (told && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
+        return gpuhal_rules_capabilities(&device->ops, &told->facts);
     }
-    return device ? device->listed->capabilities : 0;
+    return told ? told->capabilities : 0;
 }
 
 /* The detail for a fact without a value. */
