@@ -3,6 +3,15 @@
  *  The list of gpuhal_device_at() only grows: a device that vanished keeps its place and its pointer, and every call that needs it
  *  answers DEVICE_LOST; one that comes back is a new device at the end of the list. gpuhal_select() passes over those that are gone.
  *  Each change raises the generation of the gpuhal object by one.
+ *
+ *  A program with an event loop watches the descriptor of gpuhal_change_descriptor(), and when it is readable:
+ *
+ *      gpuhal_change change = {.size = sizeof change};
+ *      while (gpuhal_take_change(gpu, &change) == GPUHAL_OK) {
+ *          if (change.kind == GPUHAL_CHANGE_VANISHED || change.kind == GPUHAL_CHANGE_LOST) {
+ *              // release its buffers and queues, and gpuhal_select() another device
+ *          }
+ *      }
  */
 #ifndef GPUHAL_RESCAN_H
 #define GPUHAL_RESCAN_H

@@ -61,7 +61,7 @@ enum {
  *  the words behind the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
 typedef uint32_t gpuhal_key;
 enum {
-    /* Facts of a device: they stay true while the process lives. */
+    /* Facts of a device: they stay true while the process lives, unless gpuhal/rescan.h tells of a change. */
     GPUHAL_FACT_NAME = 1,                   /**< text: the vendor's name for the model. Mandatory. */
     GPUHAL_FACT_VENDOR = 2,                 /**< text: who made it. */
     GPUHAL_FACT_VENDOR_ID = 3,              /**< number: PCI vendor id, else Khronos vendor id. */
