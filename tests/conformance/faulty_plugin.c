@@ -18,6 +18,8 @@ static atomic_uint openings;
 static atomic_uint enumerations;
 static atomic_uint starts;
 
+static const gpuhal_host *kept; /* of the last start */
+
 static void take_signal(int number)
 {
     (void)number;
@@ -25,6 +27,7 @@ static void take_signal(int number)
 
 static gpuhal_status faulty_start(const gpuhal_host *host)
 {
+    kept = host;
     if (is(start_crashes)) {
         raise(SIGSEGV);
     }
@@ -97,6 +100,7 @@ static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_sink *sink
     if (is(enumerate_takes)) {
         gpuhal_faulty_take(UINT64_C(96) << 10);
     }
+    host = is(host_kept) ? kept : host;
     for (int i = 0; i < (is(device_twice) ? 2 : 1); i++) {
         host->device(host, sink, 0);
         tell_texts(host, sink);

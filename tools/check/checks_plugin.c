@@ -200,6 +200,8 @@ void gpuhal_check_two_hosts(gpuhal_trial *trial)
         if (arguments[i].status != GPUHAL_OK) {
             gpuhal_fail("start answered %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
         }
+        /* That copy of the core is gone. Who kept its host calls nothing at all from here on. */
+        arguments[i].host = (gpuhal_host){0};
     }
     gpuhal_session_enumerate(trial);
     if (trial->listing.count == 0) {
