@@ -1,7 +1,8 @@
 /* tests/unit/corpus_files.h: the makers of corpus.inc: each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root reads what nobody may read,
- * and some file systems have no sparse files. Where one maker serves several items, the name says which one is wanted. */
+ * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root reads what nobody may read
+ * (loader_files_test.c lets somebody else look), and some file systems have no sparse files. Where one maker serves several items, the name
+ * says which one is wanted. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
 
