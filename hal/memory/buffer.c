@@ -13,9 +13,13 @@
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = atomic_load(&device->limit_bytes);
+    if (limit == 0) {
+        atomic_fetch_add(&device->allocated_bytes, bytes);
+        return true;
+    }
     uint64_t held = atomic_load(&device->allocated_bytes);
     do {
-        if (limit != 0 && (held > limit || bytes > limit - held)) {
+        if (held > limit || bytes > limit - held) {
             return false;
         }
     } while (!atomic_compare_exchange_weak(&device->allocated_bytes, &held, held + bytes));

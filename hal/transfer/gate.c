@@ -44,11 +44,13 @@ void gpuhal_queue_lock(gpuhal_queue *queue)
 
 void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns)
 {
+    queue->dozing++;
     if (deadline_ns == UINT64_MAX) {
         gpuhal_condition_wait(&queue->condition, &queue->mutex);
     } else {
         gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline_ns);
     }
+    queue->dozing--;
     shut(queue);
 }
 

@@ -89,6 +89,8 @@ struct gpuhal_queue {
 
     gpuhal_mutex mutex;         /* by gpuhal_queue_lock() */
     gpuhal_condition condition; /* something below changed */
+    uint32_t dozing;            /* threads that wait for it */
+    bool at_rest;               /* one of them is the queue's own, and waits for work: that a call has ended is no news for it */
 
     bool calling;            /* somebody makes a call of the plugin on `vendor`, or is in a native section; gate.c has another way */
     bool in_section;

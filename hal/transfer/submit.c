@@ -32,7 +32,9 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     queue->calling = false;
     queue->joined = false;
     queue->steps++;
-    gpuhal_condition_signal_all(&queue->condition);
+    if (queue->dozing > (queue->at_rest ? 1u : 0u) || gpuhal_queue_has_rest(queue)) {
+        gpuhal_condition_signal_all(&queue->condition);
+    }
 }
 
 /* A batch mostly has the same buffers again and again: they are held once, until the last of it has ended. */

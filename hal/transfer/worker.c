@@ -359,7 +359,9 @@ static void work(gpuhal_queue *queue)
         } else if (queue->closing && !queue->held) {
             queue->closed = ends = may_end(queue);
         } else {
+            queue->at_rest = true;
             gpuhal_queue_doze(queue, UINT64_MAX);
+            queue->at_rest = false;
         }
     }
     gpuhal_mutex_unlock(&queue->mutex);

@@ -98,15 +98,14 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const 
         return status;
     }
     pthread_mutex_init(&device->growing, NULL);
-    device->lane_count = 1;
-    atomic_store(&device->idle, 1u);
+    atomic_store(&device->lane_count, 1u);
     *out_device = device;
     return GPUHAL_OK;
 }
 
 void gpuhal_opencl_close(gpuhal_plugin_device *device)
 {
-    for (uint32_t i = 0; i < device->lane_count; i++) {
+    for (uint32_t i = 0; i < atomic_load(&device->lane_count); i++) {
         gpuhal_opencl_api.clReleaseCommandQueue(device->lanes[i]);
     }
     gpuhal_opencl_api.clReleaseContext(device->context);
@@ -120,38 +119,39 @@ static gpuhal_opencl_lane grow(gpuhal_plugin_device *device)
 {
     gpuhal_opencl_lane lane = {0};
     pthread_mutex_lock(&device->growing);
-    if (device->lane_count < GPUHAL_OPENCL_LANES) {
+    const uint32_t count = atomic_load_explicit(&device->lane_count, memory_order_relaxed);
+    if (count < GPUHAL_OPENCL_LANES) {
         cl_int code;
         lane.queue = create_queue(device, &code);
     }
     if (lane.queue) {
-        lane.bit = 1u << device->lane_count;
-        device->lanes[device->lane_count++] = lane.queue;
+        lane.taken = &device->taken[count];
+        atomic_store_explicit(lane.taken, true, memory_order_relaxed);
+        device->lanes[count] = lane.queue;
+        atomic_store_explicit(&device->lane_count, count + 1, memory_order_release);
     } else {
-        lane.queue = device->lanes[device->lane_count - 1];
+        lane.queue = device->lanes[count - 1];
     }
     pthread_mutex_unlock(&device->growing);
     return lane;
 }
 
-/* Acquire and release: whoever takes a lane sees the queue that another thread has put there. */
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
 {
-    uint32_t idle = atomic_load_explicit(&device->idle, memory_order_acquire);
-    while (idle != 0) {
-        uint32_t rest = idle & (idle - 1);
-        if (atomic_compare_exchange_weak_explicit(&device->idle, &idle, rest, memory_order_acquire, memory_order_acquire)) {
-            uint32_t bit = idle & ~rest;
-            return (gpuhal_opencl_lane){.queue = device->lanes[__builtin_ctz(bit)], .bit = bit};
+    const uint32_t count = atomic_load_explicit(&device->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        _Atomic bool *taken = &device->taken[i];
+        if (!atomic_load_explicit(taken, memory_order_relaxed) && !atomic_exchange_explicit(taken, true, memory_order_acquire)) {
+            return (gpuhal_opencl_lane){.queue = device->lanes[i], .taken = taken};
         }
     }
     return grow(device);
 }
 
-void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane)
+void gpuhal_opencl_give_lane(gpuhal_opencl_lane lane)
 {
-    if (lane.bit != 0) {
-        atomic_fetch_or_explicit(&device->idle, lane.bit, memory_order_release);
+    if (lane.taken) {
+        atomic_store_explicit(lane.taken, false, memory_order_release);
     }
 }
 

@@ -38,9 +38,9 @@ struct gpuhal_plugin_device {
     const gpuhal_opencl_entry *entry;
     cl_context context;
     cl_command_queue lanes[GPUHAL_OPENCL_LANES]; /* the first one is there from the beginning, the others once they are needed */
-    pthread_mutex_t growing;                     /* protects lane_count and the queues above it */
-    uint32_t lane_count;
-    _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic bool taken[GPUHAL_OPENCL_LANES];     /* a flag for each, so that giving one back is a store */
+    pthread_mutex_t growing;                     /* held to make lanes */
+    _Atomic uint32_t lane_count;
     _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
 };
 
@@ -65,7 +65,7 @@ typedef struct gpuhal_opencl_buffer {
 /* A command queue for one call. */
 typedef struct gpuhal_opencl_lane {
     cl_command_queue queue;
-    uint32_t bit; /* 0: shared with others, since all are taken */
+    _Atomic bool *taken; /* NULL: shared with others, since all are */
 } gpuhal_opencl_lane;
 
 /* discovery.c */
@@ -90,7 +90,7 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const 
                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device);
-void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane);
+void gpuhal_opencl_give_lane(gpuhal_opencl_lane lane);
 /* Waits for an event and releases it; @p code is what the call that made it answered. Returns the first error. */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */

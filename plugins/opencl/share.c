@@ -111,7 +111,7 @@ static gpuhal_status opencl_clean(gpuhal_plugin_device *device, const gpuhal_mem
                                                                      (size_t)offset, (size_t)bytes, host, 0, NULL, NULL)
                              : gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE,
                                                                       (size_t)offset, (size_t)bytes, host, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(device, lane);
+    gpuhal_opencl_give_lane(lane);
     return gpuhal_opencl_result(device, invalidate ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
 }
 

@@ -44,7 +44,7 @@ static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *cal
         const cl_int waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
         code = code != CL_SUCCESS ? code : waited;
     }
-    gpuhal_opencl_give_lane(device, t->lane);
+    gpuhal_opencl_give_lane(t->lane);
     return gpuhal_opencl_result(device, call, code);
 }
 

@@ -159,7 +159,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
                                                       .buffer = request->buffer->buffer};
     device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
     request->requirements = answer.memoryRequirements;
-    request->requirements.alignment += request->requirements.alignment == 0; /* it is divided by */
+    request->requirements.alignment += request->requirements.alignment == 0; /* its multiples are asked for */
     const bool plain = request->alloc->alignment <= request->requirements.alignment &&
                        request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
     request->dedicated =
@@ -222,7 +222,7 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     const uintptr_t first = (uintptr_t)start + buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
     const bool fits =
-        offset % own == 0 && offset <= buffer->memory_bytes && request->requirements.size <= buffer->memory_bytes - offset;
+        (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes && request->requirements.size <= buffer->memory_bytes - offset;
     if (!fits || (alignment > own && !start && !(device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS))) {
         return misaligned(device, request);
     }
