@@ -2,31 +2,17 @@
 #include "registry/key.h"
 
 #include "core/text.h"
-#include "os/os.h"
 #include "registry/checksum.h"
-#include "registry/limit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_FILE_BYTES  4096u
-#define MAPS_BYTES_MAX    (4u << 20)
-#define FOLDER_NAMES_MAX  4096u
-/* A folder for each GPU, with one for each part of it. */
-#define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
+#define MAPS_BYTES_MAX   (4u << 20)
+#define FOLDER_NAMES_MAX 4096u
 
-/* Drivers of the kernel whose devices are GPUs, or may be after a rebinding. */
-static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
 /* What the dynamic loader goes by for every program. */
 static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
-/* Folders of device nodes of GPUs, and how the names of such nodes begin. */
-static const struct {
-    const char *folder, *prefix;
-} gpu_nodes[] = {
-    {"/dev", "nvidia"}, {"/dev", "kfd"}, {"/dev", "dxg"}, {"/dev", "mali"}, {"/dev", "kgsl"}, {"/dev/dri", ""}, {"/dev/accel", ""},
-    {"/dev/nvidia-caps", ""},
-};
 
 /* ---- files */
 
@@ -71,14 +57,6 @@ static char *folder_line(const char *path, const gpuhal_file_state *state)
     return line;
 }
 
-/* Of a device. Rights count: they decide what a driver answers. `seen` is where it is found. NULL without memory. */
-static char *words_of_node(const char *seen, const gpuhal_file_state *state)
-{
-    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node,
-                              state->directory ? 0 : state->inode, state->mode, state->owner, state->group,
-                              gpuhal_os_may_use(seen) ? "rw" : "no");
-}
-
 /* The times of what the kernel makes up are those of the last time that it did. */
 static bool is_made_up(const char *path)
 {
@@ -98,7 +76,7 @@ static char *file_line(const char *path)
     if (state.directory) {
         return folder_line(path, &state);
     }
-    char *words = state.node != 0 ? words_of_node(path, &state) : words_of(&state);
+    char *words = state.node != 0 ? gpuhal_key_node_words(path, &state) : words_of(&state);
     char *line = words ? gpuhal_text_format("file %s %s", words, path) : NULL;
     free(words);
     return line;
@@ -108,197 +86,6 @@ static char *variable_line(const char *name)
 {
     const char *value = gpuhal_os_environment(name);
     return value ? gpuhal_text_format("variable %s=%s", name, value) : gpuhal_text_format("variable %s", name);
-}
-
-/* ---- the machine */
-
-/* The first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
-static char *first_line_of(const char *root, const char *path)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    char *whole = gpuhal_text_format("%s%s", root, path);
-    bool read = whole && gpuhal_os_file_read(whole, SMALL_FILE_BYTES, &text, &bytes) == 0;
-    char *line = !whole ? NULL : read ? gpuhal_text_copy_range(text, strcspn(text, "\n")) : gpuhal_text_copy("");
-    free(text);
-    free(whole);
-    return line;
-}
-
-static void add_file_word(const char *root, const char *word, const char *path, gpuhal_texts *to)
-{
-    char *value = first_line_of(root, path);
-    gpuhal_texts_give(to, value ? gpuhal_text_format("%s %s", word, value) : NULL);
-    free(value);
-}
-
-static void add_mounts(const char *root, gpuhal_texts *to)
-{
-    uint32_t owner;
-    char *target = NULL;
-    char *path = gpuhal_text_format("%s/proc/self/ns/mnt", root);
-    if (path) {
-        gpuhal_os_link_info(path, &owner, &target);
-    }
-    gpuhal_texts_give(to, path ? gpuhal_text_format("mounts %s", target ? target : "") : NULL);
-    free(target);
-    free(path);
-}
-
-/* Version by the module's own word, else by the checksum of its source. */
-static char *module_version(const char *root, const char *driver)
-{
-    static const char *const files[] = {"version", "srcversion"};
-    char *version = NULL;
-    for (size_t i = 0; i < 2 && (!version || !*version); i++) {
-        free(version);
-        char *path = gpuhal_text_format("/sys/module/%s/%s", driver, files[i]);
-        version = path ? first_line_of(root, path) : NULL;
-        free(path);
-        if (!version) {
-            return NULL;
-        }
-    }
-    return version;
-}
-
-static bool is_pci_address(const char *name)
-{
-    return strlen(name) >= 12 && strchr(name, ':') && strchr(name, '.');
-}
-
-static void add_driver(const char *root, const char *driver, gpuhal_texts *to)
-{
-    char **names;
-    size_t count;
-    char *folder = gpuhal_text_format("%s/sys/bus/pci/drivers/%s", root, driver);
-    bool there = folder && gpuhal_os_directory_names(folder, &names, &count) == 0;
-    char *version = there ? module_version(root, driver) : NULL;
-    gpuhal_text line = {0};
-    gpuhal_text_printf(&line, "driver %s %s", driver, version ? version : "");
-    for (size_t i = 0; there && i < count; i++) {
-        if (is_pci_address(names[i])) {
-            gpuhal_text_printf(&line, " %s", names[i]);
-        }
-    }
-    if (there || !folder) {
-        gpuhal_texts_give(to, version ? gpuhal_text_take(&line) : NULL);
-    }
-    if (there) {
-        gpuhal_os_names_free(names, count);
-    }
-    gpuhal_text_finish(&line);
-    free(version);
-    free(folder);
-}
-
-/* `path` is the node's, below `root`. NULL without memory. */
-static char *node_line(const char *root, const char *path)
-{
-    gpuhal_file_state state;
-    char *seen = gpuhal_text_format("%s%s", root, path), *words = NULL, *line = NULL;
-    if (seen && gpuhal_os_file_state(seen, &state)) {
-        line = gpuhal_text_format("node absent %s", path);
-    } else if (seen) {
-        words = words_of_node(seen, &state);
-        line = words ? gpuhal_text_format("node %s %s", words, path) : NULL;
-    }
-    free(words);
-    free(seen);
-    return line;
-}
-
-static void add_nodes(const char *root, const char *folder, const char *prefix, gpuhal_texts *to)
-{
-    char **names;
-    size_t count;
-    char *path = gpuhal_text_format("%s%s", root, folder);
-    to->failed = to->failed || !path;
-    if (!path || gpuhal_os_directory_names(path, &names, &count)) {
-        free(path);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(names[i], prefix, strlen(prefix)) == 0) {
-            char *node = gpuhal_text_format("%s/%s", folder, names[i]);
-            gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
-            free(node);
-        }
-    }
-    gpuhal_os_names_free(names, count);
-    free(path);
-}
-
-/* Parts of one GPU that NVIDIA's driver lists as devices (MIG): "instances gpu0 gi1 access ci0". */
-static void add_instances_of(const char *root, const char *gpu, gpuhal_texts *to)
-{
-    char **outer = NULL, **inner = NULL;
-    size_t outer_count = 0, inner_count = 0;
-    gpuhal_text line = {0};
-    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES "/%s/mig", root, gpu);
-    to->failed = to->failed || !folder;
-    if (!folder || gpuhal_os_directory_names(folder, &outer, &outer_count)) {
-        free(folder);
-        return;
-    }
-    gpuhal_text_printf(&line, "instances %s", gpu);
-    for (size_t i = 0; i < outer_count; i++) {
-        gpuhal_text_printf(&line, " %s", outer[i]);
-        char *path = gpuhal_text_format("%s/%s", folder, outer[i]);
-        line.failed = line.failed || !path;
-        if (path && gpuhal_os_directory_names(path, &inner, &inner_count) == 0) {
-            for (size_t k = 0; k < inner_count; k++) {
-                gpuhal_text_printf(&line, " %s", inner[k]);
-            }
-            gpuhal_os_names_free(inner, inner_count);
-        }
-        free(path);
-    }
-    gpuhal_texts_give(to, gpuhal_text_take(&line));
-    gpuhal_text_finish(&line);
-    gpuhal_os_names_free(outer, outer_count);
-    free(folder);
-}
-
-static void add_instances(const char *root, gpuhal_texts *to)
-{
-    char **names;
-    size_t count;
-    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES, root);
-    to->failed = to->failed || !folder;
-    if (folder && gpuhal_os_directory_names(folder, &names, &count) == 0) {
-        for (size_t i = 0; i < count; i++) {
-            add_instances_of(root, names[i], to);
-        }
-        gpuhal_os_names_free(names, count);
-    }
-    free(folder);
-}
-
-/* What this process is granted; and what another version of the library said need not be what this one would say. */
-static void add_grants(const char *root, gpuhal_texts *to)
-{
-    uint64_t limit = gpuhal_limit_memory(root);
-    gpuhal_texts_give(to, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
-    gpuhal_texts_give(to, limit == UINT64_MAX ? gpuhal_text_copy("memory unlimited") : gpuhal_text_format("memory %" PRIu64, limit));
-    gpuhal_texts_add(to, "library " GPUHAL_VERSION);
-}
-
-void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
-{
-    *out_lines = (gpuhal_texts){0};
-    add_file_word(root, "boot", "/proc/sys/kernel/random/boot_id", out_lines);
-    add_file_word(root, "kernel", "/proc/sys/kernel/osrelease", out_lines);
-    add_file_word(root, "nvidia", "/proc/driver/nvidia/version", out_lines);
-    add_mounts(root, out_lines);
-    add_grants(root, out_lines);
-    add_instances(root, out_lines);
-    for (size_t i = 0; i < sizeof gpu_drivers / sizeof *gpu_drivers; i++) {
-        add_driver(root, gpu_drivers[i], out_lines);
-    }
-    for (size_t i = 0; i < sizeof gpu_nodes / sizeof *gpu_nodes; i++) {
-        add_nodes(root, gpu_nodes[i].folder, gpu_nodes[i].prefix, out_lines);
-    }
 }
 
 /* ---- keys */

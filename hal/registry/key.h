@@ -10,11 +10,12 @@
  *     node 65024-7-…-rw /dev/nvidia0                                                       told apart without opening
  *
  * The lines are kept as they are, no digest of them: so two keys are equal only when everything in them is, and what changed can be
- * named. Nothing here opens a device.
+ * named. Nothing here opens a device, or /dev/dri and other folders of devices.
  */
 #ifndef GPUHAL_REGISTRY_KEY_H
 #define GPUHAL_REGISTRY_KEY_H
 
+#include "os/os.h"
 #include "registry/content.h"
 
 /* What a plugin's answer depends on, besides the machine and where libraries are searched. Both may be NULL. */
@@ -23,9 +24,12 @@ typedef struct gpuhal_key_request {
     const gpuhal_texts *variables; /* what `environment` in the manifest names */
 } gpuhal_key_request;
 
-/* The lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and /etc are
+/* machine.c: the lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and /etc are
  * read, "" for the machine itself. out_lines->failed without memory. */
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
+/* What tells one device node from another; rights count, since they decide what a driver answers. `seen` is where it is found.
+ * NULL without memory. */
+char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
 /* The lines of one plugin, those of the machine last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine, gpuhal_texts *out_lines);
 /* Whether all is as the lines say. *out_why gets the first line that is not true any more, malloc'ed; it may be NULL. false also

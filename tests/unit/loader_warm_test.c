@@ -6,6 +6,7 @@
 
 #include <gpuhal/gpuhal.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -17,6 +18,8 @@ static unsigned devices_opened, libraries_opened, processes_started, files_renam
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
 int __real_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
@@ -26,14 +29,25 @@ int __wrap_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 
+static bool is_of_devices(const char *path)
+{
+    return strncmp(path, "/dev/nvidia", 11) == 0 || strncmp(path, "/dev/dri", 8) == 0 || strcmp(path, "/dev/kfd") == 0;
+}
+
 int __wrap_open(const char *path, int flags, ...)
 {
     va_list arguments;
     va_start(arguments, flags);
     mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    devices_opened += strncmp(path, "/dev/nvidia", 11) == 0 || strncmp(path, "/dev/dri/", 9) == 0 || strcmp(path, "/dev/kfd") == 0;
+    devices_opened += is_of_devices(path);
     return __real_open(path, flags, mode);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+    devices_opened += is_of_devices(path);
+    return __real_opendir(path);
 }
 
 void *__wrap_dlopen(const char *name, int flags)

@@ -115,9 +115,11 @@ TEST(each_thing_that_changes_is_noticed_and_named)
         {"/dev/nvidia1", "", NULL},
         {"/dev/kfd", "", NULL},
         {"/dev/dri/renderD129", "", ""},
-        {"/dev/nvidia-caps/nvidia-cap1", "", NULL},
-        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "", NULL},
-        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "", "instances "},
+        {"/dev/nvidia-caps/nvidia-cap11", "", NULL},
+        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\nDeviceFileMode: 256\n", NULL},
+        {"/dev/nvidia-caps/nvidia-cap12", "", "node absent "},
+        {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "DeviceFileMinor: 13\n", ""},
+        {"/dev/nvidia-caps/nvidia-cap13", "", "node absent "},
         {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci1/access", "", "instances "},
         {"/sys/fs/cgroup/one/memory.max", "8589934592\n", "memory unlimited"},
         {"/sys/fs/cgroup/one/two/memory.max", "4294967296\n", "memory 8589934592"},
@@ -141,6 +143,12 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     make_machine();
     gpuhal_texts key = key_now();
     assert_int_equal(chmod(below(root, "dev/dri/renderD128"), 0400), 0);
+    assert_false(holds(&key, "node "));
+    gpuhal_texts_finish(&key);
+    put("/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+    put("/dev/nvidia-caps/nvidia-cap12", "");
+    key = key_now();
+    assert_int_equal(chmod(below(root, "dev/nvidia-caps/nvidia-cap12"), 0400), 0);
     assert_false(holds(&key, "node "));
     gpuhal_texts_finish(&key);
     key = key_now();

@@ -1,0 +1,278 @@
+/* registry/machine.c: the lines of a key about the machine. No device is opened for them, nor a folder of devices: nodes are asked for by
+ * name, and the folder /dev alone is read. */
+#include "core/text.h"
+#include "registry/key.h"
+#include "registry/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL_FILE_BYTES 4096u
+/* A folder for each GPU, with one for each part of it. */
+#define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
+
+/* Drivers of the kernel whose devices are GPUs, or may be after a rebinding. */
+static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
+/* How the names of device nodes of GPUs in /dev begin. */
+static const char *const gpu_nodes[] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
+/* Those in folders of their own, by the numbers that the kernel gives: so the folders need not be opened either. */
+#define NODE_NUMBERS 64u
+static const struct {
+    const char *folder, *name;
+    uint32_t first;
+} numbered_nodes[] = {{"/dev/dri", "card", 0}, {"/dev/dri", "renderD", 128}, {"/dev/accel", "accel", 0}};
+
+char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
+{
+    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node,
+                              state->directory ? 0 : state->inode, state->mode, state->owner, state->group,
+                              gpuhal_os_may_use(seen) ? "rw" : "no");
+}
+
+/* The first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
+static char *first_line_of(const char *root, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    char *whole = gpuhal_text_format("%s%s", root, path);
+    bool read = whole && gpuhal_os_file_read(whole, SMALL_FILE_BYTES, &text, &bytes) == 0;
+    char *line = !whole ? NULL : read ? gpuhal_text_copy_range(text, strcspn(text, "\n")) : gpuhal_text_copy("");
+    free(text);
+    free(whole);
+    return line;
+}
+
+static void add_file_word(const char *root, const char *word, const char *path, gpuhal_texts *to)
+{
+    char *value = first_line_of(root, path);
+    gpuhal_texts_give(to, value ? gpuhal_text_format("%s %s", word, value) : NULL);
+    free(value);
+}
+
+static void add_mounts(const char *root, gpuhal_texts *to)
+{
+    uint32_t owner;
+    char *target = NULL;
+    char *path = gpuhal_text_format("%s/proc/self/ns/mnt", root);
+    if (path) {
+        gpuhal_os_link_info(path, &owner, &target);
+    }
+    gpuhal_texts_give(to, path ? gpuhal_text_format("mounts %s", target ? target : "") : NULL);
+    free(target);
+    free(path);
+}
+
+/* Version by the module's own word, else by the checksum of its source. */
+static char *module_version(const char *root, const char *driver)
+{
+    static const char *const files[] = {"version", "srcversion"};
+    char *version = NULL;
+    for (size_t i = 0; i < 2 && (!version || !*version); i++) {
+        free(version);
+        char *path = gpuhal_text_format("/sys/module/%s/%s", driver, files[i]);
+        version = path ? first_line_of(root, path) : NULL;
+        free(path);
+        if (!version) {
+            return NULL;
+        }
+    }
+    return version;
+}
+
+static bool is_pci_address(const char *name)
+{
+    return strlen(name) >= 12 && strchr(name, ':') && strchr(name, '.');
+}
+
+static void add_driver(const char *root, const char *driver, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    char *folder = gpuhal_text_format("%s/sys/bus/pci/drivers/%s", root, driver);
+    bool there = folder && gpuhal_os_directory_names(folder, &names, &count) == 0;
+    char *version = there ? module_version(root, driver) : NULL;
+    gpuhal_text line = {0};
+    gpuhal_text_printf(&line, "driver %s %s", driver, version ? version : "");
+    for (size_t i = 0; there && i < count; i++) {
+        if (is_pci_address(names[i])) {
+            gpuhal_text_printf(&line, " %s", names[i]);
+        }
+    }
+    if (there || !folder) {
+        gpuhal_texts_give(to, version ? gpuhal_text_take(&line) : NULL);
+    }
+    if (there) {
+        gpuhal_os_names_free(names, count);
+    }
+    gpuhal_text_finish(&line);
+    free(version);
+    free(folder);
+}
+
+/* `path` is the node's, below `root`. NULL without memory. */
+static char *node_line(const char *root, const char *path)
+{
+    gpuhal_file_state state;
+    char *seen = gpuhal_text_format("%s%s", root, path), *words = NULL, *line = NULL;
+    if (seen && gpuhal_os_file_state(seen, &state)) {
+        line = gpuhal_text_format("node absent %s", path);
+    } else if (seen) {
+        words = gpuhal_key_node_words(seen, &state);
+        line = words ? gpuhal_text_format("node %s %s", words, path) : NULL;
+    }
+    free(words);
+    free(seen);
+    return line;
+}
+
+static void add_nodes(const char *root, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    char *path = gpuhal_text_format("%s/dev", root);
+    to->failed = to->failed || !path;
+    if (!path || gpuhal_os_directory_names(path, &names, &count)) {
+        free(path);
+        return;
+    }
+    for (size_t kind = 0; kind < sizeof gpu_nodes / sizeof *gpu_nodes; kind++) {
+        for (size_t i = 0; i < count; i++) {
+            if (strncmp(names[i], gpu_nodes[kind], strlen(gpu_nodes[kind])) == 0) {
+                char *node = gpuhal_text_format("/dev/%s", names[i]);
+                gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
+                free(node);
+            }
+        }
+    }
+    gpuhal_os_names_free(names, count);
+    free(path);
+}
+
+static bool is_there(const char *root, const char *path)
+{
+    gpuhal_file_state state;
+    char *seen = gpuhal_text_format("%s%s", root, path);
+    bool there = seen && gpuhal_os_file_state(seen, &state) == 0;
+    free(seen);
+    return there;
+}
+
+static void add_numbered_nodes(const char *root, const char *folder, const char *name, uint32_t first, gpuhal_texts *to)
+{
+    for (uint32_t i = first; is_there(root, folder) && i < first + NODE_NUMBERS; i++) {
+        char *node = gpuhal_text_format("%s/%s%" PRIu32, folder, name, i);
+        if (!node || is_there(root, node)) {
+            gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
+        }
+        free(node);
+    }
+}
+
+/* A capability's node, whose number stands in the first line of its file: "DeviceFileMinor: 12". */
+static void add_capability(const char *root, const char *file, gpuhal_texts *to)
+{
+    char *line = first_line_of(root, file);
+    unsigned number = 0;
+    to->failed = to->failed || !line;
+    if (line && sscanf(line, "DeviceFileMinor: %u", &number) == 1) {
+        char *node = gpuhal_text_format("/dev/nvidia-caps/nvidia-cap%u", number);
+        gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
+        free(node);
+    }
+    free(line);
+}
+
+/* What lies in the folder of an instance goes into the line; the right to use it, and those of its own parts, are told by nodes. */
+static void add_instance(const char *root, const char *folder, gpuhal_text *line, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    char *path = gpuhal_text_format("%s%s", root, folder);
+    to->failed = to->failed || !path;
+    if (path && gpuhal_os_directory_names(path, &names, &count) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            bool own = strcmp(names[i], "access") == 0;
+            char *file = gpuhal_text_format(own ? "%s/%s" : "%s/%s/access", folder, names[i]);
+            gpuhal_text_printf(line, " %s", names[i]);
+            to->failed = to->failed || !file;
+            if (file) {
+                add_capability(root, file, to);
+            }
+            free(file);
+        }
+        gpuhal_os_names_free(names, count);
+    }
+    free(path);
+}
+
+/* Parts of one GPU that NVIDIA's driver lists as devices (MIG): "instances gpu0 gi1 access ci0". */
+static void add_instances_of(const char *root, const char *gpu, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    gpuhal_text line = {0};
+    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES "/%s/mig", root, gpu);
+    to->failed = to->failed || !folder;
+    if (!folder || gpuhal_os_directory_names(folder, &names, &count)) {
+        free(folder);
+        return;
+    }
+    gpuhal_text_printf(&line, "instances %s", gpu);
+    for (size_t i = 0; i < count; i++) {
+        char *instance = gpuhal_text_format(NVIDIA_CAPABILITIES "/%s/mig/%s", gpu, names[i]);
+        gpuhal_text_printf(&line, " %s", names[i]);
+        to->failed = to->failed || !instance;
+        if (instance) {
+            add_instance(root, instance, &line, to);
+        }
+        free(instance);
+    }
+    gpuhal_texts_give(to, gpuhal_text_take(&line));
+    gpuhal_text_finish(&line);
+    gpuhal_os_names_free(names, count);
+    free(folder);
+}
+
+static void add_instances(const char *root, gpuhal_texts *to)
+{
+    char **names;
+    size_t count;
+    char *folder = gpuhal_text_format("%s" NVIDIA_CAPABILITIES, root);
+    to->failed = to->failed || !folder;
+    if (folder && gpuhal_os_directory_names(folder, &names, &count) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            add_instances_of(root, names[i], to);
+        }
+        gpuhal_os_names_free(names, count);
+    }
+    free(folder);
+}
+
+/* What this process is granted; and what another version of the library said need not be what this one would say. */
+static void add_grants(const char *root, gpuhal_texts *to)
+{
+    uint64_t limit = gpuhal_limit_memory(root);
+    gpuhal_texts_give(to, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
+    gpuhal_texts_give(to, limit == UINT64_MAX ? gpuhal_text_copy("memory unlimited") : gpuhal_text_format("memory %" PRIu64, limit));
+    gpuhal_texts_add(to, "library " GPUHAL_VERSION);
+}
+
+void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
+{
+    *out_lines = (gpuhal_texts){0};
+    add_file_word(root, "boot", "/proc/sys/kernel/random/boot_id", out_lines);
+    add_file_word(root, "kernel", "/proc/sys/kernel/osrelease", out_lines);
+    add_file_word(root, "nvidia", "/proc/driver/nvidia/version", out_lines);
+    add_mounts(root, out_lines);
+    add_grants(root, out_lines);
+    add_instances(root, out_lines);
+    for (size_t i = 0; i < sizeof gpu_drivers / sizeof *gpu_drivers; i++) {
+        add_driver(root, gpu_drivers[i], out_lines);
+    }
+    add_nodes(root, out_lines);
+    for (size_t i = 0; i < sizeof numbered_nodes / sizeof *numbered_nodes; i++) {
+        add_numbered_nodes(root, numbered_nodes[i].folder, numbered_nodes[i].name, numbered_nodes[i].first, out_lines);
+    }
+}
