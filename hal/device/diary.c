@@ -137,7 +137,7 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         }
         /* Broken where a copy found that out and nobody has measured: then nothing else is known. */
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
-        const char *reason = link->why_broken ? link->why_broken : "bytes arrived wrong";
+        const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
         to->links[to->link_count++] = (gpuhal_known_link){
             .from = from->known_face,

@@ -18,7 +18,7 @@ typedef struct gpuhal_link {
 
     _Atomic uint32_t peer; /* gpuhal_peer_state of transfer/peer.h */
     uint32_t enabled;      /* accesses that were switched on; written before `peer` says what came of it */
-    char *why_broken;      /* likewise; a sentence where the link is broken */
+    _Atomic(char *) why_broken; /* a sentence where the link is broken */
 
     _Atomic uint32_t tried;    /* by gpuhal_link_verify(); the following hold something */
     _Atomic uint32_t verified; /* bytes came through right */

@@ -282,7 +282,7 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     return a->state == b->state && a->stage == b->stage && a->priority == b->priority && a->isolated == b->isolated &&
            a->devices.count == b->devices.count && same_text(a->name, b->name) && same_text(a->version, b->version) &&
-           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver);
+           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) && gpuhal_texts_same(&a->key, &b->key);
 }
 
 /* Whether a reader would find the older listing just as good. */

@@ -24,8 +24,8 @@ typedef struct gpuhal_key_request {
     const gpuhal_texts *variables; /* what `environment` in the manifest names */
 } gpuhal_key_request;
 
-/* machine.c: the lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and /etc are
- * read, "" for the machine itself. out_lines->failed without memory. */
+/* machine.c: the lines about the machine, for all plugins alike. `root` is the directory that stands for `/` where /proc, /sys, /dev and
+ * /etc are read, "" for the machine itself. out_lines->failed without memory. */
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
 /* What tells one device node from another; rights count, since they decide what a driver answers. `seen` is where it is found.
  * NULL without memory. */

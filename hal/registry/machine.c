@@ -17,18 +17,17 @@
 static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
 /* How the names of device nodes of GPUs in /dev begin. */
 static const char *const gpu_nodes[] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
-/* Those in folders of their own, by the numbers that the kernel gives: so the folders need not be opened either. */
-#define NODE_NUMBERS 64u
+/* Those in folders of their own are named by the kernel elsewhere, so that the folders need not be opened. */
 static const struct {
-    const char *folder, *name;
-    uint32_t first;
-} numbered_nodes[] = {{"/dev/dri", "card", 0}, {"/dev/dri", "renderD", 128}, {"/dev/accel", "accel", 0}};
+    const char *names, *folder;
+} node_folders[] = {{"/sys/class/drm", "/dev/dri"}, {"/sys/class/accel", "/dev/accel"}};
 
+/* A folder's time changes with the nodes in it, which may have been put there for a container alone. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
-    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node,
-                              state->directory ? 0 : state->inode, state->mode, state->owner, state->group,
-                              gpuhal_os_may_use(seen) ? "rw" : "no");
+    uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;
+    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node, which, state->mode, state->owner,
+                              state->group, gpuhal_os_may_use(seen) ? "rw" : "no");
 }
 
 /* The first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
@@ -150,33 +149,38 @@ static void add_nodes(const char *root, gpuhal_texts *to)
     free(path);
 }
 
-static bool is_there(const char *root, const char *path)
+/* Connectors ("card0-DP-1") and the version have no nodes. A container may have the names and not the nodes. */
+static void add_nodes_in(const char *root, const char *names_folder, const char *folder, gpuhal_texts *to)
 {
-    gpuhal_file_state state;
-    char *seen = gpuhal_text_format("%s%s", root, path);
-    bool there = seen && gpuhal_os_file_state(seen, &state) == 0;
-    free(seen);
-    return there;
-}
-
-static void add_numbered_nodes(const char *root, const char *folder, const char *name, uint32_t first, gpuhal_texts *to)
-{
-    for (uint32_t i = first; is_there(root, folder) && i < first + NODE_NUMBERS; i++) {
-        char *node = gpuhal_text_format("%s/%s%" PRIu32, folder, name, i);
-        if (!node || is_there(root, node)) {
-            gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
+    char **names;
+    size_t count;
+    char *path = gpuhal_text_format("%s%s", root, names_folder);
+    to->failed = to->failed || !path;
+    if (path && gpuhal_os_directory_names(path, &names, &count) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            if (!strchr(names[i], '-') && strcmp(names[i], "version") != 0) {
+                char *node = gpuhal_text_format("%s/%s", folder, names[i]);
+                gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
+                free(node);
+            }
         }
-        free(node);
+        gpuhal_os_names_free(names, count);
     }
+    free(path);
 }
 
-/* A capability's node, whose number stands in the first line of its file: "DeviceFileMinor: 12". */
+/* Who may use a capability is told by the rights of its file, or of its node, whose number stands in the file: "DeviceFileMinor: 12". */
 static void add_capability(const char *root, const char *file, gpuhal_texts *to)
 {
     char *line = first_line_of(root, file);
     unsigned number = 0;
-    to->failed = to->failed || !line;
-    if (line && sscanf(line, "DeviceFileMinor: %u", &number) == 1) {
+    if (!line || !*line) {
+        to->failed = to->failed || !line;
+        free(line);
+        return;
+    }
+    gpuhal_texts_give(to, node_line(root, file));
+    if (sscanf(line, "DeviceFileMinor: %u", &number) == 1) {
         char *node = gpuhal_text_format("/dev/nvidia-caps/nvidia-cap%u", number);
         gpuhal_texts_give(to, node ? node_line(root, node) : NULL);
         free(node);
@@ -184,7 +188,7 @@ static void add_capability(const char *root, const char *file, gpuhal_texts *to)
     free(line);
 }
 
-/* What lies in the folder of an instance goes into the line; the right to use it, and those of its own parts, are told by nodes. */
+/* What lies in the folder of an instance goes into the line; who may use it and its parts is told by lines of their own. */
 static void add_instance(const char *root, const char *folder, gpuhal_text *line, gpuhal_texts *to)
 {
     char **names;
@@ -248,6 +252,8 @@ static void add_instances(const char *root, gpuhal_texts *to)
         gpuhal_os_names_free(names, count);
     }
     free(folder);
+    add_capability(root, NVIDIA_CAPABILITIES "/mig/config", to);
+    add_capability(root, NVIDIA_CAPABILITIES "/mig/monitor", to);
 }
 
 /* What this process is granted; and what another version of the library said need not be what this one would say. */
@@ -272,7 +278,7 @@ void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
         add_driver(root, gpu_drivers[i], out_lines);
     }
     add_nodes(root, out_lines);
-    for (size_t i = 0; i < sizeof numbered_nodes / sizeof *numbered_nodes; i++) {
-        add_numbered_nodes(root, numbered_nodes[i].folder, numbered_nodes[i].name, numbered_nodes[i].first, out_lines);
+    for (size_t i = 0; i < sizeof node_folders / sizeof *node_folders; i++) {
+        add_nodes_in(root, node_folders[i].names, node_folders[i].folder, out_lines);
     }
 }

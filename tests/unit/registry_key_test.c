@@ -41,6 +41,8 @@ static void make_machine(void)
     put("/sys/module/amdgpu/srcversion", "AB12\n");
     put("/proc/self/cgroup", "4:cpu,memory:/job\n0::/one/two\n");
     put("/dev/nvidia0", "");
+    put("/sys/class/drm/renderD128", "");
+    put("/sys/class/drm/version", "drm 1.1.0 20060810");
     put("/dev/dri/renderD128", "");
     put("/dev/null", "");
     put("/etc/ld.so.cache", "cache");
@@ -114,13 +116,16 @@ TEST(each_thing_that_changes_is_noticed_and_named)
         {"/sys/bus/pci/drivers/nouveau/0000:05:00.0", "", NULL},
         {"/dev/nvidia1", "", NULL},
         {"/dev/kfd", "", NULL},
-        {"/dev/dri/renderD129", "", ""},
+        {"/sys/class/drm/renderD192", "", NULL},
+        {"/dev/dri/renderD192", "", "node absent "},
         {"/dev/nvidia-caps/nvidia-cap11", "", NULL},
         {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\nDeviceFileMode: 256\n", NULL},
         {"/dev/nvidia-caps/nvidia-cap12", "", "node absent "},
         {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access", "DeviceFileMinor: 13\n", ""},
         {"/dev/nvidia-caps/nvidia-cap13", "", "node absent "},
         {"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci1/access", "", "instances "},
+        {"/proc/driver/nvidia/capabilities/mig/monitor", "DeviceFileMinor: 2\n", NULL},
+        {"/dev/nvidia-caps/nvidia-cap2", "", NULL},
         {"/sys/fs/cgroup/one/memory.max", "8589934592\n", "memory unlimited"},
         {"/sys/fs/cgroup/one/two/memory.max", "4294967296\n", "memory 8589934592"},
         {"/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n", "memory 4294967296"},
@@ -149,6 +154,10 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     put("/dev/nvidia-caps/nvidia-cap12", "");
     key = key_now();
     assert_int_equal(chmod(below(root, "dev/nvidia-caps/nvidia-cap12"), 0400), 0);
+    assert_false(holds(&key, "node "));
+    gpuhal_texts_finish(&key);
+    key = key_now();
+    assert_int_equal(chmod(below(root, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access"), 0400), 0);
     assert_false(holds(&key, "node "));
     gpuhal_texts_finish(&key);
     key = key_now();
