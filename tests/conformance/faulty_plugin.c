@@ -18,7 +18,7 @@ static atomic_uint openings;
 static atomic_uint enumerations;
 static atomic_uint starts;
 
-static const gpuhal_host *kept; /* of the last start */
+static _Atomic(const gpuhal_host *) kept; /* of the last start */
 
 static void take_signal(int number)
 {

@@ -105,6 +105,13 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     }
 }
 
+/* Time enough for thousands of lines of the log. */
+#ifdef __SANITIZE_THREAD__
+#define DEADLINE_NS UINT64_C(20000000000)
+#else
+#define DEADLINE_NS UINT64_C(3000000000)
+#endif
+
 static void hear(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, __attribute__((unused)) const char *line) {}
 
 /* By a debugger, or from the keyboard. What the helper has to say is more than a pipe takes, so that it waits for the host, too. */
@@ -113,7 +120,7 @@ TEST(a_host_that_is_stopped_while_it_waits_blames_no_plugin)
     new_folder();
     own_plugin("good_logs_much", "");
     gpuhal_settings settings = once();
-    settings.helper_deadline_ns = 3000000000u;
+    settings.helper_deadline_ns = DEADLINE_NS;
     settings.log = hear;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
     atomic_store(&hold_up_ns, settings.helper_deadline_ns + 500000000u);
