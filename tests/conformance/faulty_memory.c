@@ -165,7 +165,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (!offered(alloc)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    static pid_t first; /* process that allocated; its children are refused what it gets */
+    static _Atomic pid_t first; /* process that allocated; its children are refused what it gets */
     first = first ? first : getpid();
     if (is(fork_crashes) && first != getpid()) {
         signal(SIGSEGV, SIG_DFL);
