@@ -1,5 +1,5 @@
 /* Links between devices of a vendor, over its fake: what is told of them, copies over links that were proven, and links that lie. */
-#include "vendor_bench.h"
+#include "warnings.h"
 
 #include <pthread.h>
 
@@ -18,26 +18,6 @@
 #endif
 
 enum { BYTES = 300001 };
-
-typedef struct warnings {
-    _Atomic unsigned count;
-    char last[1024];
-} warnings;
-
-static void keep_warning(void *user, int32_t level, const char *line)
-{
-    warnings *own = user;
-    if (level <= 2) {
-        own->count++;
-        snprintf(own->last, sizeof own->last, "%s", line);
-    }
-}
-
-static gpuhal *open_listening(warnings *own)
-{
-    return open_or_fail(
-        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .log = keep_warning, .log_user = own});
-}
 
 static gpuhal_device *device_number(gpuhal *gpu, unsigned number)
 {
@@ -83,7 +63,7 @@ TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK);
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
     gpuhal_path path = 0;
@@ -107,7 +87,7 @@ TEST(a_link_is_told_before_and_measured_after_it_was_verified)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK "; slow_us 50");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     static const gpuhal_key later[] = {GPUHAL_LINK_VERIFIED, GPUHAL_LINK_PATH, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
                                        GPUHAL_LINK_MEASURED_LATENCY_NS};
@@ -135,7 +115,7 @@ TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
 {
     use_machine("devices 2; link 0 1 system");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_STAGED);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_PEER_ADVERTISED), 0);
@@ -151,7 +131,7 @@ TEST(a_device_and_the_processor_meet_in_host_memory)
 {
     use_machine("devices 1");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *processor = select_or_fail(gpu, "cpu:0");
     const char *why = NULL;
     assert_int_equal(link_number(one, processor, GPUHAL_LINK_KIND), GPUHAL_LINK_HOST);
@@ -168,7 +148,7 @@ TEST(every_pair_of_eight_devices_with_links_of_several_kinds_copies_byte_exactly
 {
     use_machine(MACHINE);
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     const uint32_t count = gpuhal_device_count(gpu);
     unsigned of_kind[16] = {0}, of_path[8] = {0};
     assert_true(count >= 9);
@@ -211,7 +191,7 @@ TEST(threads_that_find_out_at_once_switch_access_on_once_for_each_direction)
     enum { THREADS = 8 };
     use_machine("devices 2; slow_us 200");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     pthread_t threads[THREADS];
     crossing own[THREADS];
@@ -234,7 +214,7 @@ TEST(a_gpuhal_object_that_is_closed_leaves_the_links_of_others_alone)
 {
     use_machine("devices 2");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said), *second = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said), *second = open_listening(BACKEND, &said);
     assert_int_equal(copy_exactly(device_number(gpu, 0), device_number(gpu, 1), 1), GPUHAL_PATH_PEER);
     assert_int_equal(copy_exactly(device_number(second, 0), device_number(second, 1), 2), GPUHAL_PATH_PEER);
     gpuhal_close(gpu);
@@ -247,7 +227,7 @@ TEST(a_link_that_could_not_be_tried_for_lack_of_memory_is_tried_again)
 {
     use_machine("devices 2; memory * 8M");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
     gpuhal_buffer *hogs[64] = {NULL};
@@ -281,7 +261,7 @@ TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_PEER_ADVERTISED), 1);
     for (uint32_t i = 0; i < 3; i++) {
@@ -304,7 +284,7 @@ TEST(a_link_over_which_copies_fail_is_broken_with_the_drivers_words)
 {
     use_machine("devices 2; fail " PEER_COPY " 1+ 1");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     assert_int_equal(copy_exactly(one, other, 1), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 1);
@@ -319,7 +299,7 @@ TEST(a_driver_that_refuses_access_which_it_advertised_is_not_used_for_it)
 {
     use_machine("devices 2; fail " PEER_ENABLE " 1+ 1");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     assert_int_equal(copy_exactly(device_number(gpu, 0), device_number(gpu, 1), 1), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 1);
     expect_word(said.last, PEER_ENABLE);
@@ -331,7 +311,7 @@ TEST(questions_that_make_no_sense_are_refused)
 {
     use_machine("devices 2");
     warnings said = {0};
-    gpuhal *gpu = open_listening(&said), *second = open_listening(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said), *second = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1), *stranger = device_number(second, 1);
     uint64_t value = 5;
     assert_int_equal(gpuhal_link_u64(one, one, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -1,7 +1,7 @@
 /* What is remembered of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
  * opening and closing a gpuhal object: they share nothing but the record on the disk. */
 #include "remembered.h"
-#include "vendor_bench.h"
+#include "warnings.h"
 
 #include <sys/wait.h>
 
@@ -16,26 +16,6 @@
 #endif
 
 enum { BYTES = 100001 };
-
-typedef struct warnings {
-    _Atomic unsigned count;
-    char last[1024];
-} warnings;
-
-static void keep_warning(void *user, int32_t level, const char *line)
-{
-    warnings *own = user;
-    if (level <= 2) {
-        own->count++;
-        snprintf(own->last, sizeof own->last, "%s", line);
-    }
-}
-
-static gpuhal *begin_program(warnings *own)
-{
-    return open_or_fail(
-        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .log = keep_warning, .log_user = own});
-}
 
 static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key key)
 {
@@ -72,7 +52,7 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebod
     use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
     use_registry();
     warnings said = {0}, later = {0};
-    gpuhal *gpu = begin_program(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
     gpuhal_close(gpu);
     gpuhal_registry_view *view = view_or_fail();
@@ -84,7 +64,7 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebod
     assert_true(*link.from_driver != 0);
     gpuhal_registry_view_release(view);
 
-    gpu = begin_program(&later);
+    gpu = open_listening(BACKEND, &later);
     gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *other = select_or_fail(gpu, BACKEND ":1");
     const uint64_t before = calls_of(PEER_COPY);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
@@ -110,7 +90,7 @@ static void in_another_program(const char *machine, void (*act)(gpuhal_device *o
     if (child == 0) {
         warnings said = {0};
         use_machine(machine);
-        gpuhal *gpu = begin_program(&said);
+        gpuhal *gpu = open_listening(BACKEND, &said);
         act(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1"));
         gpuhal_close(gpu);
         expect_clean();
@@ -157,7 +137,7 @@ TEST(figures_of_a_link_are_told_by_the_next_program_which_opens_no_device_for_th
     use_machine("devices 2; link 0 1 " OWN_LINK);
     use_registry();
     warnings said = {0};
-    gpuhal *gpu = begin_program(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *other = select_or_fail(gpu, BACKEND ":1");
     assert_ok(gpuhal_link_verify(one, other));
     for (size_t i = 0; i < 5; i++) {
@@ -167,7 +147,7 @@ TEST(figures_of_a_link_are_told_by_the_next_program_which_opens_no_device_for_th
     gpuhal_close(gpu);
     const uint64_t opened = fake_report_get()->contexts_created;
 
-    gpu = begin_program(&said);
+    gpu = open_listening(BACKEND, &said);
     one = select_or_fail(gpu, BACKEND ":0");
     other = select_or_fail(gpu, BACKEND ":1");
     for (size_t i = 0; i < 5; i++) {
@@ -203,7 +183,7 @@ TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
     use_registry();
     for (unsigned program = 0; program < 2; program++) {
         warnings said = {0};
-        gpuhal *gpu = begin_program(&said);
+        gpuhal *gpu = open_listening(BACKEND, &said);
         gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
         gpuhal_buffer *hogs[64] = {NULL};
         uint32_t face = 0;
@@ -229,7 +209,7 @@ TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
     use_machine("devices 1");
     use_registry();
     warnings said = {0};
-    gpuhal *gpu = begin_program(&said);
+    gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1u << 20};
     gpuhal_buffer *none = NULL;
@@ -245,7 +225,7 @@ TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
 /* Fills until the driver says that the device is lost. */
 static gpuhal *lose_device(warnings *said)
 {
-    gpuhal *gpu = begin_program(said);
+    gpuhal *gpu = open_listening(BACKEND, said);
     gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
@@ -289,7 +269,7 @@ TEST(without_a_record_faults_and_links_are_as_they_were)
     setenv("GPUHAL_REGISTRY", "none", 1);
     for (unsigned program = 0; program < 2; program++) {
         warnings said = {0};
-        gpuhal *gpu = begin_program(&said);
+        gpuhal *gpu = open_listening(BACKEND, &said);
         assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
         assert_int_equal(said.count, 1);
         expect_word(said.last, "bytes are wrong");

@@ -2,7 +2,6 @@
 """What gpuhal-probe shows and changes of what is remembered. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
 skipped. Most records are written here, so that their dates and numbers are known."""
 
-import copy
 import datetime
 import json
 import os
@@ -12,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from probe_test import Probe, check, columns_of, complaints, fake_cuda, is_a_path, screen_lines, validator
+from probe_test import Probe, changed, check, columns_of, complaints, fake_cuda, is_a_path, places, screen_lines, spoilings, validator
 
 MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
 JULY = 1783846980  # 2026-07-12 09:03:00 UTC
@@ -262,26 +261,9 @@ def the_document_has_what_the_record_has(probe):
 
 def a_changed_document_of_the_record_does_not_pass(probe):
     document, _ = probe.json("--registry", **Place(everything()).settings())
-    passed = []
-
-    def places(value, path=()):
-        if isinstance(value, dict):
-            for key in value:
-                yield path, key
-                yield from places(value[key], path + (key,))
-        elif isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from places(item, path + (index,))
-    for path, key in places(document):
-        for what, change in (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
-                             ("renamed", lambda at: at.update({key + " x": at.pop(key)}))):
-            other = copy.deepcopy(document)
-            at = other
-            for step in path:
-                at = at[step]
-            change(at)
-            if not complaints(probe, other):
-                passed.append((path, key, what))
+    passes = validator(probe.schema_path).is_valid
+    passed = [(path, key, what) for path, key in places(document) for what, change in spoilings(key)
+              if passes(changed(document, path, change))]
     check(not passed, "the schema lets these through:", *passed)
 
 
