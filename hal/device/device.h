@@ -19,7 +19,7 @@ struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
 struct gpuhal_crew;          /* transfer/crew.h */
 struct gpuhal_listing;       /* listing.h */
-struct gpuhal_links;         /* link.h */
+struct gpuhal_link;          /* link.h */
 struct gpuhal_diary;         /* diary.h */
 struct gpuhal_herald;        /* transfer/change.h */
 
@@ -69,7 +69,7 @@ struct gpuhal_device {
     _Atomic(const gpuhal_listed_device *) here; /* as the driver in this process lists it; NULL: nobody has asked that one */
     uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
-    _Atomic(struct gpuhal_links *) links; /* to each visible device, by its position */
+    _Atomic(struct gpuhal_link *) links[32]; /* rows of them, to each visible device */
 
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
     gpuhal_condition condition; /* `state` changed */

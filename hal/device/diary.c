@@ -59,9 +59,9 @@ static void forget_notes(gpuhal *gpu)
             atomic_store(&device->faults[i].told, false);
             atomic_store(&device->faults[i].words, NO_WORDS);
         }
-        const gpuhal_links *links = gpuhal_links_now(device);
-        for (uint32_t other = 0; links && other < links->count; other++) {
-            atomic_store(&links->to[other]->unwritten, 0);
+        gpuhal_link *link;
+        for (uint32_t other = 0; (link = gpuhal_link_to(device, other)) != NULL; other++) {
+            atomic_store(&link->unwritten, 0);
         }
     }
 }
@@ -98,9 +98,9 @@ static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links
         for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
             *out_faults += atomic_load(&device->faults[i].count) > 0;
         }
-        const gpuhal_links *links = gpuhal_links_now(device);
-        for (uint32_t other = 0; links && other < links->count; other++) {
-            *out_links += atomic_load(&links->to[other]->unwritten) != 0;
+        const gpuhal_link *link;
+        for (uint32_t other = 0; (link = gpuhal_link_to(device, other)) != NULL; other++) {
+            *out_links += atomic_load(&link->unwritten) != 0;
         }
     }
 }
@@ -129,9 +129,8 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
 
 static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered *to)
 {
-    const gpuhal_links *links = gpuhal_links_now(from);
-    for (uint32_t other = 0; links && other < links->count && to->link_count < most; other++) {
-        gpuhal_link *link = links->to[other];
+    gpuhal_link *link;
+    for (uint32_t other = 0; (link = gpuhal_link_to(from, other)) != NULL && to->link_count < most; other++) {
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }

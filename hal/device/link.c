@@ -16,26 +16,16 @@ enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
 
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
 {
-    gpuhal_links *before = device->links;
-    uint32_t old_count = before ? before->count : 0;
-    if (before && old_count >= count) {
-        return GPUHAL_OK;
+    for (uint32_t row = 0; (UINT32_C(1) << row) - 1 < count; row++) {
+        if (atomic_load(&device->links[row])) {
+            continue;
+        }
+        gpuhal_link *links = calloc((size_t)1 << row, sizeof *links);
+        if (!links) {
+            return gpuhal_error_host_memory();
+        }
+        atomic_store(&device->links[row], links);
     }
-    gpuhal_links *links = calloc(1, sizeof *links + count * sizeof *links->to);
-    gpuhal_link *added = calloc(count - old_count + 1u, sizeof *added);
-    if (!links || !added) {
-        free(links);
-        free(added);
-        return gpuhal_error_host_memory();
-    }
-    links->older = before;
-    links->added = added;
-    links->added_count = count - old_count;
-    links->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        links->to[i] = i < old_count ? before->to[i] : &added[i - old_count];
-    }
-    device->links = links;
     return GPUHAL_OK;
 }
 
@@ -49,18 +39,14 @@ static void facts_free(gpuhal_facts *facts)
 
 void gpuhal_links_free(gpuhal_device *device)
 {
-    gpuhal_links *links = device->links;
-    while (links) {
-        gpuhal_links *older = links->older;
-        for (uint32_t i = 0; i < links->added_count; i++) {
-            facts_free(atomic_load(&links->added[i].facts));
-            free(links->added[i].why_broken);
-        }
-        free(links->added);
-        free(links);
-        links = older;
+    gpuhal_link *link;
+    for (uint32_t position = 0; (link = gpuhal_link_to(device, position)) != NULL; position++) {
+        facts_free(atomic_load(&link->facts));
+        free(atomic_load(&link->why_broken));
     }
-    device->links = NULL;
+    for (size_t row = 0; row < sizeof device->links / sizeof *device->links; row++) {
+        free(atomic_exchange(&device->links[row], NULL));
+    }
 }
 
 /* ---- where devices lie */

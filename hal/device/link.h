@@ -1,7 +1,7 @@
 /* device/link.h: what is known about the way from one device to another, and where devices lie in the machine.
  *
- * Each device has one gpuhal_link for every visible device; those to new devices come into a row of their own memory, so that links stay
- * where they are. What plugin and system say of it is asked for once, by whoever wants to know first, and never changes; what is found out
+ * Each device has one gpuhal_link for every visible device; those to new devices come into further rows, so that links stay where they
+ * are. What plugin and system say of it is asked for once, by whoever wants to know first, and never changes; what is found out
  * by moving bytes is written by transfer/peer.c and transfer/link_verify.c, and until then what the registry remembers of the two, with the
  * drivers that they have, stands for it.
  */
@@ -30,25 +30,20 @@ typedef struct gpuhal_link {
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* by the way that copies took; transfer/account.h */
 } gpuhal_link;
 
-/* Never changes once it is published; the older ones stay for those who read them. */
-typedef struct gpuhal_links {
-    struct gpuhal_links *older;
-    gpuhal_link *added; /* those that the older one lacks */
-    uint32_t added_count, count;
-    gpuhal_link *to[]; /* by position */
-} gpuhal_links;
-
-/* NULL before the device is published. Has a link for each device that was published when this was asked. */
-static inline const gpuhal_links *gpuhal_links_now(const gpuhal_device *device)
+/* Row n holds the links to the 2^n devices from position 2^n - 1 on. NULL: so many devices were never published. */
+static inline gpuhal_link *gpuhal_link_to(const gpuhal_device *from, uint32_t position)
 {
-    return atomic_load_explicit(&device->links, memory_order_acquire);
+    uint32_t row = 31u - (uint32_t)__builtin_clz(position + 1);
+    gpuhal_link *links = atomic_load_explicit(&from->links[row], memory_order_acquire);
+    return links ? &links[position + 1 - (UINT32_C(1) << row)] : NULL;
 }
+/* Of two devices that are published. */
 static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const gpuhal_device *to)
 {
-    return gpuhal_links_now(from)->to[to->position];
+    return gpuhal_link_to(from, to->position);
 }
 
-/* Before devices are published: gives the device links to all up to this count. HOST_MEMORY with its detail. */
+/* Before devices are published: gives the device links to the first so many. HOST_MEMORY with its detail. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count);
 void gpuhal_links_free(gpuhal_device *device);
 /* INVALID_ARGUMENT with its detail unless they are two devices of one gpuhal object. */

@@ -62,10 +62,10 @@ static void add_entry(gpuhal_listing *listing, const gpuhal_candidate *candidate
     face->facts = &listed->facts;
 }
 
-/* Everything that the candidates list, then the devices of backends that told nothing this time. */
+/* Everything that the candidates list, then what backends listed before that told nothing this time, hidden or not. */
 static gpuhal_status gather(const gpuhal_listing *before, gpuhal_listing *listing)
 {
-    size_t most = before ? before->device_count : 0;
+    size_t most = before ? before->identity.count : 0;
     for (size_t c = 0; c < listing->candidates.count; c++) {
         most += listing->candidates.list[c].devices.count;
     }
@@ -81,9 +81,9 @@ static gpuhal_status gather(const gpuhal_listing *before, gpuhal_listing *listin
         }
     }
     listing->fresh = listing->identity.count;
-    for (uint32_t d = 0; before && d < before->device_count; d++) {
-        const gpuhal_entry *was = gpuhal_listing_entry(before, before->devices[d]);
-        if (was && !is_told(&listing->candidates, was->candidate->name) && !is_found_again(listing, was)) {
+    for (uint32_t i = 0; before && i < before->identity.count; i++) {
+        const gpuhal_entry *was = &before->entries[i];
+        if (!is_told(&listing->candidates, was->candidate->name) && !is_found_again(listing, was)) {
             add_entry(listing, was->candidate, was->listed);
             gpuhal_entry *entry = &listing->entries[listing->identity.count - 1];
             entry->known_physical = was->known_physical;

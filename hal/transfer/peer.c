@@ -82,7 +82,7 @@ void gpuhal_peers_destroy(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
         gpuhal_device *from = gpuhal_device_at(gpu, i);
-        for (uint32_t k = 0; gpuhal_links_now(from) && k < gpuhal_device_count(gpu); k++) {
+        for (uint32_t k = 0; k < gpuhal_device_count(gpu); k++) {
             if (gpuhal_device_is_reachable(from) && gpuhal_device_is_reachable(gpuhal_device_at(gpu, k))) {
                 disable(gpuhal_link_between(from, gpuhal_device_at(gpu, k)), gpuhal_device_at(gpu, k), from);
             }

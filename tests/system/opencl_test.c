@@ -38,6 +38,25 @@ TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
     gpuhal_close(gpu);
 }
 
+/* Two equal devices without an identity of their own, the first of which is hidden. */
+TEST(a_device_stays_itself_at_the_next_look_where_a_hidden_one_is_just_like_it)
+{
+    setenv("POCL_DEVICES", "basic basic", 1);
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "opencl", .devices = "opencl:1", .isolation = GPUHAL_ISOLATION_ALWAYS});
+    const gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    uint64_t native = 0, generation = 0;
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_NATIVE_INDEX, &native));
+    assert_int_equal(native, 1);
+    assert_ok(gpuhal_rescan(gpu, &generation));
+    assert_int_equal(generation, 1);
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_NATIVE_INDEX, &native));
+    assert_int_equal(native, 1);
+    gpuhal_close(gpu);
+}
+
 TEST(verify_passes_on_both_devices)
 {
     gpuhal *gpu = open_or_fail(NULL);
