@@ -137,7 +137,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     gpuhal_device *device = select_or_fail(gpu, "cuda:0"), *cpu = select_or_fail(gpu, "cpu:0");
     gpuhal_buffer *slow = buffer_or_fail(cpu, GPUHAL_MEMORY_DEVICE, PIECE), *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0), *on_cpu = queue_or_fail(cpu, 0);
-    gpuhal_event *event = event_or_fail(gpu, 0);
+    gpuhal_event *event = event_or_fail(gpu, 0), *filled = event_or_fail(gpu, 0);
     enqueue_gate(&shut, on_cpu, slow);
     assert_ok(gpuhal_event_record(event, on_cpu));
     for (unsigned i = 0; i < 4; i++) {
@@ -149,10 +149,12 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
     assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
+    assert_ok(gpuhal_event_record(filled, queue));
     assert_ok(gpuhal_queue_wait(queue, event));
     for (unsigned i = 6; i < 10; i++) {
         assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, i, 1));
     }
+    assert_ok(gpuhal_event_wait(filled, PATIENCE_NS));
     assert_ok(gpuhal_read(NULL, out, buffer, 0, PIECE));
     memset(wanted, 5, PIECE);
     assert_memory_equal(out, wanted, PIECE);
@@ -164,6 +166,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     gpuhal_queue_destroy(queue);
     gpuhal_queue_destroy(on_cpu);
     gpuhal_event_destroy(event);
+    gpuhal_event_destroy(filled);
     gpuhal_buffer_release(slow);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
