@@ -26,7 +26,7 @@ typedef struct gpuhal_rocm_rocm_smi_functions {
 extern gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 extern gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 
-/* Only one of the two is opened: AMD SMI, which is the younger, else ROCm SMI. */
+/* Only one of the two is opened: AMD SMI, which is the younger, where it can be called, else ROCm SMI. */
 typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM } gpuhal_rocm_smi_library;
 
 /* A code that neither library gives: it has no function for what was asked. */

@@ -403,6 +403,20 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     expect_clean();
 }
 
+/* A kernel without SCSI has no such directory, and AMD SMI writes to standard error for want of it. */
+TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
+{
+    use_machine("devices 1");
+    make_tree();
+    remove_part("sys/class/scsi_host");
+    gpuhal *gpu = open_rocm(0);
+    EXPECT(select_or_fail(gpu, "rocm:0"), {GPUHAL_VALUE_POWER_MICROWATTS, 123456000, 0, NULL});
+    assert_int_equal(calls_of("amdsmi_init"), 0);
+    gpuhal_close(gpu);
+    remove_tree();
+    expect_clean();
+}
+
 TEST(without_a_device_neither_library_is_opened)
 {
     use_machine("devices 0");
