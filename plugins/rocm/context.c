@@ -141,14 +141,15 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 
 /* ---- lanes */
 
-/* With the device current. Priority 0 is the ordinary one. */
+/* With the device current. Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one
+ * flag: with hipEventDisableTiming beside it, it spins. */
 static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
 {
     hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
     if (code != hipSuccess) {
         return code;
     }
-    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync | hipEventDisableTiming);
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync);
     if (code != hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
     }

@@ -87,6 +87,19 @@ TEST(an_event_whose_stream_is_destroyed_may_not_be_asked_for)
     remove_reports();
 }
 
+TEST(hip_7_sleeps_only_for_an_event_that_was_made_for_sleeping_alone)
+{
+    const runtime api = begin("devices 1");
+    hipEvent_t alone = NULL, other = NULL;
+    assert_code(api.hipEventCreateWithFlags(&alone, hipEventBlockingSync), hipSuccess);
+    assert_code(api.hipEventCreateWithFlags(&other, hipEventBlockingSync | hipEventDisableTiming), hipSuccess);
+    assert_code(api.hipEventSynchronize(alone), hipSuccess);
+    expect_violations(0);
+    (void)api.hipEventSynchronize(other);
+    expect_violations(1);
+    remove_reports();
+}
+
 /* The runtime, and an event behind slow work. */
 typedef struct waiting {
     runtime api;

@@ -255,11 +255,15 @@ hipError_t hipEventQuery(hipEvent_t event)
     return fake_end(fake_event_query(event));
 }
 
+/* HIP 7 sleeps only for events that were made with hipEventBlockingSync and nothing else. */
 hipError_t hipEventSynchronize(hipEvent_t event)
 {
     hipError_t code = enter_event(__func__, event);
     if (code) {
         return code;
+    }
+    if (fake_hip_major() >= 7 && (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync) {
+        fake_report_violation("%s: an event that was made to sleep for, and spins for its other flags", __func__);
     }
     look_at_stream(__func__, event);
     return fake_end(wait_for_event(event));
