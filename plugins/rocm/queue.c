@@ -122,7 +122,7 @@ static gpuhal_status rocm_flush(gpuhal_plugin_queue *queue)
     return gpuhal_rocm_result(queue->device, "flush", gpuhal_rocm_lost_code(queue->device));
 }
 
-/* Nobody here sleeps for these events; the application may, by the native one. Timing makes recording slower, so it is asked for. */
+/* Nobody here sleeps for these; the application may, by the native event. Timing makes recording slower, so it is asked for. */
 static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;

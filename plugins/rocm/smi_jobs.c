@@ -93,9 +93,10 @@ gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
         why.reason = 0;
         return why;
     }
-    if (code == GPUHAL_ROCM_SMI_NO_FUNCTION) {
+    if (code == GPUHAL_ROCM_SMI_NO_FUNCTION || code == GPUHAL_ROCM_SMI_OTHER_MEMORY) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
-        snprintf(why.text, sizeof why.text, "%s has no function for it", amd ? "AMD SMI" : "ROCm SMI");
+        snprintf(why.text, sizeof why.text, "%s %s", amd ? "AMD SMI" : "ROCm SMI",
+                 code == GPUHAL_ROCM_SMI_NO_FUNCTION ? "has no function for it" : "tells of other memory than HIP's");
         return why;
     }
     const bool unsupported = amd ? code == AMDSMI_STATUS_NOT_SUPPORTED || code == AMDSMI_STATUS_NOT_YET_IMPLEMENTED

@@ -31,6 +31,8 @@ typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM }
 
 /* A code that neither library gives: it has no function for what was asked. */
 #define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
+/* Another: it answered for memory that is not what HIP allocates from. */
+#define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
 /* Why there was no answer: reason 0 says that there was. */
 typedef struct gpuhal_rocm_why {
