@@ -276,7 +276,7 @@ static unsigned open_descriptors(void)
 }
 
 /* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
-static void expect_import(const char *machine)
+static void expect_import(const char *machine, bool by_0)
 {
     use_machine(machine);
     bench with;
@@ -286,10 +286,16 @@ static void expect_import(const char *machine)
     gpuhal_handle handle = {0};
     uint64_t offset = 0;
     expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), &with, "export");
+    if (by_0) {
+        assert_int_equal(dup2((int)handle.as.os, 0), 0);
+        assert_int_equal(close((int)handle.as.os), 0);
+        handle.as.os = 0;
+    }
     gpuhal_memory to = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = offset});
     expect_fine(with.ops.write(with.devices[0], NULL, &from, 9, &sent, 1), &with, "write");
     expect_fine(with.ops.read(with.devices[0], NULL, &got, &to, 9, 1), &with, "read");
     assert_int_equal(got, sent);
+    assert_int_equal(calls_of("hipImportExternalMemory"), 0);
     with.ops.release(with.devices[0], &to);
     with.ops.release(with.devices[0], &from);
     end(&with);
@@ -298,12 +304,18 @@ static void expect_import(const char *machine)
 
 TEST(memory_is_taken_in_by_a_runtime_that_wants_a_pointer_to_the_descriptor)
 {
-    expect_import("devices 1; driver 70051831");
+    expect_import("devices 1; driver 70051831", false);
 }
 
 TEST(memory_is_taken_in_by_a_runtime_that_wants_the_descriptor_itself)
 {
-    expect_import("devices 1; driver 70125424");
+    expect_import("devices 1; driver 70125424", false);
+}
+
+/* A program that has closed its standard input may get it. */
+TEST(memory_is_taken_in_by_descriptor_0_which_the_runtime_takes_for_none)
+{
+    expect_import("devices 1; driver 70125424", true);
 }
 
 TEST(memory_of_another_api_leaves_no_descriptor_open)
