@@ -68,6 +68,9 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *ou
 {
     *out_visit = (gpuhal_rocm_visit){.device = -1};
     const hipError_t lost = gpuhal_rocm_lost_code(device);
+    if (lost == hipSuccess && gpuhal_rocm_runtime.trusts_streams && gpuhal_rocm_is_gone(device)) {
+        return hipErrorContextIsDestroyed; /* before one of our streams is used that went with a reset */
+    }
     return lost != hipSuccess ? lost : enter_device(device, out_visit);
 }
 

@@ -26,6 +26,8 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
     version.memory_type_managed = late ? 3 : 4;
     version.has_attribute_virtual_memory = late || version.minor >= 3;
     version.has_attribute_host_register = late;
+    version.trusts_streams = known == 0 || version.major >= 7;
+    version.keeps_last_error = known == 0 || version.major >= 7;
     version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
     return version;
 }
@@ -169,9 +171,12 @@ const char *gpuhal_rocm_result_name(hipError_t code)
     }
 }
 
+/* What HIP did not keep is not there to be taken back: asking would take the engine's own error. */
 hipError_t gpuhal_rocm_forget(hipError_t code)
 {
-    (void)gpuhal_rocm_api.hipGetLastError();
+    if (code != hipErrorNotReady || !gpuhal_rocm_runtime.keeps_last_error) {
+        (void)gpuhal_rocm_api.hipGetLastError();
+    }
     return code;
 }
 

@@ -5,6 +5,8 @@
  *   managed memory   hipMemoryTypeManaged is 4 before HIP 6, and 3 from then on
  *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than HIP 5
+ *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that failed do
+ *   streams          before HIP 7 one that is gone is refused; then it is followed to where it was, but by hipStreamGetDevice
  *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself
  *
  * Before HIP 7.1 a descriptor in the place of the pointer ends the process.
@@ -13,9 +15,6 @@
  *   hipDeviceGetUuid            came with HIP 5.2
  *   hipStreamGetDevice          came with HIP 5.6; hipGetStreamDeviceId was there before
  *   hipMemCreate and its like   came with HIP 5.2, and say hipErrorNotSupported until the attribute says yes
- *
- * Done so that all versions do the same:
- *   last errors      before HIP 7 a call that succeeds clears the last error of its thread (driver.h)
  *
  * Avoided:
  *   hipDeviceProp_t      has another layout since HIP 6, under the same name of the function: attributes are asked one by one
@@ -43,6 +42,8 @@ typedef struct gpuhal_rocm_version {
     unsigned int memory_type_managed; /* hipMemoryTypeManaged */
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
+    int keeps_last_error; /* through calls that succeed, and through those that answer hipErrorNotReady */
+    int trusts_streams;
     int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;
 

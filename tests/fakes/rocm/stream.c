@@ -1,6 +1,8 @@
 /* tests/fakes/rocm/stream.c: streams and events of HIP. Each belongs to the device that was current when it was made. */
 #include "fake.h"
 
+#include <string.h>
+
 enum { LOST_AT_MOST = 64, WAITED_AT_MOST = 64 };
 
 static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, like the next */
@@ -30,6 +32,9 @@ static bool is_lost(const fake_stream *stream)
 fake_stream *fake_stream_living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
+        if (fake_hip_major() >= 7 && strcmp(function, "hipStreamGetDevice") != 0) {
+            fake_report_violation("%s: a stream that a reset took, which the runtime would follow", function);
+        }
         return NULL;
     }
     fake_stream *known = fake_stream_known(function, stream);
