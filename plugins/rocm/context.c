@@ -300,9 +300,9 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                             "the rocm plugin takes over a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
     }
-    if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD) {
+    if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD || adopt->values[2] == GPUHAL_ROCM_LEGACY) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "values[2] must not be hipStreamPerThread: it means another stream on each thread");
+                            "values[2] must not be hipStreamPerThread or hipStreamLegacy: they mean other streams elsewhere");
     }
     if (adopt->values[0] != device->entry->ordinal) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "values[0] is the number of another device");

@@ -23,7 +23,8 @@
 #include <stdbool.h>
 
 #define GPUHAL_ROCM_LANES      8u
-#define GPUHAL_ROCM_PER_THREAD 2u    /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
+#define GPUHAL_ROCM_LEGACY     1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
+#define GPUHAL_ROCM_PER_THREAD 2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
 #define GPUHAL_ROCM_PAGE       4096u /* of the host; page-locked memory begins at one */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */

@@ -363,19 +363,30 @@ TEST(memory_of_another_api_leaves_no_descriptor_open)
     expect_clean();
 }
 
-TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
+static void expect_no_stream(uint64_t name)
 {
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_device *device = NULL;
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {2}};
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {name}};
     assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, 2}};
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, name}};
     assert_int_equal(with.plugin->open(gpuhal_direct_host(), 0, &native, &device, &with.ops), GPUHAL_ERROR_INVALID_ARGUMENT);
     end(&with);
     expect_clean();
+}
+
+TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
+{
+    expect_no_stream(2);
+}
+
+/* The runtime says that it is one, and follows it. */
+TEST(the_name_of_the_default_stream_is_no_stream_of_a_device)
+{
+    expect_no_stream(1);
 }
 
 TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
