@@ -130,7 +130,7 @@ void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gp
 
 /* identity.c */
 void gpuhal_rocm_identify(gpuhal_rocm_entry *entry);
-/* Partition 0 has the address of the whole: what it is shows beside its siblings. */
+/* Numbers the parts whose address is that of the whole, which shows beside their siblings. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 
