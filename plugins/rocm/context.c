@@ -68,6 +68,9 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *ou
 {
     *out_visit = (gpuhal_rocm_visit){.device = -1};
     const hipError_t lost = gpuhal_rocm_lost_code(device);
+    if (lost == hipSuccess && gpuhal_rocm_runtime.trusts_streams && gpuhal_rocm_is_gone(device)) {
+        return hipErrorContextIsDestroyed; /* before one of our streams is used that went with a reset */
+    }
     return lost != hipSuccess ? lost : enter_device(device, out_visit);
 }
 
@@ -141,14 +144,15 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 
 /* ---- lanes */
 
-/* With the device current. Priority 0 is the ordinary one. */
+/* With the device current. Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one
+ * flag: with hipEventDisableTiming beside it, it spins. */
 static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
 {
     hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
     if (code != hipSuccess) {
         return code;
     }
-    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync | hipEventDisableTiming);
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync);
     if (code != hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
     }
@@ -296,9 +300,9 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                             "the rocm plugin takes over a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
     }
-    if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD) {
+    if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD || adopt->values[2] == GPUHAL_ROCM_LEGACY) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "values[2] must not be hipStreamPerThread: it means another stream on each thread");
+                            "values[2] must not be hipStreamPerThread or hipStreamLegacy: they mean other streams elsewhere");
     }
     if (adopt->values[0] != device->entry->ordinal) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "values[0] is the number of another device");

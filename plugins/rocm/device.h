@@ -23,7 +23,8 @@
 #include <stdbool.h>
 
 #define GPUHAL_ROCM_LANES      8u
-#define GPUHAL_ROCM_PER_THREAD 2u    /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
+#define GPUHAL_ROCM_LEGACY     1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
+#define GPUHAL_ROCM_PER_THREAD 2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
 #define GPUHAL_ROCM_PAGE       4096u /* of the host; page-locked memory begins at one */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
@@ -129,7 +130,7 @@ void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gp
 
 /* identity.c */
 void gpuhal_rocm_identify(gpuhal_rocm_entry *entry);
-/* Partition 0 has the address of the whole: what it is shows beside its siblings. */
+/* Numbers the parts whose address is that of the whole, which shows beside their siblings. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 

@@ -23,9 +23,11 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
         .whole = known, .major = known / 10000000, .minor = known % 10000000 / 100000, .patch = known % 100000};
     const bool late = known == 0 || version.major >= 6;
     version.memory_type_device = late ? 2 : 1;
-    version.memory_type_managed = 3;
+    version.memory_type_managed = late ? 3 : 4;
     version.has_attribute_virtual_memory = late || version.minor >= 3;
     version.has_attribute_host_register = late;
+    version.trusts_streams = known == 0 || version.major >= 7;
+    version.keeps_last_error = known == 0 || version.major >= 7;
     version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
     return version;
 }
@@ -136,6 +138,8 @@ static const struct {
     {hipErrorCapturedEvent, GPUHAL_ERROR_BUSY},
     {hipErrorStreamCaptureWrongThread, GPUHAL_ERROR_BUSY},
     {hipErrorGraphExecUpdateFailure, GPUHAL_ERROR_DRIVER},
+    {hipErrorInvalidChannelDescriptor, GPUHAL_ERROR_DRIVER}, /* of textures, like the next; since HIP 6.4 */
+    {hipErrorInvalidTexture, GPUHAL_ERROR_DRIVER},
     {hipErrorUnknown, GPUHAL_ERROR_DRIVER},
     {hipErrorRuntimeMemory, GPUHAL_ERROR_OUT_OF_MEMORY},
     {hipErrorRuntimeOther, GPUHAL_ERROR_DRIVER},
@@ -167,9 +171,12 @@ const char *gpuhal_rocm_result_name(hipError_t code)
     }
 }
 
+/* What HIP did not keep is not there to be taken back: asking would take the engine's own error. */
 hipError_t gpuhal_rocm_forget(hipError_t code)
 {
-    (void)gpuhal_rocm_api.hipGetLastError();
+    if (code != hipErrorNotReady || !gpuhal_rocm_runtime.keeps_last_error) {
+        (void)gpuhal_rocm_api.hipGetLastError();
+    }
     return code;
 }
 

@@ -5,7 +5,7 @@
  *
  * HIP keeps the last error of each thread, and engines ask for it after their launches: an error of one of our calls is taken
  * back (hipGetLastError) before we return, so that nobody finds it there. An error of the engine's own that it has not asked for
- * is gone after one of our calls: before HIP 7 every call that succeeds clears it, and nothing can put it back.
+ * is gone after one of our calls that fails, and before HIP 7 after every other one too: nothing can put it back.
  */
 #ifndef GPUHAL_ROCM_DRIVER_H
 #define GPUHAL_ROCM_DRIVER_H

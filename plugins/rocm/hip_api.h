@@ -166,6 +166,8 @@
     VALUE(hipErrorCapturedEvent, 907)                                                                                            \
     VALUE(hipErrorStreamCaptureWrongThread, 908)                                                                                 \
     VALUE(hipErrorGraphExecUpdateFailure, 910)                                                                                   \
+    VALUE(hipErrorInvalidChannelDescriptor, 911)                                                                                 \
+    VALUE(hipErrorInvalidTexture, 912)                                                                                           \
     VALUE(hipErrorUnknown, 999)                                                                                                  \
     VALUE(hipErrorRuntimeMemory, 1052)                                                                                           \
     VALUE(hipErrorRuntimeOther, 1053)

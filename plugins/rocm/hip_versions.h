@@ -2,13 +2,19 @@
  *
  * Asked per version, below:
  *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
- *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3, and
- *                    hipDeviceAttributeHostRegisterSupported (90) with HIP 6.0; those of hip_api.h have had their numbers
- * since 5.0 descriptors      hipMemImportFromShareableHandle reads the descriptor where the pointer leads, and since HIP 7.1
- * takes it in the place of the pointer; handing it over like that before ends the process functions        hipDeviceGetUuid came
- * with HIP 5.1 and hipStreamGetDevice with 5.6, where hipGetStreamDeviceId was before; the functions for virtual memory came
- * with 5.1 and say hipErrorNotSupported until the attribute says yes last errors      before HIP 7 a call that succeeds clears
- * the last error of its thread (driver.h)
+ *   managed memory   hipMemoryTypeManaged is 4 before HIP 6, and 3 from then on
+ *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3
+ *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than HIP 5
+ *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that failed do
+ *   streams          before HIP 7 one that is gone is refused; then it is followed to where it was, but by hipStreamGetDevice
+ *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself
+ *
+ * Before HIP 7.1 a descriptor in the place of the pointer ends the process.
+ *
+ * Asked of the library, by whether it has the function:
+ *   hipDeviceGetUuid            came with HIP 5.2
+ *   hipStreamGetDevice          came with HIP 5.6; hipGetStreamDeviceId was there before
+ *   hipMemCreate and its like   came with HIP 5.2, and say hipErrorNotSupported until the attribute says yes
  *
  * Avoided:
  *   hipDeviceProp_t      has another layout since HIP 6, under the same name of the function: attributes are asked one by one
@@ -32,10 +38,12 @@ enum { GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY = 89, GPUHAL_ROCM_ATTRIBUTE_HOST_REG
 typedef struct gpuhal_rocm_version {
     int whole; /* 0: not known, then what the latest does is assumed */
     int major, minor, patch;
-    unsigned int memory_type_device; /* hipMemoryTypeDevice */
-    unsigned int memory_type_managed;
+    unsigned int memory_type_device;  /* hipMemoryTypeDevice */
+    unsigned int memory_type_managed; /* hipMemoryTypeManaged */
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
+    int keeps_last_error; /* through calls that succeed, and through those that answer hipErrorNotReady */
+    int trusts_streams;
     int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;
 

@@ -4,7 +4,8 @@
  * make all of those one. What is told here are the 16 bytes as they come, in the form of a UUID.
  *
  * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such function is
- * on the bus. Part 0 is told apart from a whole GPU by its siblings alone.
+ * on the bus. Part 0 is told apart from a whole GPU by its siblings alone. Some kernels keep the number where HIP does not look:
+ * then several devices have one address, and are numbered as HIP lists them.
  */
 #include "device.h"
 
@@ -80,12 +81,33 @@ void gpuhal_rocm_identify(gpuhal_rocm_entry *entry)
     identify_uuid(entry);
 }
 
+static bool are_siblings(const gpuhal_rocm_entry *one, const gpuhal_rocm_entry *other)
+{
+    return one != other && one->has_address && other->has_address && strcmp(one->pci, other->pci) == 0;
+}
+
+static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpuhal_rocm_entry *own, int32_t number)
+{
+    bool taken = false;
+    for (uint32_t i = 0; i < count; i++) {
+        taken = taken || (are_siblings(&entries[i], own) && entries[i].partition == number);
+    }
+    return taken;
+}
+
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t j = 0; j < count && entries[i].has_address && entries[i].partition < 0; j++) {
-            const bool sibling = entries[j].partition > 0 && strcmp(entries[i].pci, entries[j].pci) == 0;
-            entries[i].partition = sibling ? 0 : -1;
+        bool divided = false;
+        for (uint32_t j = 0; j < count; j++) {
+            divided = divided || are_siblings(&entries[i], &entries[j]);
+        }
+        if (divided && entries[i].partition < 0) {
+            int32_t number = 0;
+            while (is_taken(entries, count, &entries[i], number)) {
+                number++;
+            }
+            entries[i].partition = number;
         }
     }
 }

@@ -70,9 +70,9 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
 {
     (void)flags; /* every stream can be timed */
     *out_queue = NULL;
-    if (adopt && (adopt->type != GPUHAL_NATIVE_HIP_STREAM || adopt->values[0] == 0)) {
+    if (adopt && (adopt->type != GPUHAL_NATIVE_HIP_STREAM || adopt->values[0] == 0 || adopt->values[0] == GPUHAL_ROCM_LEGACY)) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "a queue takes over a GPUHAL_NATIVE_HIP_STREAM; 0, the default stream, is none");
+                                    "a queue takes over a GPUHAL_NATIVE_HIP_STREAM; 0 and 1, the default stream, are none");
     }
     if (adopt && adopt->values[0] == GPUHAL_ROCM_PER_THREAD) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -122,7 +122,7 @@ static gpuhal_status rocm_flush(gpuhal_plugin_queue *queue)
     return gpuhal_rocm_result(queue->device, "flush", gpuhal_rocm_lost_code(queue->device));
 }
 
-/* Waiting for an event made like this sleeps until the device interrupts. Timing makes recording slower, so it is asked for. */
+/* Nobody here sleeps for these; the application may, by the native event. Timing makes recording slower, so it is asked for. */
 static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;

@@ -138,6 +138,20 @@ void gpuhal_rocm_release_shared(gpuhal_rocm_block *block)
 
 /* ---- taking in */
 
+/* HIP takes the descriptor 0 for none where it takes descriptors in the place of pointers. It does not close them. */
+static hipError_t import_handle(int descriptor, hipMemGenericAllocationHandle_t *out_handle)
+{
+    const int duplicate = descriptor == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+    int used = duplicate >= 0 ? duplicate : descriptor;
+    void *handle = gpuhal_rocm_runtime.takes_descriptors ? gpuhal_rocm_at((uint64_t)used) : &used;
+    const hipError_t code =
+        gpuhal_rocm_api.hipMemImportFromShareableHandle(out_handle, handle, hipMemHandleTypePosixFileDescriptor);
+    if (duplicate >= 0) {
+        close(duplicate);
+    }
+    return code;
+}
+
 /* Imported memory is as large as the exporter made it: the bytes that were asked for, in whole granules. */
 static hipError_t import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
@@ -146,9 +160,7 @@ static hipError_t import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc
     if (code != hipSuccess) {
         return code;
     }
-    int fd = (int)alloc->import.as.os;
-    void *handle = gpuhal_rocm_runtime.takes_descriptors ? (void *)alloc->import.as.os : &fd;
-    code = gpuhal_rocm_api.hipMemImportFromShareableHandle(&mapping->handle, handle, hipMemHandleTypePosixFileDescriptor);
+    code = import_handle((int)alloc->import.as.os, &mapping->handle);
     if (code != hipSuccess) {
         return code;
     }

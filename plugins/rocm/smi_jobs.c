@@ -21,8 +21,11 @@ static _Atomic int opened;           /* which of the two; raised once its table 
 static bool initialised;             /* well or not; by jobs alone, of which one runs at a time */
 static uint32_t initialisation_code; /* what it answered; the same holds */
 
-/* The names without a version are those of development packages, and the last resort. */
-static const char *const amd_names[] = {"libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24", "libamd_smi.so", NULL};
+/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 calls that of ROCm 6.1 0. What came
+ * before had other functions. The name without a version is that of development packages, and the last resort. */
+static const char *const amd_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
+                                        "libamd_smi.so.23", "libamd_smi.so.0",  "libamd_smi.so",    NULL};
+/* 7 is ROCm 6 and 7, 5 is ROCm 5. Distributions say 1 of both, where they have not built it with AMD's numbers. */
 static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1",
                                          NULL};
 
@@ -53,10 +56,26 @@ static bool open_rocm_smi(const gpuhal_host *host)
     return true;
 }
 
+/* Where the libraries look for GPUs, and AMD SMI since ROCm 7 for network adapters and switches. Where one of them is not there,
+ * the library writes to standard error; a kernel without SCSI has no scsi_host. */
+static bool has_directories(gpuhal_rocm_smi_library which)
+{
+    static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES, "/sys/class/net", "/sys/class/scsi_host"};
+    const size_t count = which == GPUHAL_ROCM_SMI_AMD ? 4 : 2;
+    bool all = true;
+    for (size_t i = 0; i < count; i++) {
+        char path[GPUHAL_ROCM_PATH];
+        gpuhal_rocm_path(path, "%s", names[i]);
+        all = all && access(path, R_OK) == 0;
+    }
+    return all;
+}
+
 /* Called once, while the list of devices is made. */
 void gpuhal_rocm_smi_open(const gpuhal_host *host)
 {
-    if (!open_amd_smi(host) && !open_rocm_smi(host)) {
+    const bool amd = has_directories(GPUHAL_ROCM_SMI_AMD) && open_amd_smi(host);
+    if (!amd && !open_rocm_smi(host)) {
         host->log(host, GPUHAL_LOG_INFO, "neither AMD SMI nor ROCm SMI can be used: values come from the system's files alone");
     }
 }
@@ -74,9 +93,10 @@ gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
         why.reason = 0;
         return why;
     }
-    if (code == GPUHAL_ROCM_SMI_NO_FUNCTION) {
+    if (code == GPUHAL_ROCM_SMI_NO_FUNCTION || code == GPUHAL_ROCM_SMI_OTHER_MEMORY) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
-        snprintf(why.text, sizeof why.text, "%s has no function for it", amd ? "AMD SMI" : "ROCm SMI");
+        snprintf(why.text, sizeof why.text, "%s %s", amd ? "AMD SMI" : "ROCm SMI",
+                 code == GPUHAL_ROCM_SMI_NO_FUNCTION ? "has no function for it" : "tells of other memory than HIP's");
         return why;
     }
     const bool unsupported = amd ? code == AMDSMI_STATUS_NOT_SUPPORTED || code == AMDSMI_STATUS_NOT_YET_IMPLEMENTED
@@ -236,22 +256,10 @@ static gpuhal_rocm_why run(job *own, bool *out_left)
     return gpuhal_rocm_smi_why(own->init_code);
 }
 
-/* Where the libraries look for GPUs. Without one of the two they write to standard error, and fail. */
-static bool has_directories(void)
-{
-    static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES};
-    bool all = true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[GPUHAL_ROCM_PATH];
-        gpuhal_rocm_path(path, "%s", names[i]);
-        all = all && access(path, R_OK) == 0;
-    }
-    return all;
-}
-
 gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes)
 {
-    if (gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_NONE || !has_directories()) {
+    const gpuhal_rocm_smi_library which = gpuhal_rocm_smi_which();
+    if (which == GPUHAL_ROCM_SMI_NONE || !has_directories(which)) {
         return failed(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
     pthread_once(&job_once, make_condition);

@@ -26,11 +26,13 @@ typedef struct gpuhal_rocm_rocm_smi_functions {
 extern gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 extern gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 
-/* Only one of the two is opened: AMD SMI, which is the younger, else ROCm SMI. */
+/* Only one of the two is opened: AMD SMI, which is the younger, where it can be called, else ROCm SMI. */
 typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM } gpuhal_rocm_smi_library;
 
 /* A code that neither library gives: it has no function for what was asked. */
 #define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
+/* Another: it answered for memory that is not what HIP allocates from. */
+#define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
 /* Why there was no answer: reason 0 says that there was. */
 typedef struct gpuhal_rocm_why {

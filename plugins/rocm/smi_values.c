@@ -14,17 +14,25 @@ static uint64_t from_degrees(int64_t value)
     return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
 }
 
+/* Both libraries tell for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that is set apart
+ * for them. HIP's is less, or more, and what is used of the one does not tell what is left of the other. */
+static uint32_t tell_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used, uint64_t *out_value)
+{
+    const uint64_t apart = total > entry->total ? total - entry->total : entry->total - total;
+    *out_value = used ? taken : taken < total ? total - taken : 0;
+    return entry->total != 0 && apart > entry->total / 8 ? GPUHAL_ROCM_SMI_OTHER_MEMORY : 0;
+}
+
 /* ---- AMD SMI */
 
-static uint32_t amd_memory(amdsmi_processor_handle device, bool used, uint64_t *out_value)
+static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, bool used, uint64_t *out_value)
 {
     uint64_t total = 0, taken = 0;
     uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_total(device, AMDSMI_MEM_TYPE_VRAM, &total);
     if (code == AMDSMI_STATUS_SUCCESS) {
         code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_usage(device, AMDSMI_MEM_TYPE_VRAM, &taken);
     }
-    *out_value = used ? taken : taken < total ? total - taken : 0;
-    return code;
+    return code == AMDSMI_STATUS_SUCCESS ? tell_memory(entry, total, taken, used, out_value) : code;
 }
 
 /* The library divides what it has by 1000 even when it failed. */
@@ -52,14 +60,14 @@ static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
 }
 
 /* Of the chip: at its edge, where there is a sensor, as everywhere else; large GPUs measure the hottest spot alone. */
-static uint32_t ask_amd(amdsmi_processor_handle device, gpuhal_key key, uint64_t *out_value)
+static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key, uint64_t *out_value)
 {
     uint32_t code;
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
-        return amd_memory(device, false, out_value);
+        return amd_memory(entry, device, false, out_value);
     case GPUHAL_VALUE_MEMORY_USED_BYTES:
-        return amd_memory(device, true, out_value);
+        return amd_memory(entry, device, true, out_value);
     case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
         code = amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_EDGE, out_value);
         return code == AMDSMI_STATUS_SUCCESS ? code : amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_HOTSPOT, out_value);
@@ -74,15 +82,14 @@ static uint32_t ask_amd(amdsmi_processor_handle device, gpuhal_key key, uint64_t
 
 /* ---- ROCm SMI */
 
-static uint32_t rocm_memory(uint32_t device, bool used, uint64_t *out_value)
+static uint32_t rocm_memory(const gpuhal_rocm_entry *entry, uint32_t device, bool used, uint64_t *out_value)
 {
     uint64_t total = 0, taken = 0;
     uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_memory_total_get(device, RSMI_MEM_TYPE_VRAM, &total);
     if (code == RSMI_STATUS_SUCCESS) {
         code = gpuhal_rocm_rocm_smi.rsmi_dev_memory_usage_get(device, RSMI_MEM_TYPE_VRAM, &taken);
     }
-    *out_value = used ? taken : taken < total ? total - taken : 0;
-    return code;
+    return code == RSMI_STATUS_SUCCESS ? tell_memory(entry, total, taken, used, out_value) : code;
 }
 
 static uint32_t rocm_temperature(uint32_t device, uint32_t sensor, uint64_t *out_value)
@@ -131,13 +138,13 @@ static uint32_t rocm_busy(uint32_t device, uint64_t *out_value)
     return code;
 }
 
-static uint32_t ask_rocm(uint32_t device, gpuhal_key key, uint64_t *out_value)
+static uint32_t ask_rocm(const gpuhal_rocm_entry *entry, uint32_t device, gpuhal_key key, uint64_t *out_value)
 {
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
-        return rocm_memory(device, false, out_value);
+        return rocm_memory(entry, device, false, out_value);
     case GPUHAL_VALUE_MEMORY_USED_BYTES:
-        return rocm_memory(device, true, out_value);
+        return rocm_memory(entry, device, true, out_value);
     case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
         return rocm_temperature_core(device, out_value);
     case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
@@ -186,7 +193,8 @@ static void ask(void *request)
         uint64_t value = 0;
         own->codes[i] = found;
         if (own->wanted[i] && found == 0) {
-            own->codes[i] = amd ? ask_amd(device.processor, key, &value) : ask_rocm(device.index, key, &value);
+            own->codes[i] =
+                amd ? ask_amd(own->entry, device.processor, key, &value) : ask_rocm(own->entry, device.index, key, &value);
             own->numbers[i] = value;
         }
     }

@@ -81,16 +81,32 @@ static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *o
 
 /* ---- readers: each converts to the unit that the key names */
 
+/* Where HIP has more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT: late
+ * kernels do so for processors with graphics. */
+static gpuhal_rocm_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
+{
+    gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", out_total);
+    if (why.reason == 0 && *out_total >= entry->total) {
+        return read_number(entry, "mem_info_vram_used", out_used);
+    }
+    why = why.reason == 0 ? read_number(entry, "mem_info_gtt_total", out_total) : why;
+    if (why.reason == 0 && *out_total < entry->total) {
+        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of less memory than HIP has");
+    }
+    *out_total = entry->total;
+    return why.reason == 0 ? read_number(entry, "mem_info_gtt_used", out_used) : why;
+}
+
 static gpuhal_rocm_why memory_used(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
-    return read_number(entry, "mem_info_vram_used", out_value);
+    uint64_t total = 0;
+    return read_memory(entry, &total, out_value);
 }
 
 static gpuhal_rocm_why memory_free(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t total = 0, used = 0;
-    gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", &total);
-    why = why.reason == 0 ? read_number(entry, "mem_info_vram_used", &used) : why;
+    const gpuhal_rocm_why why = read_memory(entry, &total, &used);
     *out_value = used < total ? total - used : 0;
     return why;
 }

@@ -6,7 +6,9 @@ values of enumerators, types of functions. Our header is a set of lists (see its
 name of the vendor's style has "ours_" before it, is compiled beside the vendor's header, with one static assertion for each
 thing of the lists. RESULT is what every function returns (CUresult), or `-` where the lists say it for each.
 
-What the vendor's header does not declare cannot be compared, and is told; so are members that lie elsewhere in earlier headers.
+A vendor's headers name each other from the folder above their own (hip/linker_types.h), which is searched first: several versions
+may be installed. What the vendor's header does not declare cannot be compared, and is told; so are members that lie elsewhere in
+earlier headers.
 --break spoils our copy first: then it is a success when that difference is found, so a comparison that fell asleep is noticed.
 """
 
@@ -22,6 +24,9 @@ NAME = re.compile(r"\b(CU[a-zA-Z_]\w*|cu[A-Z]\w*|nvml[A-Z]\w*|NVML_\w+|"
 # know which compiler it serves.
 PROLOGUE = ("#define __CUDA_API_VERSION_INTERNAL\n#define __HIP_PLATFORM_AMD__\n"
             "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+# What a vendor's header wants of another package, and uses only for something that is the same elsewhere. Taken where it is not
+# installed: rocm_smi/kfd_ioctl.h needs the kernel's names of integers from libdrm's header.
+STAND_INS = {"libdrm/drm.h": "#include <linux/types.h>\n"}
 
 
 # How a difference of each kind begins.
@@ -76,10 +81,11 @@ def run(command, source):
 class Vendor:
     """What the vendor's header declares, after its macros."""
 
-    def __init__(self, compiler, header):
+    def __init__(self, compiler, header, stand_ins):
         self.include = f'{PROLOGUE}#include "{header}"\n'
-        plain = run([compiler, "-E", "-P", "-x", "c", "-"], self.include)
-        macros = run([compiler, "-E", "-dM", "-x", "c", "-"], self.include)
+        self.compiler = [compiler, "-isystem", str(Path(header).resolve().parent.parent), "-idirafter", str(stand_ins), "-x", "c"]
+        plain = run([*self.compiler, "-E", "-P", "-"], self.include)
+        macros = run([*self.compiler, "-E", "-dM", "-"], self.include)
         if plain.returncode or macros.returncode:
             sys.exit(plain.stderr + macros.stderr)
         self.words = set(re.findall(r"\w+", plain.stdout))
@@ -118,16 +124,19 @@ def main(arguments):
     broken = arguments[5] if len(arguments) > 5 and arguments[4] == "--break" else None
     if broken:
         text = spoil(text, broken)
-    vendor = Vendor(compiler, header)
-    claims = list(assertions(vendor, text, result))
-    told = [(claim, about) for claim, about in claims if claim]
-    silent = [about for claim, about in claims if not claim]
     with tempfile.TemporaryDirectory() as directory:
+        for name, content in STAND_INS.items():
+            (Path(directory) / name).parent.mkdir()
+            (Path(directory) / name).write_text(content, encoding="utf-8")
+        vendor = Vendor(compiler, header, directory)
+        claims = list(assertions(vendor, text, result))
+        told = [(claim, about) for claim, about in claims if claim]
+        silent = [about for claim, about in claims if not claim]
         copy = Path(directory) / "ours.h"
         copy.write_text(NAME.sub(r"ours_\1", text), encoding="utf-8")
         lines = [vendor.include, f'#include "{copy}"\n']
         lines += [f'_Static_assert({claim}, "{about}");\n' for claim, about in told]
-        outcome = run([compiler, "-std=c17", "-w", "-fsyntax-only", "-x", "c", "-"], "".join(lines))
+        outcome = run([*vendor.compiler, "-std=c17", "-w", "-fsyntax-only", "-"], "".join(lines))
     if silent:
         print(f"{header} does not declare: {', '.join(silent)}")
     print(f"{len(told)} of {len(claims)} things compared with {header}")

@@ -261,6 +261,30 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
     remove_reports();
 }
 
+/* ---- last errors */
+
+TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_event)
+{
+    use_machine("devices 1; slow_us 200000");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    void *nothing = NULL;
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    gpuhal_plugin_event *event = event_on(&with, 0);
+    expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
+    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+    assert_int_equal(api.hipMalloc(&nothing, SIZE_MAX / 2), hipErrorOutOfMemory);
+    assert_int_equal(with.ops.event_query(event), GPUHAL_NOT_READY);
+    assert_int_equal(api.hipGetLastError(), hipErrorOutOfMemory);
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_clean();
+}
+
 /* ---- what is handed over */
 
 static unsigned open_descriptors(void)
@@ -276,7 +300,7 @@ static unsigned open_descriptors(void)
 }
 
 /* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
-static void expect_import(const char *machine)
+static void expect_import(const char *machine, bool by_0)
 {
     use_machine(machine);
     bench with;
@@ -286,10 +310,16 @@ static void expect_import(const char *machine)
     gpuhal_handle handle = {0};
     uint64_t offset = 0;
     expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), &with, "export");
+    if (by_0) {
+        assert_int_equal(dup2((int)handle.as.os, 0), 0);
+        assert_int_equal(close((int)handle.as.os), 0);
+        handle.as.os = 0;
+    }
     gpuhal_memory to = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = offset});
     expect_fine(with.ops.write(with.devices[0], NULL, &from, 9, &sent, 1), &with, "write");
     expect_fine(with.ops.read(with.devices[0], NULL, &got, &to, 9, 1), &with, "read");
     assert_int_equal(got, sent);
+    assert_int_equal(calls_of("hipImportExternalMemory"), 0);
     with.ops.release(with.devices[0], &to);
     with.ops.release(with.devices[0], &from);
     end(&with);
@@ -298,12 +328,18 @@ static void expect_import(const char *machine)
 
 TEST(memory_is_taken_in_by_a_runtime_that_wants_a_pointer_to_the_descriptor)
 {
-    expect_import("devices 1; driver 70051831");
+    expect_import("devices 1; driver 70051831", false);
 }
 
 TEST(memory_is_taken_in_by_a_runtime_that_wants_the_descriptor_itself)
 {
-    expect_import("devices 1; driver 70125424");
+    expect_import("devices 1; driver 70125424", false);
+}
+
+/* A program that has closed its standard input may get it. */
+TEST(memory_is_taken_in_by_descriptor_0_which_the_runtime_takes_for_none)
+{
+    expect_import("devices 1; driver 70125424", true);
 }
 
 TEST(memory_of_another_api_leaves_no_descriptor_open)
@@ -327,19 +363,30 @@ TEST(memory_of_another_api_leaves_no_descriptor_open)
     expect_clean();
 }
 
-TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
+static void expect_no_stream(uint64_t name)
 {
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_device *device = NULL;
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {2}};
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {name}};
     assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, 2}};
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, name}};
     assert_int_equal(with.plugin->open(gpuhal_direct_host(), 0, &native, &device, &with.ops), GPUHAL_ERROR_INVALID_ARGUMENT);
     end(&with);
     expect_clean();
+}
+
+TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
+{
+    expect_no_stream(2);
+}
+
+/* The runtime says that it is one, and follows it. */
+TEST(the_name_of_the_default_stream_is_no_stream_of_a_device)
+{
+    expect_no_stream(1);
 }
 
 TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)

@@ -79,6 +79,23 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
     expect_clean();
 }
 
+/* As kernels give it that keep the number of a part beside the address: HIP hands on the address alone. */
+TEST(devices_that_share_an_address_are_parts_and_keep_apart)
+{
+    use_machine("devices 3; pci 0 0000:c1:00.0; pci 1 0000:31:00.0; pci 2 0000:c1:00.0");
+    gpuhal *gpu = open_rocm(0);
+    gpuhal_device *one = select_or_fail(gpu, "rocm:0"), *other = select_or_fail(gpu, "rocm:2");
+    const char *text = NULL;
+    expect_text(one, GPUHAL_FACT_PARTITION, "0");
+    expect_text(other, GPUHAL_FACT_PARTITION, "1");
+    expect_text(other, GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0");
+    assert_int_not_equal(gpuhal_device_text(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_PARTITION, &text), GPUHAL_OK);
+    assert_ok(gpuhal_device_verify(one));
+    assert_ok(gpuhal_device_verify(other));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 /* ---- bytes */
 
 TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)

@@ -276,11 +276,28 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
     close_on_files(gpu);
 }
 
+/* Of a processor with graphics: 512 MiB are set apart, and HIP has what the kernel lets the GPU take of the rest. */
+TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
+{
+    use_machine("devices 1; memory 0 2G");
+    make_tree();
+    put_of_device("mem_info_vram_total", "536870912\n");
+    put_of_device("mem_info_vram_used", "400000000\n");
+    put_of_device("mem_info_gtt_total", "2147483648\n");
+    put_of_device("mem_info_gtt_used", "147483648\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 147483648, 0, NULL}, {GPUHAL_VALUE_MEMORY_FREE_BYTES, 2000000000, 0, NULL});
+    put_of_device("mem_info_gtt_total", "1073741824\n");
+    EXPECT(device, {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "less memory than HIP has"});
+    close_on_files(gpu);
+}
+
 TEST(files_with_rubbish_are_failures_and_not_numbers)
 {
     use_machine("devices 1");
     make_tree();
-    put_of_device("mem_info_vram_total", "1000\n");
+    put_of_device("mem_info_vram_total", "100000000000\n");
     put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than fits */
     put_of_device("gpu_busy_percent", "65535\n");
     put_of_device("mem_busy_percent", "a lot\n");
@@ -400,6 +417,20 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     }
     assert_int_equal(calls_of("amdsmi_init"), 1);
     gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* A kernel without SCSI has no such directory, and AMD SMI writes to standard error for want of it. */
+TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
+{
+    use_machine("devices 1");
+    make_tree();
+    remove_part("sys/class/scsi_host");
+    gpuhal *gpu = open_rocm(0);
+    EXPECT(select_or_fail(gpu, "rocm:0"), {GPUHAL_VALUE_POWER_MICROWATTS, 123456000, 0, NULL});
+    assert_int_equal(calls_of("amdsmi_init"), 0);
+    gpuhal_close(gpu);
+    remove_tree();
     expect_clean();
 }
 

@@ -87,6 +87,19 @@ TEST(an_event_whose_stream_is_destroyed_may_not_be_asked_for)
     remove_reports();
 }
 
+TEST(hip_7_sleeps_only_for_an_event_that_was_made_for_sleeping_alone)
+{
+    const runtime api = begin("devices 1");
+    hipEvent_t alone = NULL, other = NULL;
+    assert_code(api.hipEventCreateWithFlags(&alone, hipEventBlockingSync), hipSuccess);
+    assert_code(api.hipEventCreateWithFlags(&other, hipEventBlockingSync | hipEventDisableTiming), hipSuccess);
+    assert_code(api.hipEventSynchronize(alone), hipSuccess);
+    expect_violations(0);
+    (void)api.hipEventSynchronize(other);
+    expect_violations(1);
+    remove_reports();
+}
+
 /* The runtime, and an event behind slow work. */
 typedef struct waiting {
     runtime api;
@@ -130,13 +143,15 @@ TEST(a_reset_takes_streams_and_memory_and_leaves_what_is_registered)
     assert_code(api.hipMalloc(&memory, 64), hipSuccess);
     assert_code(api.hipHostRegister(own, 4096, 0), hipSuccess);
     assert_code(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
+    hipDevice_t device = 0;
     assert_code(api.hipDeviceReset(), hipSuccess);
-    assert_code(api.hipMemcpyAsync(memory, own, 64, hipMemcpyHostToDevice, stream), hipErrorContextIsDestroyed);
-    assert_code(api.hipStreamDestroy(stream), hipErrorContextIsDestroyed);
+    assert_code(api.hipStreamGetDevice(stream, &device), hipErrorContextIsDestroyed);
     expect_violations(0);
+    (void)api.hipMemcpyAsync(memory, own, 64, hipMemcpyHostToDevice, stream);
+    expect_violations(1);
     assert_code(api.hipHostUnregister(own), hipSuccess);
     assert_code(api.hipFree(memory), hipErrorInvalidValue);
-    expect_violations(1);
+    expect_violations(2);
     free(own);
     remove_reports();
 }

@@ -100,6 +100,30 @@ TEST(parts_of_a_divided_gpu_are_found_by_their_number)
     expect_clean();
 }
 
+static void expect_no_memory_of_part_0(void)
+{
+    gpuhal *gpu = open_rocm(0);
+    const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    expect_sample(select_or_fail(gpu, "rocm:1"), GPUHAL_VALUE_MEMORY_FREE_BYTES, 128 * MIB);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(what_amd_smi_tells_of_the_whole_gpu_is_not_taken_for_its_first_part)
+{
+    use_machine("devices 1; memory 0 384M; partitions 0 3");
+    use_rocm_smi(false);
+    expect_no_memory_of_part_0();
+}
+
+TEST(what_rocm_smi_tells_of_the_whole_gpu_is_not_taken_for_its_first_part)
+{
+    use_machine("devices 1; memory 0 384M; partitions 0 3");
+    use_amd_smi(false);
+    expect_no_memory_of_part_0();
+}
+
 /* ---- libraries that do not answer */
 
 static void expect_without(gpuhal_missing reason)

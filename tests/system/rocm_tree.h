@@ -52,6 +52,14 @@ static inline void remove_tree(void)
     (void)nftw(tree_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* A directory of it. */
+static inline void remove_part(const char *path)
+{
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s/%s", tree_root, path);
+    assert_int_equal(nftw(whole, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 /* After use_machine(): an empty machine, with what the libraries for telemetry look for. */
 static inline void make_tree(void)
 {
@@ -60,6 +68,8 @@ static inline void make_tree(void)
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
     put("sys/class/drm/version", "drm 1.1.0 20060810\n");
     put("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n"); /* the processor */
+    put("sys/class/net/lo/ifindex", "1\n");
+    put("sys/class/scsi_host/host0/state", "running\n");
 }
 
 /* As many GPUs of the kernel's compute driver, whatever HIP lists. */

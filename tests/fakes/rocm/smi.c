@@ -62,10 +62,11 @@ uint64_t smi_address(const smi_device *device)
     return (uint64_t)plan->pci_domain << 32 | (uint64_t)device->partition << 28 | plan->pci_bus << 8 | plan->pci_device << 3;
 }
 
+/* For the first part what the kernel's files tell of the whole GPU. */
 uint64_t smi_total(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);
-    return plan->memory / (plan->partitions ? plan->partitions : 1);
+    return plan->memory / (device->partition ? plan->partitions : 1);
 }
 
 /* By others and by this process, which works on the first part of a partitioned device. */

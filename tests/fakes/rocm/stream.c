@@ -1,6 +1,8 @@
 /* tests/fakes/rocm/stream.c: streams and events of HIP. Each belongs to the device that was current when it was made. */
 #include "fake.h"
 
+#include <string.h>
+
 enum { LOST_AT_MOST = 64, WAITED_AT_MOST = 64 };
 
 static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, like the next */
@@ -30,6 +32,9 @@ static bool is_lost(const fake_stream *stream)
 fake_stream *fake_stream_living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
+        if (fake_hip_major() >= 7 && strcmp(function, "hipStreamGetDevice") != 0) {
+            fake_report_violation("%s: a stream that a reset took, which the runtime would follow", function);
+        }
         return NULL;
     }
     fake_stream *known = fake_stream_known(function, stream);
@@ -255,11 +260,15 @@ hipError_t hipEventQuery(hipEvent_t event)
     return fake_end(fake_event_query(event));
 }
 
+/* HIP 7 sleeps only for events that were made with hipEventBlockingSync and nothing else. */
 hipError_t hipEventSynchronize(hipEvent_t event)
 {
     hipError_t code = enter_event(__func__, event);
     if (code) {
         return code;
+    }
+    if (fake_hip_major() >= 7 && (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync) {
+        fake_report_violation("%s: an event that was made to sleep for, and spins for its other flags", __func__);
     }
     look_at_stream(__func__, event);
     return fake_end(wait_for_event(event));

@@ -127,6 +127,9 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
         fake_report_violation("%s: a descriptor in the place of a pointer, which the runtime would follow", __func__);
         return fake_end(hipErrorInvalidValue);
     }
+    if (!os_handle) {
+        return fake_end(hipErrorInvalidValue); /* by value too, though 0 is a descriptor */
+    }
     const int fd = by_value ? (int)(intptr_t)os_handle : *(const int *)os_handle;
     return fake_end(good ? fake_physical_import(fd, handle) : hipErrorInvalidValue);
 }
