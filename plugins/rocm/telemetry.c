@@ -81,12 +81,12 @@ static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *o
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* Where HIP has more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT: late
+/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT: late
  * kernels do so for processors with graphics. */
 static gpuhal_rocm_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
 {
     gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", out_total);
-    if (why.reason == 0 && *out_total >= entry->total) {
+    if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
         return read_number(entry, "mem_info_vram_used", out_used);
     }
     why = why.reason == 0 ? read_number(entry, "mem_info_gtt_total", out_total) : why;
