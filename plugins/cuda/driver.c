@@ -1,5 +1,4 @@
 /* cuda/driver.c: opening the driver's library, and the one table of its errors. */
-#include "driver.h"
 #include "nvml_jobs.h"
 
 #include <pthread.h>
@@ -34,9 +33,13 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host)
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     if (!started) {
         gpuhal_cuda_api = found;
-        started = true;
+        status = gpuhal_cuda_use_system(host);
+        started = status == GPUHAL_OK;
     }
     pthread_mutex_unlock(&lock);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
     if (other) {
         host->log(host, GPUHAL_LOG_WARNING, "another CUDA library is in use in this process already, and stays in use");
     }
