@@ -74,6 +74,7 @@
                                   void **values))                                                                                \
     REQUIRED(cuModuleUnload, (CUmodule module))                                                                                  \
     REQUIRED(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                     \
+    REQUIRED(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function))                              \
     REQUIRED(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value))                               \
     REQUIRED(cuLaunchKernel, (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,                \
                               unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,       \
