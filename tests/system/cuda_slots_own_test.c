@@ -2,6 +2,8 @@
  * contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
 #include "cuda_bench.h"
 
+#include <sys/wait.h>
+
 TEST(links_are_told_apart_with_kind_generation_and_count)
 {
     use_machine("devices 3; link 0 1 nvlink 4 18; link 0 2 system; link 1 2 pcie");
@@ -102,6 +104,54 @@ TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     end(&with);
     expect_clean();
+}
+
+TEST(host_memory_of_any_alignment_has_an_address_on_the_device)
+{
+    enum { ALIGNMENT = 1 << 20, PIECES = 8 };
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory pieces[PIECES];
+    for (unsigned i = 0; i < PIECES; i++) {
+        pieces[i] = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .kind = GPUHAL_MEMORY_UPLOAD, .alignment = ALIGNMENT});
+        assert_int_equal((uintptr_t)pieces[i].host % ALIGNMENT, 0);
+        assert_int_equal(pieces[i].address, (uintptr_t)pieces[i].host);
+    }
+    for (unsigned i = 0; i < PIECES; i++) {
+        with.ops.release(with.devices[0], &pieces[i]);
+    }
+    end(&with);
+    expect_clean();
+}
+
+/* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
+TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
+{
+    static const char *const machines[] = {"devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 800",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"};
+    unsigned char *page = aligned_alloc(4096, 4096);
+    assert_non_null(page);
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            use_machine(machines[i]);
+            bench with;
+            begin(&with, 1);
+            expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
+            expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
+            end(&with);
+            expect_clean();
+            _exit(0);
+        }
+        int ended = -1;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_int_equal(ended, 0);
+    }
+    free(page);
 }
 
 TEST(access_that_the_program_switched_on_stays_on)
