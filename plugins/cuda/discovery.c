@@ -87,6 +87,9 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_NO_DRIVER, "cuInit", code,
             "this libcuda is the stub for linking, not a driver: take its directory out of the search path");
+    case CUDA_ERROR_NOT_INITIALIZED:
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+                                     "this process was forked from one that used CUDA, and cannot use it: start it with exec");
     case CUDA_ERROR_OPERATING_SYSTEM:
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
                                      "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
@@ -151,11 +154,12 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
  * only where another answer is to be expected. Under the lock of enumerate. */
 static CUresult initialise(void)
 {
-    static CUresult answer = CUDA_ERROR_NOT_INITIALIZED;
-    static bool had_driver;
+    static CUresult answer;
+    static bool asked, had_driver;
     const bool has_driver = gpuhal_cuda_has_kernel_driver();
-    if (answer == CUDA_ERROR_NOT_INITIALIZED || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || (has_driver && !had_driver)) {
+    if (!asked || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || (has_driver && !had_driver)) {
         answer = gpuhal_cuda_api.cuInit(0);
+        asked = true;
         had_driver = has_driver;
     }
     return answer;

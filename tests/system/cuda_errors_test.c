@@ -320,11 +320,29 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernel_has_one)
     remove_reports();
 }
 
+/* In a child. */
+static void expect_forked(const attempt *what)
+{
+    (void)what;
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    expect_word(report_of_cuda(gpu).reason, "this process was forked from one that used CUDA");
+    gpuhal_close(gpu);
+}
+
 TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
 {
     use_machine("devices 1; init 802");
     expect_asked("at first", 1);
     expect_asked("the fabric manager may be up now", 2);
+    remove_reports();
+}
+
+/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind it. */
+TEST(a_child_of_a_program_that_used_cuda_is_told_so)
+{
+    use_machine("devices 1");
+    (void)load_driver();
+    assert_int_equal(differs(expect_forked, (attempt){0}), 0);
     remove_reports();
 }
 

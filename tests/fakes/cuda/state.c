@@ -70,6 +70,9 @@ CUresult cuInit(unsigned int flags)
     if (script->init_code || flags) {
         return fake_leave(flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)script->init_code);
     }
+    if (fake.initialized && fake.process != (long)getpid()) {
+        return fake_leave(CUDA_ERROR_NOT_INITIALIZED);
+    }
     if (!fake.initialized) {
         fake_devices_find();
         fake.process = (long)getpid();
