@@ -377,6 +377,25 @@ TEST(a_device_with_a_memory_error_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 214", CUDA_ERROR_ECC_UNCORRECTABLE);
 }
 
+TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
+{
+    expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 999", CUDA_ERROR_UNKNOWN);
+}
+
+/* The same code for one call alone, and one for a kernel that does not fit the driver's settings: nothing is broken. */
+TEST(a_device_goes_on_after_failures_that_concern_one_call)
+{
+    use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "cuda:0"), GPUHAL_MEMORY_DEVICE, 4096);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DRIVER);
+    assert_ok(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1));
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 TEST(a_device_that_vanishes_after_it_was_listed_cannot_be_opened_and_says_so)
 {
     use_machine("devices 2; fail cuDevicePrimaryCtxRetain 1 101");
