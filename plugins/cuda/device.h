@@ -124,6 +124,8 @@ bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, c
 /* The version of the kernel's half of the driver; false when it is not known. */
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
 bool gpuhal_cuda_has_kernel_driver(void);
+/* The kernel's driver is there without its second half, which CUDA alone needs. */
+bool gpuhal_cuda_lacks_uvm(void);
 /* Why libcuda, which does not say, may find no device. Gives the status for it. */
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
 

@@ -97,8 +97,10 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, "cuInit", code,
                                      "the machine's GPUs are not set up yet: is the fabric manager running?");
     case CUDA_ERROR_UNKNOWN:
-        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
-                                     "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+            gpuhal_cuda_lacks_uvm() ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
+                                    : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
     default:
         return gpuhal_cuda_report(host, "cuInit", code);
     }

@@ -85,6 +85,11 @@ bool gpuhal_cuda_has_kernel_driver(void)
     return has_module() || exists("/sys/module/nvgpu") || exists("/dev/dxg");
 }
 
+bool gpuhal_cuda_lacks_uvm(void)
+{
+    return has_module() && !exists("/dev/nvidia-uvm");
+}
+
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
 {
     const int node = open_file(O_RDWR, "/dev/nvidiactl");

@@ -286,6 +286,14 @@ TEST(nodes_that_may_not_be_opened_are_no_permission)
                    "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
 }
 
+TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
+{
+    use_machine("devices 1; init 999");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    expect_nothing(GPUHAL_PLUGIN_BROKEN, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+}
+
 TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
 {
     use_machine("devices 0");
