@@ -316,6 +316,20 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     expect_clean();
 }
 
+/* Attribute 88 alone is a kernel that moves pages when they are touched, which is no way to copy; 100 is a link like Grace's. */
+TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
+{
+    use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
+    gpuhal *gpu = open_cuda(0);
+    uint64_t staged = 0, direct = 0;
+    assert_ok(gpuhal_device_u64(select_or_fail(gpu, "cuda:0"), GPUHAL_FACT_PAGEABLE_ACCESS, &staged));
+    assert_ok(gpuhal_device_u64(select_or_fail(gpu, "cuda:1"), GPUHAL_FACT_PAGEABLE_ACCESS, &direct));
+    assert_int_equal(staged, 1);
+    assert_int_equal(direct, 2);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
 /* Each has 5 s for its own calls; together they take longer. */
 static void *sample_slowly(void *device)
 {
