@@ -75,22 +75,8 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
     return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
 }
 
-/* The first code stays: those that follow it tell less. That the context is gone concerns those who worked in it: the next
- * opening has a new one. */
-gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
-{
-    if (code == CUDA_SUCCESS) {
-        return GPUHAL_OK;
-    }
-    if (gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
-        CUresult none = CUDA_SUCCESS;
-        (void)atomic_compare_exchange_strong(is_gone(code) ? &device->own_lost : device->lost, &none, code);
-    }
-    return gpuhal_cuda_report(device->host, call, code);
-}
-
-/* Whether calls still work in the context; a sticky code would be answered to this one too. */
-static bool works(gpuhal_plugin_device *device)
+/* Whether calls still work in the context, or what they answer; a sticky code would be answered to this one too. */
+static CUresult probe(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_visit visit;
     size_t free_bytes, total;
@@ -99,14 +85,32 @@ static bool works(gpuhal_plugin_device *device)
         code = gpuhal_cuda_api.cuMemGetInfo_v2(&free_bytes, &total);
         gpuhal_cuda_leave(&visit);
     }
-    return code == CUDA_SUCCESS;
+    return code;
+}
+
+/* The first code stays: those that follow it tell less. That the context is gone concerns those who worked in it: the next
+ * opening has a new one. */
+gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
+{
+    if (code == CUDA_SUCCESS) {
+        return GPUHAL_OK;
+    }
+    /* Of a GPU that has fallen off the bus the driver knows nothing, and says that to everything. */
+    const bool fell = code == CUDA_ERROR_UNKNOWN && probe(device) == CUDA_ERROR_UNKNOWN;
+    if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
+        CUresult none = CUDA_SUCCESS;
+        (void)atomic_compare_exchange_strong(is_gone(code) ? &device->own_lost : device->lost, &none, code);
+    }
+    return fell ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
+                                        "the driver answers nothing else any more: see the kernel's log for lines with NVRM")
+                : gpuhal_cuda_report(device->host, call, code);
 }
 
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
-    const bool is_others =
-        other->context != device->context && gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST && works(device);
+    const bool may_be_lost = code == CUDA_ERROR_UNKNOWN || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST;
+    const bool is_others = may_be_lost && other->context != device->context && probe(device) == CUDA_SUCCESS;
     return gpuhal_cuda_result(is_others ? other : device, call, code);
 }
 

@@ -74,6 +74,7 @@
                                   void **values))                                                                                \
     REQUIRED(cuModuleUnload, (CUmodule module))                                                                                  \
     REQUIRED(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                     \
+    REQUIRED(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function))                              \
     REQUIRED(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value))                               \
     REQUIRED(cuLaunchKernel, (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,                \
                               unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,       \
@@ -215,10 +216,10 @@
     VALUE(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                                            \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                                                      \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                                                      \
-    VALUE(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 88)                                                                        \
     VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 91)                                                       \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)                                                             \
     VALUE(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 99)                                                                       \
+    VALUE(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 100)                                                 \
     VALUE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102)                                                          \
     VALUE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 103)                                                  \
     VALUE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 113)                                                            \

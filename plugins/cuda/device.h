@@ -117,10 +117,20 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
 /* facts.c */
 void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
+/* system.c: with GPUHAL_SYSTEM_ROOT set, files are looked for below that directory. Called by the first start(). */
+gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host);
+/* What the file of this name tells of the device on the PCI bus; false when nothing. */
+bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size);
+/* The version of the kernel's half of the driver; false when it is not known. */
+bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
+bool gpuhal_cuda_has_kernel_driver(void);
+/* The kernel's driver is there without its second half, which CUDA alone needs. */
+bool gpuhal_cuda_lacks_uvm(void);
+/* Why libcuda, which does not say, may find no device. Gives the status for it. */
+gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
+
 /* identity.c: fills pci, uuid, nvml_uuid and is_mig; tells them. */
 void gpuhal_cuda_identify(gpuhal_cuda_entry *entry);
-/* What the system's file of this name tells of the device on the PCI bus; false when nothing. */
-bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size);
 void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
 /* context.c */

@@ -5,10 +5,8 @@
  */
 #include "nvml_jobs.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ENTRIES_MAX 128u
 
@@ -44,31 +42,20 @@ static void make_survey(void *request)
     own->driver_version[sizeof own->driver_version - 1] = '\0';
 }
 
-/* The version of the kernel's module, which is the driver's: for machines without NVML, and where it refuses to work. */
-static void read_module_version(char *out_text, size_t size)
-{
-    int file = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, out_text, size - 1) : 0;
-    if (file >= 0) {
-        close(file);
-    }
-    out_text[length > 0 ? length : 0] = '\0';
-    out_text[strcspn(out_text, "\n")] = '\0';
-}
-
 /* ---- when there is nothing */
 
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresult code, const survey *known)
 {
     char text[256];
+    gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     if (known->count > 0) {
         snprintf(text, sizeof text,
                  "CUDA lists no device, and NVML sees %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s",
                  known->count, known->count == 1 ? "it" : "them");
     } else {
-        snprintf(text, sizeof text, "the driver is installed and lists no CUDA device");
+        status = gpuhal_cuda_explain_nothing(text, sizeof text);
     }
-    return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_DEVICE, call, code, text);
+    return gpuhal_cuda_report_as(host, status, call, code, text);
 }
 
 /* @p how: what is wrong between libcuda and the driver that the kernel has loaded, and what to do. */
@@ -76,10 +63,10 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
 {
     char module[80], text[256];
     int version = 0;
-    read_module_version(module, sizeof module);
+    const bool has_version = gpuhal_cuda_read_module_version(module, sizeof module);
     (void)gpuhal_cuda_api.cuDriverGetVersion(&version);
     snprintf(text, sizeof text, "libcuda speaks CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
-             version % 1000 / 10, module[0] != '\0' ? module : "of an unknown version", how);
+             version % 1000 / 10, has_version ? module : "of an unknown version", how);
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
@@ -100,6 +87,9 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_NO_DRIVER, "cuInit", code,
             "this libcuda is the stub for linking, not a driver: take its directory out of the search path");
+    case CUDA_ERROR_NOT_INITIALIZED:
+        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+                                     "this process was forked from one that used CUDA, and cannot use it: start it with exec");
     case CUDA_ERROR_OPERATING_SYSTEM:
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
                                      "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
@@ -107,8 +97,10 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, "cuInit", code,
                                      "the machine's GPUs are not set up yet: is the fabric manager running?");
     case CUDA_ERROR_UNKNOWN:
-        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
-                                     "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+            gpuhal_cuda_lacks_uvm() ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
+                                    : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
     default:
         return gpuhal_cuda_report(host, "cuInit", code);
     }
@@ -142,8 +134,8 @@ static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
                         gpuhal_cuda_api.cuMemImportFromShareableHandle &&
                         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) != 0;
     memcpy(entry->driver_version, known->driver_version, sizeof entry->driver_version);
-    if (entry->driver_version[0] == '\0') {
-        read_module_version(entry->driver_version, sizeof entry->driver_version);
+    if (entry->driver_version[0] == '\0') { /* a machine without NVML, or where it refuses to work */
+        (void)gpuhal_cuda_read_module_version(entry->driver_version, sizeof entry->driver_version);
     }
     gpuhal_cuda_identify(entry);
 }
@@ -160,12 +152,27 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
     }
 }
 
+/* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is called again
+ * only where another answer is to be expected. Under the lock of enumerate. */
+static CUresult initialise(void)
+{
+    static CUresult answer;
+    static bool asked, had_driver;
+    const bool has_driver = gpuhal_cuda_has_kernel_driver();
+    if (!asked || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || (has_driver && !had_driver)) {
+        answer = gpuhal_cuda_api.cuInit(0);
+        asked = true;
+        had_driver = has_driver;
+    }
+    return answer;
+}
+
 /* Asks CUDA for its list, once in the life of the process. Called under the lock of enumerate. */
 static gpuhal_status make_list(const gpuhal_host *host)
 {
     survey known = {0};
     (void)gpuhal_cuda_nvml_run(make_survey, &known, sizeof known);
-    CUresult code = gpuhal_cuda_api.cuInit(0);
+    CUresult code = initialise();
     if (code != CUDA_SUCCESS) {
         return init_failed(host, code, &known);
     }

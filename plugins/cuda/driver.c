@@ -1,5 +1,4 @@
 /* cuda/driver.c: opening the driver's library, and the one table of its errors. */
-#include "driver.h"
 #include "nvml_jobs.h"
 
 #include <pthread.h>
@@ -34,9 +33,13 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host)
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     if (!started) {
         gpuhal_cuda_api = found;
-        started = true;
+        status = gpuhal_cuda_use_system(host);
+        started = status == GPUHAL_OK;
     }
     pthread_mutex_unlock(&lock);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
     if (other) {
         host->log(host, GPUHAL_LOG_WARNING, "another CUDA library is in use in this process already, and stays in use");
     }
@@ -108,7 +111,7 @@ static const struct {
     {CUDA_ERROR_ILLEGAL_ADDRESS, LOST},
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, GPUHAL_ERROR_TOO_LARGE},
     {CUDA_ERROR_LAUNCH_TIMEOUT, LOST},
-    {CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING, LOST},
+    {CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, GPUHAL_ERROR_DRIVER},

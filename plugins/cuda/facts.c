@@ -78,7 +78,9 @@ static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
-    const bool direct = gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0) != 0;
+    /* Where the kernel only moves pages to the device when they are touched (HMM) the driver stages copies as ever. */
+    const bool direct =
+        gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0) != 0;
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, direct ? 2 : 1);
     uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
     if (entry->maps_host) {

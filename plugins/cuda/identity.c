@@ -7,10 +7,8 @@
 #include "device.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* "0000:C1:00.0" as the driver writes it; NVIDIA's function number is always 0. Zeros are what a GPU without PCI (Tegra) gets;
  * elsewhere they are the first bridge of the machine. */
@@ -61,20 +59,6 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
 {
     identify_pci(entry);
     identify_uuid(entry);
-}
-
-bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size)
-{
-    char path[80];
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", entry->pci, name);
-    const int file = entry->pci[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    const ssize_t length = file >= 0 ? read(file, out_text, size - 1) : 0;
-    if (file >= 0) {
-        close(file);
-    }
-    out_text[length > 0 ? length : 0] = '\0';
-    out_text[strcspn(out_text, "\n")] = '\0';
-    return out_text[0] != '\0';
 }
 
 /* The kernel says -1 where the firmware does not tell, which is every machine with one node. */

@@ -54,12 +54,14 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Where the device sees host memory: the same address, except on systems without unified addressing. */
+/* Where the device sees host memory: the same address, except on systems without unified addressing. The driver is asked for the
+ * beginning of what it gave or registered; of other addresses the documentation does not speak. */
 static CUresult show_host(gpuhal_memory *memory)
 {
+    const gpuhal_cuda_block *block = memory->object;
     CUdeviceptr address = 0;
-    const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, memory->host, 0);
-    memory->address = address;
+    const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, block->host, 0);
+    memory->address = address + ((uintptr_t)memory->host - (uintptr_t)block->host);
     memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     return code;
 }
@@ -213,13 +215,20 @@ static void cuda_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(block);
 }
 
+/* Which code the driver has for memory that may not be written is not documented; those of other faults are. */
+static bool may_be_read_only(CUresult code)
+{
+    const gpuhal_status status = gpuhal_cuda_status(code);
+    return status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_NO_PERMISSION || status == GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
 static gpuhal_status cuda_register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {
     gpuhal_cuda_visit visit;
     CUresult code = gpuhal_cuda_enter(device, &visit);
     if (code == CUDA_SUCCESS) {
         code = page_lock(memory, bytes, 0);
-        if (device->entry->registers_read_only && (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_OPERATING_SYSTEM)) {
+        if (device->entry->registers_read_only && may_be_read_only(code)) {
             /* Files of weights are mapped without the right to write, which the driver has to be told. */
             code = page_lock(memory, bytes, CU_MEMHOSTREGISTER_READ_ONLY);
         }

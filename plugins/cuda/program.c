@@ -9,21 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOG_BYTES       2048u
-#define ARGUMENTS_MAX   1024u  /* CUDA passes at most 4 KiB, or 32 KiB on late devices */
-#define SHARED_ORDINARY 49152u /* above it a kernel has to be told */
+#define LOG_BYTES     2048u
+#define ARGUMENTS_MAX 1024u /* CUDA passes at most 4 KiB, or 32 KiB on late devices */
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_kernel *next;
-    gpuhal_plugin_device *device;
+    gpuhal_plugin_program *program;
     CUfunction function;
-    _Atomic uint32_t shared_bytes; /* it has been told so far */
+    _Atomic uint32_t shared_bytes; /* that a launch may ask for, as far as the driver has been told. Raised under the lock */
 };
 
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     CUmodule module;
-    pthread_mutex_t lock; /* protects kernels */
+    pthread_mutex_t lock; /* protects kernels, and telling the driver about one */
     gpuhal_plugin_kernel *kernels;
 };
 
@@ -44,6 +43,13 @@ static bool has_table(uint64_t bytes, uint64_t offset, uint64_t entry, uint64_t 
     return offset <= bytes && entry * count <= bytes - offset;
 }
 
+/* Neither unused nor memory that the file has no bytes for: zeroed, or, in code that can be linked further, what NVIDIA calls
+ * global, local and shared. */
+static bool is_in_file(uint64_t type)
+{
+    return type != 0 && type != 8 && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
+}
+
 /* A cubin is an ELF file of 64 bits: header, tables of segments and of sections, sections. */
 static bool is_cubin(const unsigned char *image, uint64_t bytes)
 {
@@ -59,9 +65,7 @@ static bool is_cubin(const unsigned char *image, uint64_t bytes)
     bool inside = true;
     for (uint64_t i = 0; i < count && inside; i++) {
         const unsigned char *header = image + table + i * entry;
-        const uint64_t type = number_at(header, 4, 4);
-        const bool in_file = type != 0 && type != 8; /* neither unused nor memory that is only zeroed */
-        inside = !in_file || has_table(bytes, number_at(header, 24, 8), 1, number_at(header, 32, 8));
+        inside = !is_in_file(number_at(header, 4, 4)) || has_table(bytes, number_at(header, 24, 8), 1, number_at(header, 32, 8));
     }
     return inside;
 }
@@ -174,6 +178,14 @@ static void cuda_program_unload(gpuhal_plugin_program *program)
 
 /* ---- kernels */
 
+/* 48 KiB less what the kernel has of its own. */
+static uint32_t ordinary_shared_bytes(CUfunction function)
+{
+    int bytes = 0;
+    const CUresult code = gpuhal_cuda_api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+    return code == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
+}
+
 static gpuhal_status cuda_kernel(gpuhal_plugin_program *program, const char *name, gpuhal_plugin_kernel **out_kernel)
 {
     gpuhal_plugin_device *device = program->device;
@@ -182,12 +194,12 @@ static gpuhal_status cuda_kernel(gpuhal_plugin_program *program, const char *nam
     if (!kernel) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    kernel->device = device;
-    atomic_init(&kernel->shared_bytes, SHARED_ORDINARY);
+    kernel->program = program;
     gpuhal_cuda_visit visit;
     CUresult code = gpuhal_cuda_enter(device, &visit);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuModuleGetFunction(&kernel->function, program->module, name);
+        atomic_init(&kernel->shared_bytes, code == CUDA_SUCCESS ? ordinary_shared_bytes(kernel->function) : 0);
         gpuhal_cuda_leave(&visit);
     }
     if (code != CUDA_SUCCESS) {
@@ -238,20 +250,31 @@ static bool gather(const gpuhal_launch *launch, parameters *out)
     return out->shared_bytes <= INT32_MAX;
 }
 
+/* Of two launches at once the one that needs less must not have the last word. */
+static CUresult allow_shared(gpuhal_plugin_kernel *kernel, uint32_t bytes)
+{
+    CUresult code = CUDA_SUCCESS;
+    if (bytes <= atomic_load(&kernel->shared_bytes)) {
+        return code;
+    }
+    pthread_mutex_lock(&kernel->program->lock);
+    if (bytes > atomic_load(&kernel->shared_bytes)) {
+        code = gpuhal_cuda_api.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+        atomic_store(&kernel->shared_bytes, code == CUDA_SUCCESS ? bytes : atomic_load(&kernel->shared_bytes));
+    }
+    pthread_mutex_unlock(&kernel->program->lock);
+    return code;
+}
+
 static CUresult enqueue(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel, const gpuhal_launch *launch, parameters *with)
 {
     const uint32_t shared = (uint32_t)with->shared_bytes;
-    CUresult code = CUDA_SUCCESS;
-    if (shared > atomic_load(&kernel->shared_bytes)) {
-        code = gpuhal_cuda_api.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
-        if (code != CUDA_SUCCESS) {
-            return code;
-        }
-        atomic_store(&kernel->shared_bytes, shared);
-    }
-    return gpuhal_cuda_api.cuLaunchKernel(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
-                                          launch->group_size[0], launch->group_size[1], launch->group_size[2], shared,
-                                          queue->stream, with->pointers, NULL);
+    const CUresult code = allow_shared(kernel, shared);
+    return code != CUDA_SUCCESS
+               ? code
+               : gpuhal_cuda_api.cuLaunchKernel(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
+                                                launch->group_size[0], launch->group_size[1], launch->group_size[2], shared,
+                                                queue->stream, with->pointers, NULL);
 }
 
 static gpuhal_status cuda_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel, const gpuhal_launch *launch)

@@ -316,6 +316,20 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     expect_clean();
 }
 
+/* Attribute 88 alone is a kernel that moves pages when they are touched, which is no way to copy; 100 is a link like Grace's. */
+TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
+{
+    use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
+    gpuhal *gpu = open_cuda(0);
+    uint64_t staged = 0, direct = 0;
+    assert_ok(gpuhal_device_u64(select_or_fail(gpu, "cuda:0"), GPUHAL_FACT_PAGEABLE_ACCESS, &staged));
+    assert_ok(gpuhal_device_u64(select_or_fail(gpu, "cuda:1"), GPUHAL_FACT_PAGEABLE_ACCESS, &direct));
+    assert_int_equal(staged, 1);
+    assert_int_equal(direct, 2);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
 /* Each has 5 s for its own calls; together they take longer. */
 static void *sample_slowly(void *device)
 {
@@ -375,6 +389,25 @@ TEST(a_device_whose_work_fails_is_lost_and_the_other_one_goes_on)
 TEST(a_device_with_a_memory_error_is_lost_and_the_other_one_goes_on)
 {
     expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 214", CUDA_ERROR_ECC_UNCORRECTABLE);
+}
+
+TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
+{
+    expect_lost_device("devices 2; lose 0 cuMemsetD8Async 1 999", CUDA_ERROR_UNKNOWN);
+}
+
+/* The same code for one call alone, and one for a kernel that does not fit the driver's settings: nothing is broken. */
+TEST(a_device_goes_on_after_failures_that_concern_one_call)
+{
+    use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "cuda:0"), GPUHAL_MEMORY_DEVICE, 4096);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DRIVER);
+    assert_ok(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1));
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
 }
 
 TEST(a_device_that_vanishes_after_it_was_listed_cannot_be_opened_and_says_so)

@@ -3,6 +3,10 @@
 #include "cuda_bench.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* One code, and what the page says of it. */
@@ -195,6 +199,172 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
     assert_true(rows >= 6);
     assert_int_equal(wrong, 0);
 }
+
+/* ---- a driver that finds nothing, and what the system's files say about it */
+
+static char root[] = "/tmp/gpuhal-machine-XXXXXX";
+
+/* A machine of no files yet, after use_machine(). */
+static void make_root(void)
+{
+    assert_non_null(mkdtemp(root));
+    setenv("GPUHAL_SYSTEM_ROOT", root, 1);
+}
+
+/* Directories that end in a name. */
+static void put(const char *path, const char *target)
+{
+    char whole[160];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    for (char *at = strchr(whole + sizeof root, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        (void)mkdir(whole, 0755);
+        *at = '/';
+    }
+    assert_int_equal(target ? symlink(target, whole) : mkdir(whole, 0755), 0);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+/* The state, and the sentence, which the page has too. */
+static void expect_nothing(gpuhal_plugin_state state, const char *sentence)
+{
+    gpuhal *gpu = open_cuda(0);
+    const gpuhal_plugin_report report = report_of_cuda(gpu);
+    assert_int_equal(report.state, state);
+    expect_word(report.reason, sentence);
+    gpuhal_close(gpu);
+    (void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_reports();
+    FILE *page = open_page();
+    char line[4096];
+    bool found = false;
+    while (fgets(line, sizeof line, page)) {
+        found = found || strstr(line, sentence);
+    }
+    fclose(page);
+    assert_true(found);
+}
+
+TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
+{
+    use_machine("devices 0");
+    make_root();
+    expect_nothing(
+        GPUHAL_PLUGIN_NO_DEVICE,
+        "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+}
+
+TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
+{
+    use_machine("devices 0");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the "
+                                            "container the GPU, or let nvidia-modprobe make the nodes");
+}
+
+/* A file of the kernel's that nobody may write, whatever the rights of the process, stands for the node. */
+TEST(nodes_that_may_not_be_opened_are_no_permission)
+{
+    static const char forbidden[] = "/proc/sys/kernel/osrelease";
+    if (open(forbidden, O_RDWR | O_CLOEXEC) >= 0 || errno != EACCES) {
+        print_message("%s may be opened, or is not there\n", forbidden);
+        exit(77);
+    }
+    use_machine("devices 0");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    put("/dev/nvidiactl", forbidden);
+    expect_nothing(GPUHAL_PLUGIN_NO_PERMISSION,
+                   "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+}
+
+TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
+{
+    use_machine("devices 1; init 999");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    expect_nothing(GPUHAL_PLUGIN_BROKEN, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+}
+
+TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
+{
+    use_machine("devices 0");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    put("/dev/nvidiactl", "/dev/null");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+/* In this process, as an application does it that wants no helper. */
+static void expect_asked(const char *what, uint64_t times)
+{
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    assert_int_equal(report_of_cuda(gpu).device_count, 0);
+    gpuhal_close(gpu);
+    if (calls_of("cuInit") != times) {
+        fail_msg("%s: cuInit was called %d times", what, (int)calls_of("cuInit"));
+    }
+}
+
+/* Each refusal costs the process descriptors that nobody closes. */
+TEST(a_driver_that_refused_is_asked_again_once_the_kernel_has_one)
+{
+    use_machine("devices 0");
+    make_root();
+    expect_asked("at first", 1);
+    expect_asked("nothing has changed", 1);
+    put("/sys/module/nvidia", NULL);
+    expect_asked("the kernel has loaded its driver", 2);
+    expect_asked("nothing has changed since", 2);
+    (void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_reports();
+}
+
+/* In a child. */
+static void expect_forked(const attempt *what)
+{
+    (void)what;
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    expect_word(report_of_cuda(gpu).reason, "this process was forked from one that used CUDA");
+    gpuhal_close(gpu);
+}
+
+TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
+{
+    use_machine("devices 1; init 802");
+    expect_asked("at first", 1);
+    expect_asked("the fabric manager may be up now", 2);
+    remove_reports();
+}
+
+/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind it. */
+TEST(a_child_of_a_program_that_used_cuda_is_told_so)
+{
+    use_machine("devices 1");
+    (void)load_driver();
+    assert_int_equal(differs(expect_forked, (attempt){0}), 0);
+    remove_reports();
+}
+
+TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_SYSTEM_ROOT", "somewhere", 1);
+    gpuhal *gpu = open_cuda(0);
+    expect_word(report_of_cuda(gpu).reason, "GPUHAL_SYSTEM_ROOT");
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+/* ---- NVML */
 
 /* In a child. */
 static void expect_missing(const attempt *what)

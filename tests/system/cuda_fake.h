@@ -23,12 +23,13 @@ static inline void use_libraries(const char *folder)
     setenv("GPUHAL_NVML_LIBRARY", path, 1);
 }
 
-/* The machine that this process and its helpers see from now on. */
+/* The machine that this process and its helpers see from now on; it has none of the files of the one that runs the test. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
+    setenv("GPUHAL_SYSTEM_ROOT", "/nowhere", 1);
     use_libraries("");
 }
 

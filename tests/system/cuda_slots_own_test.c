@@ -2,6 +2,8 @@
  * contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
 #include "cuda_bench.h"
 
+#include <sys/wait.h>
+
 TEST(links_are_told_apart_with_kind_generation_and_count)
 {
     use_machine("devices 3; link 0 1 nvlink 4 18; link 0 2 system; link 1 2 pcie");
@@ -42,6 +44,114 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     end(&with);
     expect_clean();
+}
+
+/* 48 KiB are for both, what the kernel has of its own and what the launch asks for; the device has more, for those who say so. */
+TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
+{
+    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.shared .align 4 .b8 own[20480];\n"
+                              ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n";
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with.ops.program_load(with.devices[0], "ptx", ptx, sizeof ptx, NULL, &program), &with, "program_load");
+    expect_fine(with.ops.kernel(program, "fill", &kernel), &with, "kernel");
+    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, NULL, &queue), &with, "queue_create");
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
+    uint32_t count = 64, value = 7;
+    const gpuhal_argument arguments[] = {
+        {.kind = 1, .memory = &memory}, {.bytes = 4, .value = &value}, {.bytes = 4, .value = &count}};
+    gpuhal_launch how = {
+        .size = sizeof how, .groups = {1, 1, 1}, .group_size = {64, 1, 1}, .arguments = arguments, .argument_count = 3};
+    static const uint32_t asked[] = {28672, 40960, 1024, 200000};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        how.local_bytes = asked[i];
+        expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
+    }
+    how.local_bytes = 232448; /* with its own it is more than there is */
+    assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
+    finish(&with, queue);
+    with.ops.program_unload(program);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_clean();
+}
+
+/* Sections of the kinds that NVIDIA calls global and shared have a size there, and no bytes. */
+TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
+{
+    unsigned char elf[64 + 2 * 64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    elf[40] = 64; /* where the sections are */
+    elf[58] = 64;
+    elf[60] = 2;
+    unsigned char *section = elf + 128;
+    section[4] = 0x0a;
+    section[7] = 0x70;
+    section[24] = sizeof elf; /* at the end of the file, and 4 KiB long */
+    section[33] = 0x10;
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_plugin_program *program = NULL;
+    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program), GPUHAL_ERROR_INCOMPATIBLE);
+    section[4] = 1; /* bytes of the file, which ends before them */
+    section[7] = 0;
+    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    end(&with);
+    expect_clean();
+}
+
+TEST(host_memory_of_any_alignment_has_an_address_on_the_device)
+{
+    enum { ALIGNMENT = 1 << 20, PIECES = 8 };
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory pieces[PIECES];
+    for (unsigned i = 0; i < PIECES; i++) {
+        pieces[i] = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .kind = GPUHAL_MEMORY_UPLOAD, .alignment = ALIGNMENT});
+        assert_int_equal((uintptr_t)pieces[i].host % ALIGNMENT, 0);
+        assert_int_equal(pieces[i].address, (uintptr_t)pieces[i].host);
+    }
+    for (unsigned i = 0; i < PIECES; i++) {
+        with.ops.release(with.devices[0], &pieces[i]);
+    }
+    end(&with);
+    expect_clean();
+}
+
+/* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
+TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
+{
+    static const char *const machines[] = {"devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 800",
+                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"};
+    unsigned char *page = aligned_alloc(4096, 4096);
+    assert_non_null(page);
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            use_machine(machines[i]);
+            bench with;
+            begin(&with, 1);
+            expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
+            expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
+            end(&with);
+            expect_clean();
+            _exit(0);
+        }
+        int ended = -1;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_int_equal(ended, 0);
+    }
+    free(page);
 }
 
 TEST(access_that_the_program_switched_on_stays_on)

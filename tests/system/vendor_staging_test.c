@@ -6,7 +6,7 @@
 #define TO_DEVICE     "cuMemcpyHtoDAsync_v2"
 #define FROM_DEVICE   "cuMemcpyDtoHAsync_v2"
 #define ALLOCATE_HOST "cuMemHostAlloc"
-#define READS_PAGES   "attribute 0 88 1"
+#define READS_PAGES   "attribute 0 100 1" /* through the page tables of the host */
 #define LOST          "700"
 #else
 #include "rocm_fake.h"

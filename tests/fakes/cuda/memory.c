@@ -89,7 +89,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out_address, void *memory, un
         return code;
     }
     const fake_region *region = fake_region_find((uintptr_t)memory, 1);
-    if (!region || flags || (region->kind != FAKE_HOST_MEMORY && region->kind != FAKE_REGISTERED_MEMORY)) {
+    if (!region || flags || region->address != (uintptr_t)memory ||
+        (region->kind != FAKE_HOST_MEMORY && region->kind != FAKE_REGISTERED_MEMORY)) {
         return fake_leave(CUDA_ERROR_INVALID_VALUE);
     }
     *out_address = (uintptr_t)memory;

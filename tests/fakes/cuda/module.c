@@ -20,7 +20,10 @@ struct CUfunc_st {
     CUfunction next;
     CUmodule module;
     char name[64];
+    int shared_max; /* that a launch may ask for */
 };
+
+enum { SHARED_ORDINARY = 49152, SHARED_MOST = 232448 };
 
 static CUmodule modules;
 
@@ -138,6 +141,13 @@ static bool has_entry(const char *text, const char *name)
     return false;
 }
 
+/* What all kernels of the program have for themselves: `.shared .align 4 .b8 name[20480];`. */
+static int own_shared_bytes(CUmodule module)
+{
+    const char *own = strstr(module->text, ".shared"), *count = own ? strchr(own, '[') : NULL;
+    return count ? (int)strtol(count + 1, NULL, 10) : 0;
+}
+
 CUresult cuModuleGetFunction(CUfunction *out_function, CUmodule module, const char *name)
 {
     CUcontext context;
@@ -158,6 +168,7 @@ CUresult cuModuleGetFunction(CUfunction *out_function, CUmodule module, const ch
     }
     function->next = module->functions;
     function->module = module;
+    function->shared_max = SHARED_ORDINARY - own_shared_bytes(module);
     snprintf(function->name, sizeof function->name, "%s", name);
     module->functions = function;
     *out_function = function;
@@ -187,8 +198,26 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     if (!function_alive(function)) {
         return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     }
-    bool good = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= 232448;
-    return fake_leave(good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > SHARED_MOST - own_shared_bytes(function->module)) {
+        return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    function->shared_max = value;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult cuFuncGetAttribute(int *out_value, CUfunction_attribute attribute, CUfunction function)
+{
+    CUcontext context;
+    CUresult code = fake_enter(__func__, &context);
+    if (code) {
+        return code;
+    }
+    if (!function_alive(function)) {
+        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
+    }
+    *out_value = function->shared_max;
+    return fake_leave(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
@@ -205,7 +234,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
         return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     }
     const uint64_t block = (uint64_t)block_x * block_y * block_z, grid = (uint64_t)grid_x * grid_y * grid_z;
-    if (!block || block > 1024 || !grid || shared_bytes > 232448 || extra || !parameters) {
+    if (!block || block > 1024 || !grid || shared_bytes > (unsigned)function->shared_max || extra || !parameters) {
         return fake_leave(CUDA_ERROR_INVALID_VALUE);
     }
     return fake_leave(fake_submit_launch(context, known, function->name, block * grid, parameters));

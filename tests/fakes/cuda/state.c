@@ -34,6 +34,9 @@ static CUresult current(const char *function, CUcontext *out_context)
 
 static CUresult begin(const char *function, CUresult fault, CUcontext *out_context)
 {
+    if (fake_script_get()->init_code == CUDA_ERROR_STUB_LIBRARY) {
+        return CUDA_ERROR_STUB_LIBRARY; /* whatever is asked */
+    }
     bool early = strcmp(function, "cuInit") == 0 || strcmp(function, "cuDriverGetVersion") == 0 || strstr(function, "cuGetError");
     if (!early && (!fake.initialized || fake.process != (long)getpid())) {
         fake_report_violation("%s: %s", function, fake.initialized ? "in the child of a fork" : "before cuInit");
@@ -66,6 +69,9 @@ CUresult cuInit(unsigned int flags)
     const fake_script *script = fake_script_get();
     if (script->init_code || flags) {
         return fake_leave(flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)script->init_code);
+    }
+    if (fake.initialized && fake.process != (long)getpid()) {
+        return fake_leave(CUDA_ERROR_NOT_INITIALIZED);
     }
     if (!fake.initialized) {
         fake_devices_find();

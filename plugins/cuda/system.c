@@ -1,0 +1,117 @@
+/* cuda/system.c: what the system's files tell: of the kernel's half of the driver, and of devices on the PCI bus. Reading them
+ * touches no GPU.
+ *
+ * libcuda finds no device alike where the kernel has loaded no driver, where a container was not given the device nodes, and
+ * where this user may not open them. The files tell these apart.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 400u
+
+static char root[256]; /* written by the first start(), before anything is looked for; "" is the machine's own */
+
+gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host)
+{
+    const char *value = host->setting(host, "SYSTEM_ROOT");
+    if (value && (value[0] != '/' || strlen(value) >= sizeof root)) {
+        char text[400];
+        snprintf(text, sizeof text, "GPUHAL_SYSTEM_ROOT is \"%.250s\"; it takes the absolute path of a directory", value);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+    }
+    snprintf(root, sizeof root, "%s", value ? value : "");
+    return GPUHAL_OK;
+}
+
+static int open_file(int flags, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int open_file(int flags, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    const int length = snprintf(path, sizeof path, "%s", root);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(path + length, sizeof path - (size_t)length, format, arguments);
+    va_end(arguments);
+    return open(path, flags | O_CLOEXEC);
+}
+
+/* The first line. Closes the file, which may be none. */
+static bool read_line(int file, char *out_text, size_t size)
+{
+    const ssize_t length = file >= 0 ? read(file, out_text, size - 1) : 0;
+    if (file >= 0) {
+        close(file);
+    }
+    out_text[length > 0 ? length : 0] = '\0';
+    out_text[strcspn(out_text, "\n")] = '\0';
+    return out_text[0] != '\0';
+}
+
+bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size)
+{
+    const int file = entry->pci[0] != '\0' ? open_file(O_RDONLY, "/sys/bus/pci/devices/%s/%s", entry->pci, name) : -1;
+    return read_line(file, out_text, size);
+}
+
+bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
+{
+    return read_line(open_file(O_RDONLY, "/sys/module/nvidia/version"), out_text, size);
+}
+
+static bool exists(const char *path)
+{
+    const int file = open_file(O_PATH, "%s", path);
+    if (file >= 0) {
+        close(file);
+    }
+    return file >= 0;
+}
+
+/* Containers may show one of the two. */
+static bool has_module(void)
+{
+    return exists("/sys/module/nvidia") || exists("/proc/driver/nvidia/version");
+}
+
+/* Tegra has a driver of another name, and WSL has Windows' driver behind a node. */
+bool gpuhal_cuda_has_kernel_driver(void)
+{
+    return has_module() || exists("/sys/module/nvgpu") || exists("/dev/dxg");
+}
+
+bool gpuhal_cuda_lacks_uvm(void)
+{
+    return has_module() && !exists("/dev/nvidia-uvm");
+}
+
+gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
+{
+    const int node = open_file(O_RDWR, "/dev/nvidiactl");
+    const int error = node >= 0 ? 0 : errno;
+    if (node >= 0) {
+        close(node);
+    }
+    if (error != 0 && !gpuhal_cuda_has_kernel_driver()) {
+        snprintf(out_text, size,
+                 "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+        return GPUHAL_ERROR_NO_DEVICE;
+    }
+    if (error == EACCES || error == EPERM) {
+        snprintf(out_text, size, "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+        return GPUHAL_ERROR_NO_PERMISSION;
+    }
+    if (error != 0 && has_module()) {
+        snprintf(out_text, size,
+                 "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the container the GPU, or let "
+                 "nvidia-modprobe make the nodes");
+        return GPUHAL_ERROR_NO_DEVICE;
+    }
+    snprintf(out_text, size, "the driver is installed and lists no CUDA device");
+    return GPUHAL_ERROR_NO_DEVICE;
+}
