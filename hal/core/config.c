@@ -26,7 +26,7 @@ static const struct {
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "most staging memory of the process in bytes, with K, M or G: \"64M\""},
-    {"GPUHAL_SYSTEM_ROOT", "for tests: the directory below which the rocm backend finds /sys and /dev/kfd"},
+    {"GPUHAL_SYSTEM_ROOT", "for tests: the directory below which the cuda and rocm backends find /sys, /proc and device nodes"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
     {GPUHAL_WITHIN_HELPER, "set by the library itself where a plugin is met: no plugins are looked for there"},
 };

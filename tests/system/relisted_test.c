@@ -308,8 +308,8 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     snprintf(aside, sizeof aside, "%s.aside", remembered_folder);
     assert_int_equal(rename(remembered_folder, aside), 0);
     assert_int_equal(symlink("/proc/self/nothing", remembered_folder), 0);
-    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     own.gpu = gpu;
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_not_equal(gpuhal_registry_flush(gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_ok(gpuhal_rescan(gpu, NULL));
     assert_true(own.flushed > 0);
