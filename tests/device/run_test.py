@@ -140,7 +140,7 @@ printf 'device\tcuda:0\tcuda\tgpu\thardware\t-\t-\tA | \303\251 "GPU"\n'
     expect(code == 1, f"exit code {code}", text)
     for name, part in (("probe", "signal 11"), ("check-cuda", "copy did not pass"), ("check-rocm", 'it "crashed"\\'), ("cuda-context", "gone"),
                        ("cuda-memory", "could not be started"), ("copy-matrix", "1 pairs"), ("bench-cuda-copy", "did not end within 1 s"),
-                       ("bench-cpu-open", "did not end")):
+                       ("bench-cpu-call", "did not end")):
         expect(steps[name][0] == "failed" and part in steps[name][1], f"{name}: {steps[name]}", text)
     expect(steps["verify"][0] == "passed", "a step after a failed one did not run", text)
     expect(report["probe"] is None and len(report["copy_matrix"]) == 1, "what was cut off is in the report", text)
@@ -148,8 +148,8 @@ printf 'device\tcuda:0\tcuda\tgpu\thardware\t-\t-\tA | \303\251 "GPU"\n'
     # A step that would have had more time, had others taken less, has not failed.
     code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", 2)
     steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
-    expect(steps["bench-cpu-open"][0] == "skipped" and "ran out" in steps["bench-cpu-open"][1], f"{steps['bench-cpu-open']}", text)
-    expect(steps["bench-cuda-copy"] == ("skipped", "no time was left of the 2 s for everything"), f"{steps['bench-cuda-copy']}", text)
+    expect(steps["bench-cuda-copy"][0] == "skipped" and "ran out" in steps["bench-cuda-copy"][1], f"{steps['bench-cuda-copy']}", text)
+    expect(steps["bench-cpu-call"] == ("skipped", "no time was left of the 2 s for everything"), f"{steps['bench-cpu-call']}", text)
 
 
 # Whatever is installed, nothing is found: headers and libraries are looked for below a folder that is not there.
