@@ -283,7 +283,8 @@ write_speed() {
 
 write_markdown() {
     printf '# Device report of %s\n\n' "$(date -u -d "@$began" +%Y-%m-%d 2>/dev/null || date -u +%Y-%m-%d)"
-    printf '**%s**; %s.\n\n' "$result" "$gpu"
+    [ "$gpu_found" = true ] && headline=$gpu || headline='no GPU was found; the plugins below say why'
+    printf '**%s**; %s.\n\n' "$result" "$headline"
     printf '| machine | |\n|---|---|\n| system | %s, %s, %s |\n' "$(markdown_text "$system")" "$(uname -sr)" "$(uname -m)"
     printf '| processor | %s, %s of them, %s GiB of memory |\n' "$(markdown_text "$processor")" "$processors" "$((${memory:-0} / 1048576))"
     printf '| compiler | %s |\n| source | %s |\n' "$(markdown_text "$compiler")" "${revision:-not known}"
