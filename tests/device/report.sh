@@ -73,8 +73,8 @@ speed() {
             MiB = 1048576
             add("page-locked memory to the device, from 1 MiB", "least", "ratio", 0.98)
             add("page-locked memory from the device, from 1 MiB", "least", "ratio", 0.98)
-            add("ordinary memory to the device, from 1 MiB", "least", "ratio", 1)
-            add("ordinary memory from the device, from 1 MiB", "least", "ratio", 1)
+            add("ordinary memory to the device, from 1 MiB to below 64 MiB", "least", "ratio", 1)
+            add("ordinary memory from the device, from 1 MiB to below 64 MiB", "least", "ratio", 1)
             add("ordinary memory to the device, from 64 MiB", "least", "ratio", 1.3)
             add("ordinary memory from the device, from 64 MiB", "least", "ratio", 1.3)
             add("inside the device, from 1 MiB", "least", "ratio", 0.98)
@@ -271,9 +271,14 @@ bench_table() {
 }
 
 write_speed() {
+    awk -F "$tab" '$1 == "device" && ($3 == "cuda" || $3 == "rocm") { found = 1 } END { exit !found }' "$work/survey" || return 0
     speed >"$work/speed"
-    [ -s "$work/speed" ] || return 0
-    printf '\n## Speed of CUDA and HIP beside their own calls\n\nOf each promise the worst result; it is missed when a whole interval lies on the wrong side.\n\n'
+    printf '\n## Speed of CUDA and HIP beside their own calls\n\n'
+    if [ ! -s "$work/speed" ]; then
+        printf 'Nothing of it was measured; the steps below say why.\n'
+        return
+    fi
+    printf 'Of each promise the worst result; it is missed when a whole interval lies on the wrong side.\n\n'
     printf '| device | promise | budget | results | worst | 95 %% interval | at | |\n|---|---|---|---|---|---|---|---|\n'
     awk -F "$tab" '
         function shown(value, unit) { return value == "-" ? "" : unit == "ratio" ? sprintf("%.3f", value) : unit == "KiB" ? value + 0 " KiB" : value < 1e6 && value > -1e6 ? sprintf("%.0f ns", value) : sprintf("%.2f ms", value / 1e6) }
@@ -296,7 +301,7 @@ write_markdown() {
         sed 's/^/* /' "$work/left_out" "$work/notes"
     fi
     printf '\n## Devices\n\n| id | name | what it is | memory | driver |\n|---|---|---|---|---|\n'
-    awk -F "$tab" '$1 == "device" { printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 }' "$work/survey"
+    awk -F "$tab" '$1 == "device" { gsub(/\|/, "\\|", $8); printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 == "-" ? "" : $7 }' "$work/survey"
     printf '\n| plugin | state | reason |\n|---|---|---|\n'
     awk -F "$tab" '$1 == "plugin" { printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
     write_speed
@@ -311,6 +316,8 @@ write_markdown() {
               cell[from, to] = /"ok":true/ ? path " " sprintf("%.2f", rate) : /"ok":null/ ? "not tried" : "**failed**" }
             END { printf "| |"; for (c = 1; c <= wide; c++) printf " %s |", columns[c]; printf "\n|---|"; for (c = 1; c <= wide; c++) printf "---|"; printf "\n"
                   for (r = 1; r <= rows; r++) { printf "| %s |", order[r]; for (c = 1; c <= wide; c++) printf " %s |", cell[order[r], columns[c]]; printf "\n" } }'
+        grep '"ok":false' "$work/copy-matrix.out" | sed -n 's/.*"from":"\([^"]*\)","to":"\([^"]*\)".*"error":"\(.*\)"}$/* \1 to \2: \3/p' >"$work/failed-pairs"
+        [ ! -s "$work/failed-pairs" ] || { echo && cat "$work/failed-pairs"; }
     fi
     if [ -s "$work/cuda" ]; then
         printf '\n## CUDA\n\n'

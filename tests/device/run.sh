@@ -374,7 +374,7 @@ prove() {
 
 # The rows of a bench document that missed a budget or could not be measured.
 missed_rows() {
-    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); gsub(/[",]/, "", value); row[key] = value }
+    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/\\"/, "\047", value); gsub(/"/, "", value); row[key] = value }
          /^      "ok": false/ { bad = 1 }
          /^    }/ { if (bad) printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
                     bad = 0; split("", row) }' "$1"
@@ -407,7 +407,7 @@ bench_group() {
     done
 }
 
-# What docs promise of CUDA and HIP.
+# What is promised of CUDA and HIP.
 bench_first() {
     if [ ! -x "$build/bin/gpuhal-bench" ]; then
         skip bench "$(left_out gpuhal-bench)"
