@@ -147,7 +147,8 @@ run() {
     say "$step, at most $limit s"
     started=$(date +%s)
     code=0
-    timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
+    # The outer one is for processes that not even SIGKILL ends, since a driver holds them in the kernel: it gives up the inner one.
+    timeout -s KILL $((limit + 10)) timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
     child=$!
     wait "$child" || code=$?
     child=''
