@@ -1,7 +1,7 @@
 /* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML is asked
- * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see; and what the driver
- * takes when it is started without the library is measured beside it, so that a growth can be told whose it is. One line of JSON for
- * each way to meet the plugin and device:
+ * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see; and what the
+ * driver takes when it is started without the library is measured beside it, so that a growth can be told whose it is. One line
+ * of JSON for each way to meet the plugin and device:
  *
  *     {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
@@ -219,7 +219,8 @@ __attribute__((noreturn)) static void start_driver(int say, int hear)
     void *library = dlopen(named != NULL ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CUresult (*init)(unsigned int flags) = NULL;
     CUresult (*count)(int *devices) = NULL;
-    void *found[] = {library != NULL ? dlsym(library, "cuInit") : NULL, library != NULL ? dlsym(library, "cuDeviceGetCount") : NULL};
+    void *found[] = {library != NULL ? dlsym(library, "cuInit") : NULL,
+                     library != NULL ? dlsym(library, "cuDeviceGetCount") : NULL};
     int devices = 0;
     memcpy(&init, &found[0], sizeof init);
     memcpy(&count, &found[1], sizeof count);
@@ -252,7 +253,8 @@ static bool compare_with_driver(void)
     const bool good = child > 0 && read(from_child[0], &well, 1) == 1 && well != 0;
     for (unsigned i = 0; i < meter_count; i++) {
         meters[i].peak = meters[i].after = used(&meters[i]);
-        report("for comparison, the driver started without the library", &meters[i], 1, good, "cuInit does not work in a process of its own");
+        report("for comparison, the driver started without the library", &meters[i], 1, good,
+               "cuInit does not work in a process of its own");
     }
     close(to_child[1]);
     close(from_child[0]);

@@ -134,7 +134,8 @@ static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device)
     bool good = open_pair(device, GPUHAL_MEMORY_DEVICE, streamed ? STREAMED_BYTES : AWAITED_BYTES, &pair) && natives(&pair) &&
                 (pair.baseline = gpuhal_bench_baseline_create(bench->gpu, device)) != NULL;
     if (good) {
-        good = measure(bench, device, "awaited_copy", &pair, run_vendor, budget) && awaited_copy_of_an_engine(bench, device, &pair);
+        good =
+            measure(bench, device, "awaited_copy", &pair, run_vendor, budget) && awaited_copy_of_an_engine(bench, device, &pair);
         gpuhal_bench_baseline_destroy(pair.baseline);
     }
     close_pair(&pair);
