@@ -426,7 +426,7 @@ bench_rest() {
     bench_group call 50 'vulkan opencl' --only call,queue,batch,allocate,file
     bench cpu-call 20 --device cpu:0 --only call $quick
     bench all-pairs 70 --only pairs --sizes 64M --pairs 15 $quick
-    bench_group large 80 'cuda rocm' --only copy --sizes 1G --pairs 15
+    [ -n "$quick" ] || bench_group large 80 'cuda rocm' --only copy --sizes 1G --pairs 15
     bench_group share 40 'cuda rocm vulkan opencl' --only share --pairs 15
     bench all-open 120 --only open $quick
 }
