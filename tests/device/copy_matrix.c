@@ -27,8 +27,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pair that began in time has GRACE_S seconds more to end. */
-enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3, GRACE_S = 5 };
+enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
+
+/* A pair that began in time has so many seconds more to end. */
+static const double grace_s = 5;
 
 typedef struct matrix {
     gpuhal *gpu;
@@ -239,7 +241,7 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     if (child == 0) {
         copy_row(m, row, end, seen);
     }
-    if (child > 0 && !await_child(child, end + GRACE_S, &status)) {
+    if (child > 0 && !await_child(child, end + grace_s, &status)) {
         snprintf(error, sizeof error, "it did not end in time");
     } else if (child > 0 && WIFSIGNALED(status)) {
         snprintf(error, sizeof error, "the process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -1,12 +1,14 @@
 /* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML is asked
- * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see. One line of
- * JSON for each way to meet the plugin and device:
+ * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see; and what the
+ * driver takes when it is started without the library is measured beside it, so that a growth can be told whose it is. One line
+ * of JSON for each way to meet the plugin and device:
  *
  *     {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
  * NVML counts what all programs use, so others can disturb a try: it is good when one of several tries shows no growth. The
  * library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something is wrong, 77 no CUDA
  * device or no NVML. */
+#include "cuda_api.h"
 #include "json_text.h"
 #include "nvml_api.h"
 
@@ -19,7 +21,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { DEVICES_MAX = 32, TRIES = 5, BUFFER = 64 << 20, BUFFER_SEEN = 32 << 20, SKIPPED = 77 };
 
@@ -208,6 +212,55 @@ static bool sees_a_buffer(void)
     return all;
 }
 
+/* In a child: starts the driver and counts devices, says so, and lives on until it is told to end. */
+__attribute__((noreturn)) static void start_driver(int say, int hear)
+{
+    const char *named = getenv("GPUHAL_CUDA_LIBRARY");
+    void *library = dlopen(named != NULL ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    CUresult (*init)(unsigned int flags) = NULL;
+    CUresult (*count)(int *devices) = NULL;
+    void *found[] = {library != NULL ? dlsym(library, "cuInit") : NULL,
+                     library != NULL ? dlsym(library, "cuDeviceGetCount") : NULL};
+    int devices = 0;
+    memcpy(&init, &found[0], sizeof init);
+    memcpy(&count, &found[1], sizeof count);
+    char well = init != NULL && count != NULL && init(0) == CUDA_SUCCESS && count(&devices) == CUDA_SUCCESS;
+    if (write(say, &well, 1) == 1 && read(hear, &well, 1) < 0) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
+/* No other process of ours uses the device meanwhile. */
+static bool compare_with_driver(void)
+{
+    int from_child[2], to_child[2];
+    char well = 0;
+    if (pipe(from_child) != 0 || pipe(to_child) != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < meter_count; i++) {
+        meters[i].before = used(&meters[i]);
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        close(from_child[0]);
+        close(to_child[1]);
+        start_driver(from_child[1], to_child[0]);
+    }
+    close(from_child[1]);
+    close(to_child[0]);
+    const bool good = child > 0 && read(from_child[0], &well, 1) == 1 && well != 0;
+    for (unsigned i = 0; i < meter_count; i++) {
+        meters[i].peak = meters[i].after = used(&meters[i]);
+        report("for comparison, the driver started without the library", &meters[i], 1, good,
+               "cuInit does not work in a process of its own");
+    }
+    close(to_child[1]);
+    close(from_child[0]);
+    return (child < 0 || waitpid(child, NULL, 0) == child) && good;
+}
+
 int main(void)
 {
     const char *why = NULL;
@@ -219,7 +272,8 @@ int main(void)
         puts("}");
         return SKIPPED;
     }
-    bool good = takes_nothing("listing devices by a helper process takes no device memory", GPUHAL_ISOLATION_ALWAYS);
+    bool good = compare_with_driver();
+    good = takes_nothing("listing devices by a helper process takes no device memory", GPUHAL_ISOLATION_ALWAYS) && good;
     good = takes_nothing("listing devices in this process takes no device memory", GPUHAL_ISOLATION_NEVER) && good;
     good = sees_a_buffer() && good;
     return good ? 0 : 1;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, and the loaders of both APIs.
+# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs and
+# what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree that travels without its history cannot tell.
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #
@@ -54,4 +55,8 @@ pack_headers . jansson.h jansson_config.h
 pack_library libjansson.a
 pack_library libvulkan.so.1
 pack_library libOpenCL.so.1
+for library in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 libmd.so.0; do
+    pack_library $library
+done
+git -C "$root" describe --always --dirty >"$kit/revision" 2>/dev/null || rm -f "$kit/revision"
 say "$kit ($(du -sk "$kit" | cut -f 1) KiB)"

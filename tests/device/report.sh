@@ -2,6 +2,7 @@
 #
 # In $work lie, one line for each thing and fields between tabs: steps (record() writes them), survey (what survey.c prints); lines of text:
 # left_out, notes, cards; lines of JSON: copy-matrix.out, cuda; and the names of the steps whose output is a document of gpuhal-bench: bench.
+# It may be called when some of that is not there yet.
 
 # ---- pieces
 
@@ -31,7 +32,7 @@ json_lines() {
     printf ']'
 }
 
-# A whole document, or null where the program was stopped before its end.
+# A document of one program; null where it was stopped before its end.
 json_document() {
     if [ -f "$1" ] && [ "$(head -c 1 "$1")" = '{' ] && [ "$(tail -n 1 "$1")" = '}' ]; then
         cat "$1"
@@ -40,7 +41,96 @@ json_document() {
     fi
 }
 
+# A document of gpuhal-bench, which writes each result when it has it: of one that was stopped, all whole results.
+bench_document() {
+    if [ "$(tail -n 1 "$1")" = '}' ]; then
+        cat "$1"
+        return
+    fi
+    awk '{ line[NR] = $0 } /^    }/ { last = NR }
+        END { if (!last) { printf "null"; exit }
+              for (i = 1; i < last; i++) print line[i]
+              print "    }\n  ]\n}" }' "$1"
+}
+
+bench_is_whole() { [ "$(tail -n 1 "$work/$1.out")" = '}' ] && echo true || echo false; }
+
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
+
+# ---- speed
+
+# What is promised of CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
+# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing.
+speed() {
+    set --
+    while read -r name; do
+        case $name in
+        bench-cuda-* | bench-rocm-*) set -- "$@" "$work/$name.out" ;;
+        esac
+    done <"$work/bench"
+    [ $# -eq 0 ] || awk '
+        BEGIN {
+            MiB = 1048576
+            add("page-locked memory to the device, from 1 MiB", "least", "ratio", 0.98)
+            add("page-locked memory from the device, from 1 MiB", "least", "ratio", 0.98)
+            add("ordinary memory to the device, from 1 MiB to below 64 MiB", "least", "ratio", 1)
+            add("ordinary memory from the device, from 1 MiB to below 64 MiB", "least", "ratio", 1)
+            add("ordinary memory to the device, from 64 MiB", "least", "ratio", 1.3)
+            add("ordinary memory from the device, from 64 MiB", "least", "ratio", 1.3)
+            add("inside the device, from 1 MiB", "least", "ratio", 0.98)
+            add("a copy of 4 bytes with its wait, more than the direct call", "most", "ns", 1500)
+            add("a small copy by the processor, more than by the plugin itself", "most", "ns", 40)
+            add("memory of the device that opening and listing take", "most", "KiB", 0)
+            add("opening one backend beside loading its library and listing", "least", "ratio", 1 / 1.2)
+            add("opening one backend, more than loading its library and listing", "most", "ns", 15e6)
+        }
+        function add(what, kind, unit, budget) { count++; whats[count] = what; kinds[count] = kind; units[count] = unit; budgets[count] = budget }
+        function place() {
+            test = row["test"]; bytes = row["bytes"] + 0
+            if (row["peer"] != "null") return 0
+            if (test == "awaited_copy") return 8
+            if (test == "call_overhead") return 9
+            if (test == "device_memory") return 10
+            if (test == "open_backend") return 11
+            if (test == "helper_start") return 12
+            if (bytes < MiB) return 0
+            if (test == "upload" || test == "locked_write") return 1
+            if (test == "readback" || test == "locked_read") return 2
+            if (test == "write") return bytes < 64 * MiB ? 3 : 5
+            if (test == "read") return bytes < 64 * MiB ? 4 : 6
+            return test == "copy" ? 7 : 0
+        }
+        function take(at) {
+            if (!at || row["error"] != "null") return
+            device = row["device"]
+            if (!(device in seen)) { seen[device] = 1; devices[++many] = device }
+            ratio = units[at] == "ratio"
+            value = ratio ? row["ratio"] : row["value"]
+            if (value == "null") return
+            number[device, at]++
+            if (row["ok"] == "false") held[device, at] = "false"
+            else if (row["ok"] == "true" && held[device, at] == "") held[device, at] = "true"
+            if (number[device, at] > 1 && (ratio ? value + 0 >= worst[device, at] + 0 : value + 0 <= worst[device, at] + 0)) return
+            worst[device, at] = value
+            low[device, at] = ratio ? row["ratio_low"] : row["value_low"]
+            high[device, at] = ratio ? row["ratio_high"] : row["value_high"]
+            size[device, at] = row["bytes"] == "null" ? "-" : row["bytes"]
+        }
+        /^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value); row[key] = value }
+        /^    }/ { take(place()); split("", row) }
+        END {
+            for (d = 1; d <= many; d++) for (i = 1; i <= count; i++) {
+                device = devices[d]
+                printf "%s\t%s\t%s\t%s\t%.4g\t%d", device, whats[i], kinds[i], units[i], budgets[i], number[device, i]
+                if (number[device, i]) printf "\t%s\t%s\t%s\t%s\t%s\n", worst[device, i], low[device, i], high[device, i], size[device, i], held[device, i] == "" ? "null" : held[device, i]
+                else printf "\t-\t-\t-\t-\tnull\n"
+            }
+        }' "$@"
+    # The same question to NVML, all the time while it happens.
+    grep '"before":' "$work/cuda" | grep 'takes no' | awk -F '"' '{
+        before = after = $0; sub(/.*"before":/, "", before); sub(/.*"peak":/, "", after)
+        printf "%s\t%s\tmost\tKiB\t0\t1\t%.0f\t%.0f\t%.0f\t-\t%s\n", $10, $4, (after - before) / 1024, (after - before) / 1024, (after - before) / 1024, /"ok":true/ ? "true" : "false" }'
+}
 
 # ---- the whole
 
@@ -126,6 +216,10 @@ write_json() {
         printf '}'
         comma=,
     done <"$work/steps"
+    printf '],\n"speed": ['
+    speed | awk -F "$tab" 'function number(value) { return value == "-" ? "null" : value }
+        { printf "%s\n{\"device\": \"%s\", \"what\": \"%s\", \"limit\": \"%s\", \"unit\": \"%s\", \"budget\": %s, \"results\": %s, \"worst\": %s, \"low\": %s, \"high\": %s, \"bytes\": %s, \"held\": %s}",
+            (NR > 1 ? "," : ""), $1, $2, $3, $4, $5, $6, number($7), number($8), number($9), number($10), $11 }'
     printf '],\n"copy_matrix": '
     json_lines "$work/copy-matrix.out"
     printf ',\n"cuda": '
@@ -135,8 +229,11 @@ write_json() {
     printf ',\n"bench": ['
     comma=''
     while read -r name; do
-        printf '%s\n{"step": "%s", "document": ' "$comma" "$name"
-        json_document "$work/$name.out"
+        grep '^gpuhal-bench: ' "$work/$name.err" | sed 's/^gpuhal-bench: //' >"$work/remarks"
+        printf '%s\n{"step": "%s", "whole": %s, "remarks": ' "$comma" "$name" "$(bench_is_whole "$name")"
+        json_texts "$work/remarks"
+        printf ', "document": '
+        bench_document "$work/$name.out"
         printf '}'
         comma=,
     done <"$work/bench"
@@ -148,6 +245,7 @@ bench_table() {
     awk 'function scaled(value, unit) {
              if (value == "null" || value == "") return ""
              value += 0
+             if (unit == "count") return value
              if (unit == "KiB") return value >= 1048576 || value <= -1048576 ? sprintf("%.2f GiB", value / 1048576) : value >= 1024 || value <= -1024 ? sprintf("%.1f MiB", value / 1024) : value " KiB"
              if (value >= 1e9 || value <= -1e9) return sprintf("%.2f s", value / 1e9)
              if (value >= 1e6 || value <= -1e6) return sprintf("%.2f ms", value / 1e6)
@@ -173,9 +271,26 @@ bench_table() {
              split("", row) }' "$1"
 }
 
+write_speed() {
+    awk -F "$tab" '$1 == "device" && ($3 == "cuda" || $3 == "rocm") { found = 1 } END { exit !found }' "$work/survey" || return 0
+    speed >"$work/speed"
+    printf '\n## Speed of CUDA and HIP beside their own calls\n\n'
+    if [ ! -s "$work/speed" ]; then
+        printf 'Nothing of it was measured; the steps below say why.\n'
+        return
+    fi
+    printf 'Of each promise the worst result; it is missed when a whole interval lies on the wrong side.\n\n'
+    printf '| device | promise | budget | results | worst | 95 %% interval | at | |\n|---|---|---|---|---|---|---|---|\n'
+    awk -F "$tab" '
+        function shown(value, unit) { return value == "-" ? "" : unit == "ratio" ? sprintf("%.3f", value) : unit == "KiB" ? value + 0 " KiB" : value < 1e6 && value > -1e6 ? sprintf("%.0f ns", value) : sprintf("%.2f ms", value / 1e6) }
+        { printf "| %s | %s | at %s %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, shown($5, $4), $6, shown($7, $4), $7 == "-" ? "" : shown($8, $4) " to " shown($9, $4),
+            $10 == "-" ? "" : $10 / 1048576 " MiB", $6 == 0 ? "not measured" : $11 == "true" ? "held" : $11 == "false" ? "**missed**" : "no verdict" }' "$work/speed"
+}
+
 write_markdown() {
     printf '# Device report of %s\n\n' "$(date -u -d "@$began" +%Y-%m-%d 2>/dev/null || date -u +%Y-%m-%d)"
-    printf '**%s**; %s.\n\n' "$result" "$gpu"
+    [ "$gpu_found" = true ] && headline=$gpu || headline='no GPU was found; the plugins below say why'
+    printf '**%s**; %s.\n\n' "$result" "$headline"
     printf '| machine | |\n|---|---|\n| system | %s, %s, %s |\n' "$(markdown_text "$system")" "$(uname -sr)" "$(uname -m)"
     printf '| processor | %s, %s of them, %s GiB of memory |\n' "$(markdown_text "$processor")" "$processors" "$((${memory:-0} / 1048576))"
     printf '| compiler | %s |\n| source | %s |\n' "$(markdown_text "$compiler")" "${revision:-not known}"
@@ -187,9 +302,10 @@ write_markdown() {
         sed 's/^/* /' "$work/left_out" "$work/notes"
     fi
     printf '\n## Devices\n\n| id | name | what it is | memory | driver |\n|---|---|---|---|---|\n'
-    awk -F "$tab" '$1 == "device" { printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 }' "$work/survey"
+    awk -F "$tab" '$1 == "device" { gsub(/\|/, "\\|", $8); printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 == "-" ? "" : $7 }' "$work/survey"
     printf '\n| plugin | state | reason |\n|---|---|---|\n'
     awk -F "$tab" '$1 == "plugin" { printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
+    write_speed
     printf '\n## Steps\n\n| step | result | seconds | why |\n|---|---|---|---|\n'
     awk -F "$tab" '{ gsub(/\|/, "\\|", $6); printf "| %s | %s | %s | %s |\n", $1, $2 == "failed" ? "**failed**" : $2, $3, $6 == "-" ? "" : $6 }' "$work/steps"
     if grep -q '^{' "$work/copy-matrix.out" 2>/dev/null; then
@@ -201,6 +317,8 @@ write_markdown() {
               cell[from, to] = /"ok":true/ ? path " " sprintf("%.2f", rate) : /"ok":null/ ? "not tried" : "**failed**" }
             END { printf "| |"; for (c = 1; c <= wide; c++) printf " %s |", columns[c]; printf "\n|---|"; for (c = 1; c <= wide; c++) printf "---|"; printf "\n"
                   for (r = 1; r <= rows; r++) { printf "| %s |", order[r]; for (c = 1; c <= wide; c++) printf " %s |", cell[order[r], columns[c]]; printf "\n" } }'
+        grep '"ok":false' "$work/copy-matrix.out" | sed -n 's/.*"from":"\([^"]*\)","to":"\([^"]*\)".*"error":"\(.*\)"}$/* \1 to \2: \3/p' >"$work/failed-pairs"
+        [ ! -s "$work/failed-pairs" ] || { echo && cat "$work/failed-pairs"; }
     fi
     if [ -s "$work/cuda" ]; then
         printf '\n## CUDA\n\n'
@@ -211,6 +329,8 @@ write_markdown() {
         while read -r name; do
             printf '\n### %s\n\n| device | row | size | ours | direct | result | 95 %% interval | budget | |\n|---|---|---|---|---|---|---|---|---|\n' "${name#bench-}"
             bench_table "$work/$name.out"
+            [ "$(bench_is_whole "$name")" = true ] || printf '\nIt was stopped before its end; there would have been more.\n'
+            ! grep -q '^gpuhal-bench: ' "$work/$name.err" || { echo && sed -n 's/^gpuhal-bench: /* /p' "$work/$name.err"; }
         done <"$work/bench"
     fi
 }

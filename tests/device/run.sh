@@ -3,12 +3,15 @@
 #
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
 #
-# It builds, lists the devices, runs gpuhal-probe, gpuhal-check on every plugin that lists a device, copies between all pairs of devices,
-# the proofs about CUDA contexts and memory, and gpuhal-bench; then it writes into the folder (build/device-report)
+# It builds, lists the devices, measures the speed of CUDA or HIP, gives the proofs about CUDA contexts and memory, runs gpuhal-check on every
+# plugin that lists a device, copies between all pairs of devices, and measures the rest: what matters most comes first, since the time may
+# run out. It writes into the folder (build/device-report)
 #
 #     report.json   everything, for programs; report.schema.json beside this script tells each field
 #     report.md     the same for people
-#     log.txt       what every step printed
+#     log.txt       what the machine is, and what every step printed
+#
+# The report is written several times on the way, so that it is there when the machine or somebody ends the script.
 #
 #     --quick            few and small copies, no verdict about speed
 #     --seconds N        for all steps together (520); a step that no time is left for is skipped
@@ -19,7 +22,8 @@
 #                        (build/device-kit/<machine>, where there is one)
 #
 # A compiler, CMake and make or ninja are all it needs; what has to be left out for want of something else is said. A step that fails or
-# hangs does not keep the others from running. It asks nothing of the network and changes no setting of a card.
+# hangs does not keep the others from running. It asks nothing of the network, writes nothing outside the two folders and the one for
+# temporary files, and changes no setting of a card.
 # Exit codes: 0 all that could run passed, also without a GPU; 1 something failed; 2 usage.
 set -u
 export LC_ALL=C
@@ -62,14 +66,19 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-mkdir -p "$out" && out=$(CDPATH='' cd -- "$out" && pwd) || exit 2
-work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
+mkdir -p "$out" && out=$(CDPATH='' cd -- "$out" && pwd) && work=$(mktemp -d 2>/dev/null || mktemp -d -p "$out") || {
+    echo "device: there is no folder to write into: name one with --out, and one for temporary files with TMPDIR" >&2
+    exit 2
+}
+log=$out/log.txt
 tab=$(printf '\t')
 began=$(date +%s)
 end=$((began + seconds))
+child='' result=unfinished
 touch "$work/steps" "$work/left_out" "$work/notes" "$work/survey" "$work/bench" "$work/cuda"
+: >"$log"
+trap 'rm -rf "$work"' EXIT
+trap 'stop' INT TERM HUP
 
 say() { printf 'device: %s\n' "$*"; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -79,6 +88,30 @@ note() {
 }
 
 . "$source/tests/device/report.sh"
+
+# ---- the report
+
+# Names that are not there yet are taken at once, so that nobody sees half a report.
+write_report() {
+    gpu=$(sentence_about_gpus)
+    gpu_found=false
+    [ "${gpu#found}" = "$gpu" ] || gpu_found=true
+    write_json >"$out/.report.json" && mv "$out/.report.json" "$out/report.json"
+    write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
+}
+
+# Whoever ends the script gets the report of what has been.
+stop() {
+    trap '' INT TERM HUP
+    if [ -n "$child" ]; then
+        kill "$child" 2>/dev/null
+        took=$(($(date +%s) - started)) code=-
+        record "$step" failed "the script was ended from outside while this ran"
+    fi
+    write_report
+    say "ended from outside; what there is of the report is $out/report.md"
+    exit 1
+}
 
 # ---- steps
 
@@ -114,9 +147,13 @@ run() {
     say "$step, at most $limit s"
     started=$(date +%s)
     code=0
-    timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null || code=$?
+    # The outer one is for processes that not even SIGKILL ends, since a driver holds them in the kernel: it gives up the inner one.
+    timeout -s KILL $((limit + 10)) timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
+    child=$!
+    wait "$child" || code=$?
+    child=''
     took=$(($(date +%s) - started))
-    { printf '\n==== %s: %s\n==== exit code %s after %s s\n' "$step" "$*" "$code" "$took" && cat "$work/$step.out" "$work/$step.err"; } >>"$work/log"
+    { printf '\n==== %s: %s\n==== exit code %s after %s s\n' "$step" "$*" "$code" "$took" && cat "$work/$step.out" "$work/$step.err"; } >>"$log"
 }
 
 # What a program said last.
@@ -159,7 +196,8 @@ describe_machine() {
     processors=$(nproc 2>/dev/null || echo 1)
     memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null)
     compiler=$(${CC:-cc} --version 2>/dev/null | head -n 1)
-    revision=$(git -C "$source" describe --always --dirty 2>/dev/null)
+    # The tree may belong to somebody else, or have travelled without its history.
+    revision=$(git -c safe.directory='*' -C "$source" describe --always --dirty 2>/dev/null || cat "$kit/revision" 2>/dev/null)
     nvidia=$(sed -n 's/^NVRM version: *//p' /proc/driver/nvidia/version 2>/dev/null)
     amd=$(cat /sys/module/amdgpu/version 2>/dev/null)
     : >"$work/cards"
@@ -167,19 +205,53 @@ describe_machine() {
         fields=index,name,driver_version,memory.total,pci.bus_id,compute_mode,persistence_mode,mig.mode.current,pcie.link.gen.max,pcie.link.width.max
         timeout -k 5 20 nvidia-smi --query-gpu=$fields --format=csv </dev/null >"$work/cards" 2>/dev/null || : >"$work/cards"
     fi
+    run machine 60 sh "$source/tests/device/machine.sh" && settle machine
 }
 
 # ---- what the drivers need
 
-has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1"; }
+# Whether the system's loader finds a library by its name.
+has_library() {
+    for folder in $(printf '%s' "${LD_LIBRARY_PATH:-}" | tr ':' ' '); do
+        [ ! -e "$folder/$1" ] || return 0
+    done
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$tab$1 "
+}
 
-# use_loader LIBRARY VARIABLE: a loader from the kit where the machine has none.
-use_loader() {
-    eval "set_already=\${$2:-}"
-    if [ -z "$set_already" ] && ! has_library "$1" && [ -e "$kit/lib/$1" ]; then
-        export "$2=$kit/lib/$1"
-        note "the machine has no $1; the kit's is used"
+look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
+
+# Those of the kit that the machine lacks, and the driver's own where its folder is not searched.
+use_libraries() {
+    if ! has_library libcuda.so.1; then
+        for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
+            if [ -e "$folder/libcuda.so.1" ]; then
+                look_also_in "$folder"
+                note "libraries are looked for in $folder too"
+                break
+            fi
+        done
     fi
+    mkdir "$work/libraries"
+    taken=''
+    for library in "$kit"/lib/*.so.*; do
+        name=${library##*/}
+        if [ -e "$library" ] && ! has_library "$name"; then
+            ln -s "$library" "$work/libraries/$name"
+            taken="$taken $name"
+        fi
+    done
+    if [ -n "$taken" ]; then
+        look_also_in "$work/libraries"
+        note "the machine lacks these, and the kit's are used:$taken"
+    fi
+}
+
+# Nothing of the user's own settings counts, nothing is kept for later runs, and no step learns from an earlier one: a plugin that was ended
+# in one of them is met again in the next.
+leave_home() {
+    mkdir "$work/home"
+    export HOME="$work/home" GPUHAL_REGISTRY=none
+    unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME CUDA_CACHE_PATH
 }
 
 # Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for what belongs to it.
@@ -213,6 +285,11 @@ build_all() {
         skip build "the programs of $build are used"
         return 0
     fi
+    if [ -z "${CC:-}" ] && ! have cc; then
+        for tool in gcc clang; do
+            ! have $tool || export CC=$tool
+        done
+    fi
     for tool in "${CC:-cc}" cmake; do
         if ! have "$tool"; then
             fail build "$tool was not found"
@@ -243,26 +320,38 @@ left_out() {
     printf '%s' "${reason:-$1 was not built}"
 }
 
-probe() {
-    if [ ! -x "$build/bin/gpuhal-probe" ]; then
-        skip probe "$(left_out gpuhal-probe)"
-        return
+survey() {
+    if run survey 60 "$build/tests/device/survey"; then
+        settle survey
+        cp "$work/survey.out" "$work/survey"
     fi
-    run probe 60 "$build/bin/gpuhal-probe" --json && settle probe
-    run explain 60 "$build/bin/gpuhal-probe" --all --explain && settle explain
-    run verify 90 "$build/bin/gpuhal-probe" --all --verify && settle verify
 }
 
+# probe NAME LIMIT ARGUMENT…
+probe() {
+    name=$1 limit=$2
+    shift 2
+    if [ ! -x "$build/bin/gpuhal-probe" ]; then
+        skip "$name" "$(left_out gpuhal-probe)"
+        return
+    fi
+    run "$name" "$limit" "$build/bin/gpuhal-probe" "$@" && settle "$name"
+}
+
+# check_plugins NAME…: of those that were found.
 check_plugins() {
     if [ ! -x "$build/bin/gpuhal-check" ]; then
-        skip check "gpuhal-check was not built"
+        skip "check-$1" "gpuhal-check was not built"
         return
     fi
     while IFS=$tab read -r word name state devices file reason; do
-        [ "$word" = plugin ] || continue
+        case " $* " in
+        *" $name "*) [ "$word" = plugin ] || continue ;;
+        *) continue ;;
+        esac
         case $state in
         ok)
-            if run "check-$name" 100 "$build/bin/gpuhal-check" "$file"; then
+            if run "check-$name" 90 "$build/bin/gpuhal-check" "$file"; then
                 settle "check-$name" "$(sed -n 's/^not ok [0-9]* - \([^:]*\):.*/\1/p' "$work/check-$name.out" | tr '\n' ' ')did not pass"
             fi
             ;;
@@ -273,7 +362,7 @@ check_plugins() {
 }
 
 copy_matrix() {
-    run copy-matrix 100 "$build/tests/device/copy_matrix" $quick --seconds 80 || return
+    run copy-matrix 80 "$build/tests/device/copy_matrix" $quick --seconds 60 || return
     settle copy-matrix "$(grep -c '"ok":false' "$work/copy-matrix.out") pairs of devices failed"
 }
 
@@ -286,7 +375,7 @@ prove() {
 
 # The rows of a bench document that missed a budget or could not be measured.
 missed_rows() {
-    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); gsub(/[",]/, "", value); row[key] = value }
+    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/\\"/, "\047", value); gsub(/"/, "", value); row[key] = value }
          /^      "ok": false/ { bad = 1 }
          /^    }/ { if (bad) printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
                     bad = 0; split("", row) }' "$1"
@@ -301,35 +390,45 @@ bench() {
     settle "$name" "missed: $(missed_rows "$work/$name.out")"
 }
 
-# bench_group GROUP LIMIT ROWS [ARGUMENT…], on the first device of each backend with an API of its own, one of hardware before others. What
-# a program on the processor does needs no verdict about speed.
+# bench_group GROUP LIMIT BACKENDS ARGUMENT…, on the first device of each backend, one of hardware before others. What a program on the
+# processor does needs no verdict about speed.
 bench_group() {
-    group=$1 most=$2 rows=$3
+    group=$1 most=$2 backends=$3
     shift 3
-    for backend in cuda rocm vulkan opencl; do
-        line=$(awk -F "$tab" -v backend=$backend '$1 == "device" && $3 == backend { if (!any) any = $0; if ($5 == "hardware" && !hard) hard = $0 }
+    for backend in $backends; do
+        line=$(awk -F "$tab" -v backend="$backend" '$1 == "device" && $3 == backend { if (!any) any = $0; if ($5 == "hardware" && !hard) hard = $0 }
             END { print hard ? hard : any }' "$work/survey")
         [ -n "$line" ] || continue
         device=$(printf '%s' "$line" | cut -f 2)
         if [ -n "$quick" ] || [ "$(printf '%s' "$line" | cut -f 5)" = software ]; then
-            bench "$backend-$group" "$most" --device "$device" --only "$rows" --quick
+            bench "$backend-$group" "$most" --device "$device" "$@" --quick
         else
-            bench "$backend-$group" "$most" --device "$device" --only "$rows" "$@"
+            bench "$backend-$group" "$most" --device "$device" "$@"
         fi
     done
 }
 
-# The most important rows of all backends first, since the time may run out.
-bench_all() {
+# What is promised of CUDA and HIP.
+bench_first() {
     if [ ! -x "$build/bin/gpuhal-bench" ]; then
         skip bench "$(left_out gpuhal-bench)"
         return
     fi
-    bench cpu-open 30 --device cpu:0 --only call,open $quick
-    bench_group copy 120 copy --sizes 4K,64K,1M,16M,64M,256M
-    bench_group call 90 call,queue,batch,allocate,open,file
-    bench_group pairs 90 pairs --sizes 64M,256M --pairs 15
-    bench_group share 60 share --pairs 15
+    bench_group copy 170 'cuda rocm' --only copy --sizes 64K,1M,4M,16M,64M,256M
+    bench_group call 40 'cuda rocm' --only call
+    bench_group open 90 'cuda rocm' --only open
+}
+
+bench_rest() {
+    [ -x "$build/bin/gpuhal-bench" ] || return 0
+    bench_group copy 70 'vulkan opencl' --only copy --sizes 64K,1M,16M,64M
+    bench_group queue 50 'cuda rocm' --only queue,batch,allocate,file
+    bench_group call 50 'vulkan opencl' --only call,queue,batch,allocate,file
+    bench cpu-call 20 --device cpu:0 --only call $quick
+    bench all-pairs 70 --only pairs --sizes 64M --pairs 15 $quick
+    [ -n "$quick" ] || bench_group large 80 'cuda rocm' --only copy --sizes 1G --pairs 15
+    bench_group share 40 'cuda rocm vulkan opencl' --only share --pairs 15
+    bench all-open 120 --only open $quick
 }
 
 # ---- everything
@@ -340,29 +439,29 @@ if ! have timeout; then
 fi
 describe_machine
 if build_all; then
-    use_loader libvulkan.so.1 GPUHAL_VULKAN_LIBRARY
-    use_loader libOpenCL.so.1 GPUHAL_OPENCL_LIBRARY
+    leave_home
+    use_libraries
     use_drivers_elsewhere
-    if run survey 60 "$build/tests/device/survey"; then
-        settle survey
-        cp "$work/survey.out" "$work/survey"
-    fi
-    probe
+    survey
+    probe explain 40 --all --explain
+    write_report
+    bench_first
+    write_report
     prove cuda-context
     prove cuda-memory
+    check_plugins cuda rocm
+    write_report
     copy_matrix
-    check_plugins
-    bench_all
+    probe probe 40 --json
+    probe verify 60 --all --verify
+    check_plugins vulkan opencl cpu
+    write_report
+    bench_rest
 fi
 
-gpu=$(sentence_about_gpus)
-gpu_found=false
-[ "${gpu#found}" = "$gpu" ] || gpu_found=true
 result=passed
 ! grep -q "^[^$tab]*${tab}failed$tab" "$work/steps" || result=failed
-write_json >"$out/report.json"
-write_markdown >"$out/report.md"
-cp "$work/log" "$out/log.txt" 2>/dev/null || : >"$out/log.txt"
+write_report
 say "$gpu"
 say "$result after $(($(date +%s) - began)) s; the report is $out/report.md"
 [ $result = passed ]

@@ -4,10 +4,12 @@ CMAKE GENERATOR COMPILER."""
 
 import json
 import os
+import resource
 import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 try:
@@ -33,18 +35,27 @@ def fresh(folder):
     return folder
 
 
-def run_script(here, out, *arguments, **environment):
-    """The exit code, what was printed, and the report."""
-    shutil.rmtree(out, ignore_errors=True)
-    command = ["sh", str(here.source / "tests/device/run.sh"), "--out", str(out), *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment})
+def command_of(here, out, *arguments):
+    return ["sh", str(here.source / "tests/device/run.sh"), "--out", str(out), *map(str, arguments)]
+
+
+def read_report(here, out):
     report = json.loads((out / "report.json").read_text(encoding="ascii"))
     if jsonschema:
         schema = json.loads((here.source / "tests/device/report.schema.json").read_text(encoding="utf-8"))
         complaints = [f"{list(e.absolute_path)}: {e.message}" for e in jsonschema.Draft202012Validator(schema).iter_errors(report)]
         expect(not complaints, "the report breaks its schema", "\n".join(complaints))
     for name in ("report.md", "log.txt"):
-        expect((out / name).stat().st_size > 100, f"{name} is missing or all but empty", done.stdout)
+        expect((out / name).stat().st_size > 100, f"{name} is missing or all but empty")
+    return report
+
+
+def run_script(here, out, *arguments, **environment):
+    """The exit code, what was printed, and the report. A variable that is None is not set."""
+    shutil.rmtree(out, ignore_errors=True)
+    variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
+    done = subprocess.run(command_of(here, out, *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables)
+    report = read_report(here, out)
     failed = [step for step in report["steps"] if step["result"] == "failed"]
     expect((done.returncode == 1) == bool(failed) == (report["result"] == "failed"), "steps, result and exit code do not agree", done.stdout)
     return done.returncode, done.stdout, report
@@ -124,32 +135,90 @@ def write_program(path, text):
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def steps_that_fail_hang_or_crash_leave_the_others_running(here):
-    build = fresh(here.work / "odd-build")
+KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_low ratio_high ratio_of_slower_half unit ours baseline "
+        "value value_low value_high budget ok software error").split()
+
+
+def two_results_of_which_one_is_cut_off():
+    row = {**dict.fromkeys(KEYS), "device": "cuda:0", "test": "upload", "bytes": 1 << 20, "gib_per_s": 40.5, "baseline_gib_per_s": 45.5,
+           "ratio": 0.89, "ratio_low": 0.88, "ratio_high": 0.9, "budget": 0.98, "ok": False, "software": False}
+    return json.dumps({"schema": "gpuhal.bench/1", "results": [row, row]}, indent=2)[:-300]
+
+
+def write_odd_build(build):
     write_program(build / "bin/gpuhal-probe", "case $1 in --json) printf '{\\n\"cut\": '; kill -SEGV $$;; esac\nexit 0\n")
     write_program(build / "bin/gpuhal-check", "echo 'not ok 7 - copy: bytes stay'\nexit 1\n")
-    write_program(build / "bin/gpuhal-bench", "exec sleep 100\n")
+    write_program(build / "bin/gpuhal-bench", f"cat <<'END'\n{two_results_of_which_one_is_cut_off()}\nEND\n"
+                  "echo 'gpuhal-bench: cuda:0 copy of 1024 MiB: not measured: there is not that much memory' >&2\nexec sleep 100\n")
     write_program(build / "tests/device/survey", r"""printf 'plugin\tcuda\tok\t1\t/x.so\t-\nplugin\trocm\tbroken\t0\t/y.so\tit "crashed"\\\n'
 printf 'device\tcuda:0\tcuda\tgpu\thardware\t-\t-\tA | \303\251 "GPU"\n'
 """)
     write_program(build / "tests/device/copy_matrix", "echo '{\"from\":\"a\",\"to\":\"a\",\"path\":null,\"ok\":false,\"copies\":0,\"bytes\":9,"
                   "\"gib_per_s\":null,\"error\":\"x\"}'\nprintf '{\"from\":'\nexit 1\n")
     write_program(build / "tests/device/cuda_context", "echo '{\"check\":\"c\",\"ok\":false,\"calls\":3,\"detail\":\"gone\"}'\nexit 1\n")
+
+
+def steps_that_fail_hang_or_crash_leave_the_others_running(here):
+    build = fresh(here.work / "odd-build")
+    write_odd_build(build)
     code, text, report = run_script(here, here.work / "report-odd", "--use", build, "--step-seconds", 1)
     steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
     expect(code == 1, f"exit code {code}", text)
     for name, part in (("probe", "signal 11"), ("check-cuda", "copy did not pass"), ("check-rocm", 'it "crashed"\\'), ("cuda-context", "gone"),
                        ("cuda-memory", "could not be started"), ("copy-matrix", "1 pairs"), ("bench-cuda-copy", "did not end within 1 s"),
-                       ("bench-cpu-open", "did not end")):
+                       ("bench-cpu-call", "did not end")):
         expect(steps[name][0] == "failed" and part in steps[name][1], f"{name}: {steps[name]}", text)
     expect(steps["verify"][0] == "passed", "a step after a failed one did not run", text)
     expect(report["probe"] is None and len(report["copy_matrix"]) == 1, "what was cut off is in the report", text)
     expect(report["gpu"] == 'found: A |  "GPU" (cuda:0)', f"the device is called {report['gpu']}")
+    bench = report["bench"][0]
+    expect(bench["step"] == "bench-cuda-copy" and not bench["whole"] and len(bench["document"]["results"]) == 1 and
+           "1024 MiB" in bench["remarks"][0], f"what was measured before a hang is not there: {bench}")
+    promise = report["speed"][0]
+    expect((promise["device"], promise["worst"], promise["held"]) == ("cuda:0", 0.89, False) and promise["results"] > 0, f"{promise}")
+    expect(f"at least 0.980 | {promise['results']} | 0.890 | 0.880 to 0.900 | 1 MiB | **missed**" in (here.work / "report-odd/report.md").read_text(), "it is not shown")
+    expect("\n* a to a: x\n" in (here.work / "report-odd/report.md").read_text(), "it does not say why a pair failed")
     # A step that would have had more time, had others taken less, has not failed.
-    code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", 2)
+    code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", 15)
     steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
-    expect(steps["bench-cpu-open"][0] == "skipped" and "ran out" in steps["bench-cpu-open"][1], f"{steps['bench-cpu-open']}", text)
-    expect(steps["bench-cuda-copy"] == ("skipped", "no time was left of the 2 s for everything"), f"{steps['bench-cuda-copy']}", text)
+    expect(steps["bench-cuda-copy"][0] == "skipped" and "ran out" in steps["bench-cuda-copy"][1], f"{steps['bench-cuda-copy']}", text)
+    expect(steps["bench-cpu-call"] == ("skipped", "no time was left of the 15 s for everything"), f"{steps['bench-cpu-call']}", text)
+
+
+def whoever_ends_the_script_gets_the_report_of_what_has_been(here):
+    build, out = fresh(here.work / "ended-build"), fresh(here.work / "report-ended")
+    write_odd_build(build)
+    write_program(build / "bin/gpuhal-bench", f"touch {build}/hangs\nexec sleep 100\n")
+    script = subprocess.Popen(command_of(here, out, "--use", build), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while not (build / "hangs").exists() and script.poll() is None:
+        time.sleep(0.02)
+    script.terminate()
+    text = script.communicate()[0]
+    report = read_report(here, out)
+    expect(script.returncode == 1 and report["result"] == "unfinished", f"exit code {script.returncode}, {report['result']}", text)
+    last = report["steps"][-1]
+    expect(last["name"] == "bench-cuda-copy" and "ended from outside" in last["reason"], f"{last}", text)
+    expect(not [name for name in os.listdir(out) if name.startswith(".")], f"half a report is left: {os.listdir(out)}")
+
+
+def a_thin_machine_has_its_report_too(here):
+    """No home, no place for temporary files but the usual one, no memory to lock, and a tree without its history in a folder where nothing can be written."""
+    source = fresh(here.work / "thin-source")
+    (source / "tests/device").mkdir(parents=True)
+    (source / ".git").write_text("gitdir: /nonexistent\n", encoding="ascii")
+    for name in ("run.sh", "report.sh", "machine.sh", "report.schema.json"):
+        shutil.copy(here.source / "tests/device" / name, source / "tests/device")
+    for folder in (source / "tests/device", source / "tests", source):
+        folder.chmod(0o555)
+    thin = Here(source, here.build, here.work, here.cmake, here.generator, here.compiler)
+    limits = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, limits[1]))
+    code, text, report = run_script(thin, here.work / "report-thin", "--quick", "--use", here.build, "--seconds", 20, GPUHAL_BACKENDS="cpu",
+                                    HOME=None, TMPDIR=None, XDG_STATE_HOME=None)
+    for folder in (source, source / "tests", source / "tests/device"):
+        folder.chmod(0o755)
+    expect(code == 0 and results(report)["machine"] == results(report)["check-cpu"] == "passed", f"exit code {code}", text)
+    expect(report["machine"]["source"] == "", "it knows a revision")
 
 
 # Whatever is installed, nothing is found: headers and libraries are looked for below a folder that is not there.
@@ -195,6 +264,7 @@ def a_build_that_must_have_everything_names_all_that_is_missing(here):
 
 TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory,
          the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
+         whoever_ends_the_script_gets_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
          a_compiler_alone_builds_the_library_three_plugins_and_the_check, a_build_that_must_have_everything_names_all_that_is_missing)
 
 if __name__ == "__main__":

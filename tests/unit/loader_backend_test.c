@@ -237,7 +237,7 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
 {
     new_folder();
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
-    gpuhal_candidates candidates;
+    gpuhal_candidates candidates = {0};
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "libc.so.6", 1);
     assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
                    "slots are wrong");

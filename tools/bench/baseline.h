@@ -33,6 +33,10 @@ typedef struct gpuhal_bench_baseline_calls {
     bool (*await)(gpuhal_bench_baseline *baseline);
     /* Creates memory for the device, commits it and lets it go. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
+    /* Leaves the device the calling thread's current one, as that of an engine is which uses the API itself, and ends that. NULL:
+     * the API has no such thing. Both or none. */
+    bool (*hold)(gpuhal_bench_baseline *baseline);
+    void (*let_go)(gpuhal_bench_baseline *baseline);
     /* Lets the device see host memory at a page, and ends that. */
     bool (*import_host)(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count);
 } gpuhal_bench_baseline_calls;

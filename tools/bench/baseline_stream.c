@@ -15,6 +15,7 @@ typedef struct stream_baseline {
     gpuhal_native device;
     void *stream;
     void *event;
+    int held_before; /* What was current before hold(). */
 } stream_baseline;
 
 static stream_baseline *stream_of(gpuhal_bench_baseline *baseline)
@@ -175,6 +176,18 @@ static bool stream_import_host(gpuhal_bench_baseline *baseline, void *memory, ui
     return run(baseline, &work, count);
 }
 
+static bool stream_hold(gpuhal_bench_baseline *baseline)
+{
+    stream_baseline *s = stream_of(baseline);
+    return answered(s->driver, "making the device current", s->driver->enter(&s->device, &s->held_before));
+}
+
+static void stream_let_go(gpuhal_bench_baseline *baseline)
+{
+    const stream_baseline *s = stream_of(baseline);
+    s->driver->leave(s->held_before);
+}
+
 static void stream_destroy(gpuhal_bench_baseline *baseline)
 {
     stream_baseline *s = stream_of(baseline);
@@ -196,6 +209,8 @@ static const gpuhal_bench_baseline_calls stream_calls = {
     .submit = stream_submit,
     .await = stream_await,
     .allocate = stream_allocate,
+    .hold = stream_hold,
+    .let_go = stream_let_go,
     .import_host = stream_import_host,
 };
 

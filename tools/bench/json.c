@@ -3,6 +3,7 @@
 #include "json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -53,17 +54,42 @@ static json_t *text(const char *value)
     return value != NULL ? json_string(value) : json_null();
 }
 
-json_t *gpuhal_bench_json_document(const gpuhal_bench_options *options, const char *cpu_name)
+/* The document as if it had an end, which is left out. */
+bool gpuhal_bench_json_begin(FILE *to, const gpuhal_bench_options *options, const char *cpu_name)
 {
     struct utsname system;
     if (uname(&system) != 0) {
-        return NULL;
+        return false;
     }
-    return json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}, s:[]}", "schema", "gpuhal.bench/1",
-                     "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
-                     system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name), "processors",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs", (json_int_t)options->pairs, "quick",
-                     (int)options->quick, "baseline", (int)options->baseline, "results");
+    json_t *document = json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/1",
+                                 "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
+                                 system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name),
+                                 "processors", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs",
+                                 (json_int_t)options->pairs, "quick", (int)options->quick, "baseline", (int)options->baseline);
+    char *whole = json_dumps(document, JSON_INDENT(2));
+    json_decref(document);
+    if (whole == NULL) {
+        return false;
+    }
+    fprintf(to, "%.*s,\n  \"results\": [", (int)(strlen(whole) - strlen("\n}")), whole);
+    free(whole);
+    return true;
+}
+
+void gpuhal_bench_json_result(FILE *to, const json_t *result, bool is_first)
+{
+    fputs(is_first ? "\n    {" : ",\n    {", to);
+    for (size_t i = 0; i < KEYS; i++) {
+        fprintf(to, "%s\n      \"%s\": ", i > 0 ? "," : "", keys[i]);
+        json_dumpf(json_object_get(result, keys[i]), to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    }
+    fputs("\n    }", to);
+    fflush(to);
+}
+
+void gpuhal_bench_json_end(FILE *to)
+{
+    fputs("\n  ]\n}\n", to);
 }
 
 static json_t *nulls(void)

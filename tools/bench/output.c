@@ -19,11 +19,11 @@ struct gpuhal_bench_output {
     const gpuhal_bench_options *options;
     const char *cpu_name;
     bool failed;
+    bool has_results;
     gpuhal_bench_progress_bar progress;
     gpuhal_bench_table table;
     gpuhal_bench_curves curves;
     FILE *svg;
-    json_t *document;
 };
 
 gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name)
@@ -35,14 +35,8 @@ gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *opti
     }
     output->options = options;
     output->cpu_name = cpu_name;
-    output->document = gpuhal_bench_json_document(options, cpu_name);
     gpuhal_bench_progress_start(&output->progress);
     gpuhal_bench_table_start(&output->table, options->baseline);
-    if (output->document == NULL) {
-        gpuhal_bench_failed("memory is short");
-        gpuhal_bench_output_destroy(output);
-        return NULL;
-    }
     if (options->svg != NULL && (output->svg = fopen(options->svg, "we")) == NULL) {
         gpuhal_bench_failed("--svg %s: %s", options->svg, strerror(errno));
         gpuhal_bench_output_destroy(output);
@@ -50,6 +44,11 @@ gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *opti
     }
     if (options->format == GPUHAL_BENCH_CSV) {
         gpuhal_bench_csv_header(stdout);
+    }
+    if (options->format == GPUHAL_BENCH_JSON && !gpuhal_bench_json_begin(stdout, options, cpu_name)) {
+        gpuhal_bench_failed("memory is short");
+        gpuhal_bench_output_destroy(output);
+        return NULL;
     }
     return output;
 }
@@ -63,7 +62,6 @@ void gpuhal_bench_output_destroy(gpuhal_bench_output *output)
         fclose(output->svg);
     }
     gpuhal_bench_curves_release(&output->curves);
-    json_decref(output->document);
     free(output);
 }
 
@@ -82,8 +80,11 @@ static void show(gpuhal_bench_output *output, json_t *object)
 {
     if (output->options->format == GPUHAL_BENCH_CSV) {
         gpuhal_bench_csv_row(stdout, object);
+    } else if (output->options->format == GPUHAL_BENCH_JSON) {
+        gpuhal_bench_json_result(stdout, object, !output->has_results);
+        output->has_results = true;
     }
-    json_array_append_new(json_object_get(output->document, "results"), object);
+    json_decref(object);
 }
 
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row)
@@ -134,8 +135,7 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     if (output->options->format == GPUHAL_BENCH_TABLE) {
         gpuhal_bench_table_finish(&output->table);
     } else if (output->options->format == GPUHAL_BENCH_JSON) {
-        json_dumpf(output->document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-        putchar('\n');
+        gpuhal_bench_json_end(stdout);
     }
     if (output->svg != NULL && !draw(output)) {
         output->failed = true;

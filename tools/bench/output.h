@@ -1,4 +1,4 @@
-/* output.h: rows, and where they go: a table or CSV as they come, JSON and curves at the end. */
+/* output.h: rows, and where they go: as they come, but for the curves, which are drawn at the end. */
 #ifndef GPUHAL_BENCH_OUTPUT_H
 #define GPUHAL_BENCH_OUTPUT_H
 

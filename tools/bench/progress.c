@@ -30,7 +30,7 @@ void gpuhal_bench_progress_step(gpuhal_bench_progress_bar *bar, const char *devi
     }
     const double inside = bar->step < bar->steps ? (double)bar->step / (double)bar->steps : 1;
     const double done = bar->done + bar->share * inside;
-    const size_t full = (size_t)(done * CELLS);
+    const size_t full = (size_t)(done * (double)CELLS);
     bar->step++;
     for (size_t i = 0; i < CELLS; i++) {
         cells[i] = i < full ? '#' : '.';

@@ -46,10 +46,11 @@ static bool only_software(const gpuhal_bench *bench)
 }
 
 /* The words for the direct calls of every vendor whose library was found, also of one that lists no device: finding that out is a
- * part of the work. False: there is none. */
+ * part of the work. False: there is none, or no device at all. */
 static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BENCH_CHILD_WORDS + 1])
 {
     size_t count = 0;
+    bool any_device = false;
     words[count++] = "list_direct";
     for (uint32_t i = 0; i < gpuhal_plugin_count(bench->gpu) && count + 2 <= GPUHAL_BENCH_CHILD_WORDS; i++) {
         gpuhal_plugin_report report = {.size = sizeof report};
@@ -57,10 +58,11 @@ static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BEN
             gpuhal_bench_baseline_lists(report.name)) {
             words[count++] = report.name;
             words[count++] = report.driver;
+            any_device = any_device || report.device_count > 0;
         }
     }
     words[count] = NULL;
-    return count > 1;
+    return count > 1 && any_device;
 }
 
 static void cold(gpuhal_bench *bench)

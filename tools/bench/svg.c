@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { COLUMNS = 3, MARGIN = 24, HEAD = 92, FOOT = 28, GROUP_HEAD = 34 };
+enum { COLUMNS = 3, MARGIN = 24, HEAD = 92, FOOT = 28 };
+static const double group_head = 34;
 
 static bool same_group(const gpuhal_bench_curve *one, const gpuhal_bench_curve *other)
 {
@@ -34,7 +35,7 @@ static double height_of(const gpuhal_bench_curves *curves)
     double height = HEAD + FOOT;
     for (size_t first = 0; first < curves->count;) {
         const size_t count = group_size(curves, first);
-        height += GROUP_HEAD + (double)((count + COLUMNS - 1) / COLUMNS) * GPUHAL_BENCH_PANEL_HEIGHT;
+        height += group_head + (double)((count + COLUMNS - 1) / COLUMNS * GPUHAL_BENCH_PANEL_HEIGHT);
         first += count;
     }
     return height;
@@ -47,8 +48,8 @@ static void draw_group(FILE *to, const gpuhal_bench_curve *curves, size_t count,
     gpuhal_bench_svg_text(to, *curves->peer != '\0' ? "between devices" : curves->device);
     fputs("</text>\n", to);
     for (size_t i = 0; i < count; i++) {
-        const double x = MARGIN + (double)(i % COLUMNS) * GPUHAL_BENCH_PANEL_WIDTH;
-        const double y = top + GROUP_HEAD + (double)(i / COLUMNS) * GPUHAL_BENCH_PANEL_HEIGHT;
+        const double x = (double)(MARGIN + i % COLUMNS * GPUHAL_BENCH_PANEL_WIDTH);
+        const double y = top + group_head + (double)(i / COLUMNS * GPUHAL_BENCH_PANEL_HEIGHT);
         const gpuhal_bench_scale own = gpuhal_bench_scale_of(&curves[i], 1);
         gpuhal_bench_panel_draw(to, &curves[i], *curves->peer != '\0' ? &own : &scale, x, y);
     }
@@ -132,7 +133,7 @@ void gpuhal_bench_svg_draw(FILE *to, const gpuhal_bench_curves *curves, const ch
     for (size_t first = 0; first < curves->count;) {
         const size_t count = group_size(curves, first);
         draw_group(to, &curves->curves[first], count, top);
-        top += GROUP_HEAD + (double)((count + COLUMNS - 1) / COLUMNS) * GPUHAL_BENCH_PANEL_HEIGHT;
+        top += group_head + (double)((count + COLUMNS - 1) / COLUMNS * GPUHAL_BENCH_PANEL_HEIGHT);
         first += count;
     }
     if (curves->count == 0) {

@@ -61,12 +61,14 @@ gpuhal_bench_scale gpuhal_bench_scale_of(const gpuhal_bench_curve *curves, size_
 
 static double x_of(const gpuhal_bench_scale *scale, double size)
 {
-    return LEFT + (size - scale->low) / (scale->high - scale->low) * (RIGHT - LEFT);
+    const double width = RIGHT - LEFT;
+    return (double)LEFT + (size - scale->low) / (scale->high - scale->low) * width;
 }
 
 static double y_of(const gpuhal_bench_scale *scale, double rate)
 {
-    return BOTTOM - rate / scale->most * (BOTTOM - TOP);
+    const double height = BOTTOM - TOP;
+    return (double)BOTTOM - rate / scale->most * height;
 }
 
 static double value_of(const gpuhal_bench_point *point, bool baseline)
@@ -158,7 +160,7 @@ static void draw_names(FILE *to, const gpuhal_bench_curve *curve, const gpuhal_b
             y += sign * missing / 2;
             other -= sign * missing / 2;
         }
-        const double shift = fmin(0, BOTTOM - fmax(y, other)) + fmax(0, TOP - fmin(y, other));
+        const double shift = fmin(0, (double)BOTTOM - fmax(y, other)) + fmax(0, (double)TOP - fmin(y, other));
         y += shift;
         fprintf(to, "<text class=\"name b\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x_of(scale, log2((double)baseline->bytes)) + 9,
                 other + shift + 3.5, curve->half ? "slower half" : "baseline");
