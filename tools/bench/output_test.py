@@ -106,8 +106,9 @@ def boxes(element, x=0, y=0):
 
 
 def no_text_of_the_drawing_lies_over_another_or_outside(program):
-    for sizes in ((), ("--sizes", "1,7,256,1K,4K,16K,64K,256K,1M,4M,16M"), ("--sizes", "1M")):
-        root = drawn(program, "--baseline", "--only", "copy,pairs", *sizes)[1]
+    for options in (("--only", "copy,pairs"), ("--device", "cpu:0", "--only", "copy", "--sizes", "1,7,256,1K,4K,16K,64K,256K,1M,4M,16M"),
+                    ("--only", "copy", "--sizes", "1M")):
+        root = drawn(program, "--baseline", *options)[1]
         width, height = float(root.get("width")), float(root.get("height"))
         texts = list(boxes(root))
         assert len(texts) > 10
@@ -124,8 +125,8 @@ def the_drawing_is_whole_also_without_a_curve(program):
 
 
 def the_table_fits_into_80_columns_and_marks_software_devices(program):
-    for baseline in ((), ("--baseline",)):
-        text = run(program, *baseline)
+    for options in (("--only", "copy,call,open,queue"), ("--baseline",)):
+        text = run(program, *options)
         for line in text.splitlines():
             assert len(line) <= 80, f"{len(line)} columns: {line}"
         assert "cpu:0" in text and "256 B" in text, text
