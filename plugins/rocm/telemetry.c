@@ -81,8 +81,9 @@ static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *o
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT: late
- * kernels do so for processors with graphics. Where it has much less it has a part of the GPU, whose siblings may be hidden. */
+/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT:
+ * late kernels do so for processors with graphics. Where it has much less it has a part of the GPU, whose siblings may be hidden.
+ */
 static gpuhal_rocm_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
 {
     gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", out_total);
