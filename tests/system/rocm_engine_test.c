@@ -265,7 +265,7 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 
 TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_event)
 {
-    use_machine("devices 1; slow_us 200000");
+    use_machine("devices 1; slow_us 50000");
     bench with;
     begin(&with, 1);
     const runtime api = load_runtime();
@@ -273,10 +273,14 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
-    expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    assert_int_equal(api.hipMalloc(&nothing, SIZE_MAX / 2), hipErrorOutOfMemory);
-    assert_int_equal(with.ops.event_query(event), GPUHAL_NOT_READY);
+    gpuhal_status asked = GPUHAL_OK; /* a machine that stands still may find the work done */
+    for (int i = 0; i < 20 && asked == GPUHAL_OK; i++) {
+        expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
+        expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+        assert_int_equal(api.hipMalloc(&nothing, SIZE_MAX / 2), hipErrorOutOfMemory);
+        asked = with.ops.event_query(event);
+    }
+    assert_int_equal(asked, GPUHAL_NOT_READY);
     assert_int_equal(api.hipGetLastError(), hipErrorOutOfMemory);
     with.ops.event_destroy(event);
     with.ops.queue_destroy(queue);
