@@ -166,6 +166,9 @@ hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_vi
 void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit);
 /* The code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
+/* The same, after a look whether the device was reset where HIP would follow a stream that went with it: before anything of the
+ * device is handed to HIP. */
+hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
 /* Whether somebody has reset the device, as a stream of our own shows; then nothing of this opening is HIP's any more. */
 bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device);
 /* Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */

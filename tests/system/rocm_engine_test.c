@@ -196,6 +196,37 @@ TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works
     remove_reports();
 }
 
+/* Its memory may be somebody else's by then, and the runtime would follow the stream in which the event was recorded. */
+TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
+{
+    use_machine("devices 2");
+    bench with;
+    begin(&with, 2);
+    const runtime api = load_runtime();
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
+                  other = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0), *others = queue_on(&with, 1);
+    gpuhal_plugin_event *event = event_on(&with, 1);
+    expect_fine(with.ops.event_record(others, event), &with, "event_record");
+    assert_int_equal(api.hipSetDevice(1), hipSuccess);
+    assert_int_equal(api.hipDeviceReset(), hipSuccess);
+    assert_int_equal(api.hipSetDevice(0), hipSuccess);
+    assert_int_equal(with.ops.peer_copy(queue, with.devices[0], &memory, 0, with.devices[1], &other, 0, 64),
+                     GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.queue_wait(queue, event), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(calls_of("hipMemcpyPeerAsync") + calls_of("hipStreamWaitEvent"), 0);
+    expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
+    finish(&with, queue);
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(others);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[1], &other);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    expect_no_violation();
+    remove_reports();
+}
+
 /* What the engine has at the address by then is not freed under its hands. */
 TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 {
