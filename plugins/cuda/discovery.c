@@ -157,12 +157,13 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
 static CUresult initialise(void)
 {
     static CUresult answer;
-    static bool asked, had_driver;
-    const bool has_driver = gpuhal_cuda_has_kernel_driver();
-    if (!asked || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || (has_driver && !had_driver)) {
+    static bool asked;
+    static uint32_t seen;
+    const uint32_t now = gpuhal_cuda_see_system();
+    if (!asked || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || now != seen) {
         answer = gpuhal_cuda_api.cuInit(0);
         asked = true;
-        had_driver = has_driver;
+        seen = now;
     }
     return answer;
 }

@@ -186,6 +186,26 @@ static uint32_t ordinary_shared_bytes(CUfunction function)
     return code == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
 }
 
+/* The driver has one function for a name, and one limit of its shared memory: whoever asks twice has the same kernel. */
+static gpuhal_plugin_kernel *keep(gpuhal_plugin_kernel *kernel)
+{
+    gpuhal_plugin_program *program = kernel->program;
+    pthread_mutex_lock(&program->lock);
+    gpuhal_plugin_kernel *known = program->kernels;
+    while (known && known->function != kernel->function) {
+        known = known->next;
+    }
+    if (!known) {
+        kernel->next = program->kernels;
+        program->kernels = kernel;
+    }
+    pthread_mutex_unlock(&program->lock);
+    if (known) {
+        free(kernel);
+    }
+    return known ? known : kernel;
+}
+
 static gpuhal_status cuda_kernel(gpuhal_plugin_program *program, const char *name, gpuhal_plugin_kernel **out_kernel)
 {
     gpuhal_plugin_device *device = program->device;
@@ -206,11 +226,7 @@ static gpuhal_status cuda_kernel(gpuhal_plugin_program *program, const char *nam
         free(kernel);
         return gpuhal_cuda_result(device, "cuModuleGetFunction", code);
     }
-    pthread_mutex_lock(&program->lock);
-    kernel->next = program->kernels;
-    program->kernels = kernel;
-    pthread_mutex_unlock(&program->lock);
-    *out_kernel = kernel;
+    *out_kernel = keep(kernel);
     return GPUHAL_OK;
 }
 

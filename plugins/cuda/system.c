@@ -41,6 +41,14 @@ static int open_file(int flags, const char *format, ...)
     return open(path, flags | O_CLOEXEC);
 }
 
+/* Takes no descriptor: a process that has none left is to hear nothing wrong of the kernel. */
+static bool may(const char *name, int what)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    return access(path, what) == 0;
+}
+
 /* The first line. Closes the file, which may be none. */
 static bool read_line(int file, char *out_text, size_t size)
 {
@@ -64,30 +72,33 @@ bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
     return read_line(open_file(O_RDONLY, "/sys/module/nvidia/version"), out_text, size);
 }
 
-static bool exists(const char *path)
+/* Tegra has one of another name for its GPU, and that named nvidia may be there too, for displays alone. */
+static bool has_tegra_driver(void)
 {
-    const int file = open_file(O_PATH, "%s", path);
-    if (file >= 0) {
-        close(file);
-    }
-    return file >= 0;
+    return may("/sys/module/nvgpu", F_OK);
 }
 
 /* Containers may show one of the two. */
 static bool has_module(void)
 {
-    return exists("/sys/module/nvidia") || exists("/proc/driver/nvidia/version");
+    return !has_tegra_driver() && (may("/sys/module/nvidia", F_OK) || may("/proc/driver/nvidia/version", F_OK));
 }
 
-/* Tegra has a driver of another name, and WSL has Windows' driver behind a node. */
-bool gpuhal_cuda_has_kernel_driver(void)
+/* WSL has Windows' driver behind a node. */
+static bool has_kernel_driver(void)
 {
-    return has_module() || exists("/sys/module/nvgpu") || exists("/dev/dxg");
+    return has_module() || has_tegra_driver() || may("/dev/dxg", F_OK);
+}
+
+uint32_t gpuhal_cuda_see_system(void)
+{
+    return (has_kernel_driver() ? 1u : 0) | (may("/dev/nvidiactl", R_OK | W_OK) ? 2u : 0) |
+           (may("/dev/nvidia-uvm", R_OK | W_OK) ? 4u : 0);
 }
 
 bool gpuhal_cuda_lacks_uvm(void)
 {
-    return has_module() && !exists("/dev/nvidia-uvm");
+    return has_module() && !may("/dev/nvidia-uvm", F_OK);
 }
 
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
@@ -97,7 +108,7 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
     if (node >= 0) {
         close(node);
     }
-    if (error != 0 && !gpuhal_cuda_has_kernel_driver()) {
+    if (error != 0 && may("/sys/module", F_OK) && !has_kernel_driver()) {
         snprintf(out_text, size,
                  "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
         return GPUHAL_ERROR_NO_DEVICE;
@@ -106,7 +117,7 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
         snprintf(out_text, size, "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
         return GPUHAL_ERROR_NO_PERMISSION;
     }
-    if (error != 0 && has_module()) {
+    if (error == ENOENT && has_module()) {
         snprintf(out_text, size,
                  "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the container the GPU, or let "
                  "nvidia-modprobe make the nodes");

@@ -64,13 +64,18 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_v
     return code;
 }
 
+hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device)
+{
+    if (gpuhal_rocm_lost_code(device) == hipSuccess && gpuhal_rocm_runtime.trusts_streams) {
+        (void)gpuhal_rocm_is_gone(device);
+    }
+    return gpuhal_rocm_lost_code(device);
+}
+
 hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
 {
     *out_visit = (gpuhal_rocm_visit){.device = -1};
-    const hipError_t lost = gpuhal_rocm_lost_code(device);
-    if (lost == hipSuccess && gpuhal_rocm_runtime.trusts_streams && gpuhal_rocm_is_gone(device)) {
-        return hipErrorContextIsDestroyed; /* before one of our streams is used that went with a reset */
-    }
+    const hipError_t lost = gpuhal_rocm_look(device);
     return lost != hipSuccess ? lost : enter_device(device, out_visit);
 }
 

@@ -40,6 +40,7 @@ typedef struct gpuhal_rocm_entry {
     bool has_address;
     uint32_t domain, bus, slot; /* where has_address */
     int32_t partition;          /* the number of the part of a divided GPU; -1: the device is a whole one */
+    bool is_counted;            /* we have numbered it as HIP lists it, which others need not do, nor HIP with another environment */
     char pci[24];               /* canonical, without the partition; "" when unknown */
     char uuid[40];              /* canonical; "" when unknown */
     char driver_version[80];
@@ -165,6 +166,9 @@ hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_vi
 void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit);
 /* The code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
+/* The same, after a look whether the device was reset where HIP would follow a stream that went with it: before anything of the
+ * device is handed to HIP. */
+hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
 /* Whether somebody has reset the device, as a stream of our own shows; then nothing of this opening is HIP's any more. */
 bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device);
 /* Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */

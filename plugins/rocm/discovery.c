@@ -45,6 +45,8 @@ static const char *kernel_fault(gpuhal_status *out_status)
     *out_status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE;
     return *out_status == GPUHAL_ERROR_NO_PERMISSION
                ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
+           : error != ENOENT /* as while a GPU is reset */
+               ? "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu"
                : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given the node";
 }
 

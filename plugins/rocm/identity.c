@@ -98,9 +98,11 @@ static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpu
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bool divided = false;
+        bool divided = false, is_counted = false;
         for (uint32_t j = 0; j < count; j++) {
-            divided = divided || are_siblings(&entries[i], &entries[j]);
+            const bool sibling = are_siblings(&entries[i], &entries[j]);
+            divided = divided || sibling;
+            is_counted = is_counted || (sibling && (entries[j].partition < 0 || entries[j].is_counted));
         }
         if (divided && entries[i].partition < 0) {
             int32_t number = 0;
@@ -108,6 +110,7 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
                 number++;
             }
             entries[i].partition = number;
+            entries[i].is_counted = is_counted;
         }
     }
 }

@@ -123,7 +123,7 @@ static gpuhal_status rocm_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_de
     gpuhal_plugin_device *runner = queue ? queue->device : to_device;
     gpuhal_plugin_device *other = runner == to_device ? from_device : to_device;
     gpuhal_rocm_call call;
-    hipError_t code = gpuhal_rocm_lost_code(other);
+    hipError_t code = gpuhal_rocm_look(other);
     if (code != hipSuccess) {
         return gpuhal_rocm_result(other, "hipMemcpyPeerAsync", code);
     }

@@ -216,7 +216,11 @@ static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeo
 static gpuhal_status rocm_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(queue->device, &visit);
+    hipError_t code = event->device == queue->device ? hipSuccess : gpuhal_rocm_look(event->device);
+    if (code != hipSuccess) {
+        return gpuhal_rocm_result(event->device, "hipStreamWaitEvent", code);
+    }
+    code = gpuhal_rocm_enter(queue->device, &visit);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipStreamWaitEvent(queue->stream, event->event, 0);
         gpuhal_rocm_leave(&visit);

@@ -81,11 +81,15 @@ static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *o
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT: late
- * kernels do so for processors with graphics. */
+/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT:
+ * late kernels do so for processors with graphics. Where it has much less it has a part of the GPU, whose siblings may be hidden.
+ */
 static gpuhal_rocm_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
 {
     gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", out_total);
+    if (why.reason == 0 && entry->total != 0 && *out_total > entry->total && *out_total - entry->total > entry->total / 8) {
+        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of more memory than HIP has");
+    }
     if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
         return read_number(entry, "mem_info_vram_used", out_used);
     }
@@ -296,7 +300,8 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, uint32_t index, const 
         whys[i] = !wanted  ? (gpuhal_rocm_why){0}
                   : asleep ? because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it")
                            : read_file(own.entry, i, count > 0, &own.numbers[i]);
-        own.wanted[i] = wanted && whys[i].reason != 0 && !asleep && gpuhal_rocm_smi_tells(values[i].key);
+        own.wanted[i] = wanted && whys[i].reason != 0 && !asleep && gpuhal_rocm_smi_tells(values[i].key) &&
+                        !own.entry->is_counted; /* the library may know it by another number */
         any_left = any_left || own.wanted[i];
     }
     if (any_left) {

@@ -1,6 +1,7 @@
 /* The CUDA plugin over the fake driver, beside docs/errors.md: every code that the page names becomes the status that the page
  * promises, and the sentences of the page are those that a user sees. Each code is tried in a process of its own. */
 #include "cuda_bench.h"
+#include "remembered.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -256,6 +257,7 @@ TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
 {
     use_machine("devices 0");
     make_root();
+    put("/sys/module", NULL);
     expect_nothing(
         GPUHAL_PLUGIN_NO_DEVICE,
         "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
@@ -303,6 +305,44 @@ TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
 }
 
+TEST(a_sandbox_that_shows_nothing_of_the_kernel_is_told_nothing_of_it)
+{
+    use_machine("devices 0");
+    make_root();
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
+{
+    use_machine("devices 0");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    put("/dev/nvidiactl", NULL); /* a directory: as little a matter of rights as a node whose GPU does not answer */
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+/* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */
+TEST(tegra_is_not_told_to_load_what_it_does_not_have)
+{
+    use_machine("devices 1; init 999");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    put("/sys/module/nvgpu", NULL);
+    expect_nothing(GPUHAL_PLUGIN_BROKEN, "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+}
+
+TEST(a_verdict_is_not_remembered_for_another_machine_made_up)
+{
+    use_machine("devices 0");
+    use_registry();
+    gpuhal *gpu = open_cuda(0);
+    expect_word(report_of_cuda(gpu).reason, "lists no CUDA device");
+    gpuhal_close(gpu);
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl");
+}
+
 /* In this process, as an application does it that wants no helper. */
 static void expect_asked(const char *what, uint64_t times)
 {
@@ -315,7 +355,7 @@ static void expect_asked(const char *what, uint64_t times)
 }
 
 /* Each refusal costs the process descriptors that nobody closes. */
-TEST(a_driver_that_refused_is_asked_again_once_the_kernel_has_one)
+TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
 {
     use_machine("devices 0");
     make_root();
@@ -324,6 +364,11 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernel_has_one)
     put("/sys/module/nvidia", NULL);
     expect_asked("the kernel has loaded its driver", 2);
     expect_asked("nothing has changed since", 2);
+    put("/dev/nvidia-uvm", NULL);
+    expect_asked("the other half of it was loaded", 3);
+    put("/dev/nvidiactl", "/dev/null");
+    expect_asked("its node was made", 4);
+    expect_asked("nothing has changed since then", 4);
     (void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     remove_reports();
 }

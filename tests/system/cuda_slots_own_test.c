@@ -55,10 +55,11 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     bench with;
     begin(&with, 1);
     gpuhal_plugin_program *program = NULL;
-    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_plugin_kernel *kernel = NULL, *again = NULL;
     gpuhal_plugin_queue *queue = NULL;
     expect_fine(with.ops.program_load(with.devices[0], "ptx", ptx, sizeof ptx, NULL, &program), &with, "program_load");
     expect_fine(with.ops.kernel(program, "fill", &kernel), &with, "kernel");
+    expect_fine(with.ops.kernel(program, "fill", &again), &with, "kernel");
     expect_fine(with.ops.queue_create(with.devices[0], 0, 0, NULL, &queue), &with, "queue_create");
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
     uint32_t count = 64, value = 7;
@@ -71,6 +72,10 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
         how.local_bytes = asked[i];
         expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
     }
+    how.local_bytes = 150000;
+    expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
+    how.local_bytes = 200000; /* whoever asked for the kernel first, and for more, still has it */
+    expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
     how.local_bytes = 232448; /* with its own it is more than there is */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);

@@ -160,6 +160,16 @@ TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
                "given the node; or");
 }
 
+/* A directory opens as little as a node whose GPU is being reset. */
+TEST(a_node_that_does_not_open_gets_the_sentence_of_the_page)
+{
+    use_machine("devices 0");
+    make_tree();
+    put("dev/kfd/none", "");
+    expect_met(GPUHAL_PLUGIN_NO_DEVICE, "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu");
+    remove_tree();
+}
+
 /* A file of the kernel's that nobody may write, whatever the rights of the process, stands for the node. */
 TEST(a_node_that_may_not_be_opened_is_no_permission_with_the_sentence_of_the_page)
 {

@@ -129,7 +129,7 @@ static void close_on_files(gpuhal *gpu)
 
 TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_place)
 {
-    use_machine("devices 1");
+    use_machine("devices 1; memory 0 64G");
     make_tree();
     put_of_device("power/runtime_status", "active\n");
     put_of_device("mem_info_vram_total", "68702699520\n");
@@ -293,11 +293,25 @@ TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
     close_on_files(gpu);
 }
 
+/* The one part that is not hidden looks like a whole GPU; the files tell what all parts have, and use. */
+TEST(where_hip_has_a_part_of_the_memory_the_files_of_the_whole_do_not_count)
+{
+    use_machine("devices 1; memory 0 1G");
+    make_tree();
+    put_of_device("mem_info_vram_total", "8589934592\n");
+    put_of_device("mem_info_vram_used", "4294967296\n");
+    gpuhal *gpu;
+    gpuhal_device *device = open_on_files(&gpu);
+    EXPECT(device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "more memory than HIP has"},
+           {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "more memory than HIP has"});
+    close_on_files(gpu);
+}
+
 TEST(files_with_rubbish_are_failures_and_not_numbers)
 {
-    use_machine("devices 1");
+    use_machine("devices 1; memory 0 1G");
     make_tree();
-    put_of_device("mem_info_vram_total", "100000000000\n");
+    put_of_device("mem_info_vram_total", "1100000000\n");
     put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than fits */
     put_of_device("gpu_busy_percent", "65535\n");
     put_of_device("mem_busy_percent", "a lot\n");

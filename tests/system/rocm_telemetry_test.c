@@ -124,6 +124,18 @@ TEST(what_rocm_smi_tells_of_the_whole_gpu_is_not_taken_for_its_first_part)
     expect_no_memory_of_part_0();
 }
 
+/* HIP gives no numbers of parts, so ours are those of what it lists here; the library has others, or an order of its own. */
+TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
+{
+    use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");
+    setenv("HIP_VISIBLE_DEVICES", "1,0", 1);
+    gpuhal *gpu = open_rocm(0);
+    const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_USED_BYTES);
+    assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 /* ---- libraries that do not answer */
 
 static void expect_without(gpuhal_missing reason)

@@ -162,7 +162,15 @@ CUresult cuModuleGetFunction(CUfunction *out_function, CUmodule module, const ch
     if (!has_entry(module->text, name)) {
         return fake_leave(CUDA_ERROR_NOT_FOUND);
     }
-    CUfunction function = calloc(1, sizeof *function);
+    CUfunction function = module->functions;
+    while (function && strcmp(function->name, name) != 0) {
+        function = function->next;
+    }
+    if (function) {
+        *out_function = function;
+        return fake_leave(CUDA_SUCCESS);
+    }
+    function = calloc(1, sizeof *function);
     if (!function) {
         return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
     }
