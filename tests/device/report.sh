@@ -23,19 +23,26 @@ json_texts() {
     printf ']'
 }
 
-# Lines that are objects as an array. A line that was cut off is none.
+# What of a program's output is JSON, as ours print it: an object a line, or a document with a member a line. Drivers print into it, and
+# who is ended may have left half a line.
+json_of() {
+    text='"([^"\\]|\\.)*"'
+    tr -cd '\012\040-\176' <"$1" | grep -E "^\{\"[a-z_]+\":.*\}\$|^ *[]}],?\$|^ *($text: )?($text|-?[0-9][-+.0-9eE]*|true|false|null|\[\]?|\{\}?),?\$"
+}
+
+# Lines that are objects as an array.
 json_lines() {
     printf '['
     if [ -f "$1" ]; then
-        grep '^{.*}$' "$1" | sed '$!s/$/,/'
+        json_of "$1" | grep '^{.*}$' | sed '$!s/$/,/'
     fi
     printf ']'
 }
 
 # A document of one program; null where it was stopped before its end.
 json_document() {
-    if [ -f "$1" ] && [ "$(head -c 1 "$1")" = '{' ] && [ "$(tail -n 1 "$1")" = '}' ]; then
-        cat "$1"
+    if [ -f "$1" ] && json_of "$1" >"$work/document" && [ "$(head -c 1 "$work/document")" = '{' ] && [ "$(tail -n 1 "$work/document")" = '}' ]; then
+        cat "$work/document"
     else
         printf 'null'
     fi
@@ -60,12 +67,17 @@ markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 # ---- speed
 
 # What is promised of CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
-# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing.
+# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing. A bench that was stopped, or that could
+# not measure something, can show that a promise is missed, and not that it is held.
 speed() {
     set --
     while read -r name; do
         case $name in
-        bench-cuda-* | bench-rocm-*) set -- "$@" "$work/$name.out" ;;
+        bench-cuda-* | bench-rocm-*)
+            whole=$(bench_is_whole "$name")
+            ! grep -q '^      "error": "' "$work/$name.out" || whole=false
+            set -- "$@" "whole=$whole" "$work/$name.out"
+            ;;
         esac
     done <"$work/bench"
     [ $# -eq 0 ] || awk '
@@ -109,7 +121,7 @@ speed() {
             if (value == "null") return
             number[device, at]++
             if (row["ok"] == "false") held[device, at] = "false"
-            else if (row["ok"] == "true" && held[device, at] == "") held[device, at] = "true"
+            else if (row["ok"] == "true" && held[device, at] == "" && whole == "true") held[device, at] = "true"
             if (number[device, at] > 1 && (ratio ? value + 0 >= worst[device, at] + 0 : value + 0 <= worst[device, at] + 0)) return
             worst[device, at] = value
             low[device, at] = ratio ? row["ratio_low"] : row["value_low"]
@@ -145,7 +157,7 @@ sentence_about_gpus() {
     printf 'no GPU was found: %s' "$(awk -F "$tab" '$1 == "plugin" && $2 != "cpu" {
         reason = $6 == "-" ? "it lists devices that are programs on the processor" : index($6, $2 ": ") == 1 ? substr($6, length($2) + 3) : $6
         printf "%s%s: %s", many++ ? "; " : "", $2, reason }' "$work/survey")"
-    [ -s "$work/survey" ] || printf 'nothing could be built to look for one'
+    [ -s "$work/survey" ] || printf 'nothing could look for one; the steps say why'
 }
 
 write_json() {
