@@ -278,7 +278,7 @@ bench_table() {
              } else {
                  result = scaled(row["value"], unit); spread = scaled(row["value_low"], unit) " to " scaled(row["value_high"], unit); budget = row["budget"] == "null" ? "" : "most " scaled(row["budget"], unit)
              }
-             if (row["error"] != "null") { result = row["error"]; spread = "" }
+             if (row["error"] != "null") { result = row["error"]; gsub(/\|/, "\\|", result); spread = "" }
              printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), ours, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : ""
              split("", row) }' "$1"
 }
@@ -316,7 +316,7 @@ write_markdown() {
     printf '\n## Devices\n\n| id | name | what it is | memory | driver |\n|---|---|---|---|---|\n'
     awk -F "$tab" '$1 == "device" { gsub(/\|/, "\\|", $8); printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 == "-" ? "" : $7 }' "$work/survey"
     printf '\n| plugin | state | reason |\n|---|---|---|\n'
-    awk -F "$tab" '$1 == "plugin" { printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
+    awk -F "$tab" '$1 == "plugin" { gsub(/\|/, "\\|", $6); printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
     write_speed
     printf '\n## Steps\n\n| step | result | seconds | why |\n|---|---|---|---|\n'
     awk -F "$tab" '{ gsub(/\|/, "\\|", $6); printf "| %s | %s | %s | %s |\n", $1, $2 == "failed" ? "**failed**" : $2, $3, $6 == "-" ? "" : $6 }' "$work/steps"

@@ -140,7 +140,8 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     if (output->svg != NULL && !draw(output)) {
         output->failed = true;
     }
-    if (fflush(stdout) != 0) {
+    /* Results are flushed as they come: the last one may find room again. */
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         fprintf(stderr, "gpuhal-bench: writing the results: %s\n", strerror(errno));
         output->failed = true;
     }
