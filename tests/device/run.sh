@@ -39,9 +39,10 @@ usage() {
     exit 2
 }
 
+# A shell would read 010 as 8.
 number() {
     case $1 in
-    '' | *[!0-9]*) usage ;;
+    '' | *[!0-9]* | 0?*) usage ;;
     esac
     echo "$1"
 }

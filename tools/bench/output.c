@@ -141,8 +141,9 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
         output->failed = true;
     }
     /* Results are flushed as they come: the last one may find room again. */
-    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", strerror(errno));
+    const bool flushed = fflush(stdout) == 0;
+    if (!flushed || ferror(stdout) != 0) {
+        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
         output->failed = true;
     }
     return !output->failed;
