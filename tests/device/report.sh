@@ -60,6 +60,18 @@ bench_document() {
               print "    }\n  ]\n}" }' "$1"
 }
 
+# For awk: the members of a row of a bench document lie in row[] at its last line, which has to empty it.
+rows='/^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value)
+    gsub(/\\"/, "\047", value); row[key] = value }
+'
+
+# The rows of a bench document that missed a budget or could not be measured.
+missed_rows() {
+    awk "$rows"'/^    }/ {
+        if (row["ok"] == "false") printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
+        split("", row) }' "$1"
+}
+
 bench_is_whole() { [ "$(tail -n 1 "$work/$1.out")" = '}' ] && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
@@ -80,7 +92,7 @@ speed() {
             ;;
         esac
     done <"$work/bench"
-    [ $# -eq 0 ] || awk '
+    [ $# -eq 0 ] || awk "$rows"'
         BEGIN {
             MiB = 1048576
             add("page-locked memory to the device, from 1 MiB", "least", "ratio", 0.98)
@@ -128,7 +140,6 @@ speed() {
             high[device, at] = ratio ? row["ratio_high"] : row["value_high"]
             size[device, at] = row["bytes"] == "null" ? "-" : row["bytes"]
         }
-        /^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value); row[key] = value }
         /^    }/ { take(place()); split("", row) }
         END {
             for (d = 1; d <= many; d++) for (i = 1; i <= count; i++) {
@@ -254,7 +265,8 @@ write_json() {
 
 # A table of a bench document: jansson writes one member a line.
 bench_table() {
-    awk 'function scaled(value, unit) {
+    awk "$rows"'
+         function scaled(value, unit) {
              if (value == "null" || value == "") return ""
              value += 0
              if (unit == "count") return value
@@ -267,7 +279,6 @@ bench_table() {
              if (bytes == "null") return ""
              return bytes % 1048576 == 0 ? bytes / 1048576 " MiB" : bytes % 1024 == 0 ? bytes / 1024 " KiB" : bytes " B" }
          function rate(value) { return value == "null" ? "" : sprintf("%.2f GiB/s", value) }
-         /^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value); row[key] = value }
          /^    }/ {
              unit = row["unit"]
              ratio = row["ratio"] != "null" ? row["ratio"] : row["ratio_of_slower_half"]

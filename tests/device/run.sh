@@ -399,14 +399,6 @@ prove() {
     settle "$1" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$1.out" | head -n 1)"
 }
 
-# The rows of a bench document that missed a budget or could not be measured.
-missed_rows() {
-    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/\\"/, "\047", value); gsub(/"/, "", value); row[key] = value }
-         /^      "ok": false/ { bad = 1 }
-         /^    }/ { if (bad) printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
-                    bad = 0; split("", row) }' "$1"
-}
-
 # bench NAME LIMIT ARGUMENT…
 bench() {
     name=bench-$1 limit=$2
