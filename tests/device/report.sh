@@ -23,19 +23,26 @@ json_texts() {
     printf ']'
 }
 
-# Lines that are objects as an array. A line that was cut off is none.
+# What of a program's output is JSON, as ours print it: an object a line, or a document with a member a line. Drivers print into it, and
+# who is ended may have left half a line.
+json_of() {
+    text='"([^"\\]|\\.)*"'
+    tr -cd '\012\040-\176' <"$1" | grep -E "^\{\"[a-z_]+\":.*\}\$|^ *[]}],?\$|^ *($text: )?($text|-?[0-9][-+.0-9eE]*|true|false|null|\[\]?|\{\}?),?\$"
+}
+
+# Lines that are objects as an array.
 json_lines() {
     printf '['
     if [ -f "$1" ]; then
-        grep '^{.*}$' "$1" | sed '$!s/$/,/'
+        json_of "$1" | grep '^{.*}$' | sed '$!s/$/,/'
     fi
     printf ']'
 }
 
 # A document of one program; null where it was stopped before its end.
 json_document() {
-    if [ -f "$1" ] && [ "$(head -c 1 "$1")" = '{' ] && [ "$(tail -n 1 "$1")" = '}' ]; then
-        cat "$1"
+    if [ -f "$1" ] && json_of "$1" >"$work/document" && [ "$(head -c 1 "$work/document")" = '{' ] && [ "$(tail -n 1 "$work/document")" = '}' ]; then
+        cat "$work/document"
     else
         printf 'null'
     fi
@@ -53,6 +60,18 @@ bench_document() {
               print "    }\n  ]\n}" }' "$1"
 }
 
+# For awk: the members of a row of a bench document lie in row[] at its last line, which has to empty it.
+rows='/^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value)
+    gsub(/\\"/, "\047", value); row[key] = value }
+'
+
+# The rows of a bench document that missed a budget or could not be measured.
+missed_rows() {
+    awk "$rows"'/^    }/ {
+        if (row["ok"] == "false") printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
+        split("", row) }' "$1"
+}
+
 bench_is_whole() { [ "$(tail -n 1 "$work/$1.out")" = '}' ] && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
@@ -60,15 +79,20 @@ markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 # ---- speed
 
 # What is promised of CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
-# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing.
+# unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing. A bench that was stopped, or that could
+# not measure something, can show that a promise is missed, and not that it is held.
 speed() {
     set --
     while read -r name; do
         case $name in
-        bench-cuda-* | bench-rocm-*) set -- "$@" "$work/$name.out" ;;
+        bench-cuda-* | bench-rocm-*)
+            whole=$(bench_is_whole "$name")
+            ! grep -q '^      "error": "' "$work/$name.out" || whole=false
+            set -- "$@" "whole=$whole" "$work/$name.out"
+            ;;
         esac
     done <"$work/bench"
-    [ $# -eq 0 ] || awk '
+    [ $# -eq 0 ] || awk "$rows"'
         BEGIN {
             MiB = 1048576
             add("page-locked memory to the device, from 1 MiB", "least", "ratio", 0.98)
@@ -109,14 +133,13 @@ speed() {
             if (value == "null") return
             number[device, at]++
             if (row["ok"] == "false") held[device, at] = "false"
-            else if (row["ok"] == "true" && held[device, at] == "") held[device, at] = "true"
+            else if (row["ok"] == "true" && held[device, at] == "" && whole == "true") held[device, at] = "true"
             if (number[device, at] > 1 && (ratio ? value + 0 >= worst[device, at] + 0 : value + 0 <= worst[device, at] + 0)) return
             worst[device, at] = value
             low[device, at] = ratio ? row["ratio_low"] : row["value_low"]
             high[device, at] = ratio ? row["ratio_high"] : row["value_high"]
             size[device, at] = row["bytes"] == "null" ? "-" : row["bytes"]
         }
-        /^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value); row[key] = value }
         /^    }/ { take(place()); split("", row) }
         END {
             for (d = 1; d <= many; d++) for (i = 1; i <= count; i++) {
@@ -145,7 +168,7 @@ sentence_about_gpus() {
     printf 'no GPU was found: %s' "$(awk -F "$tab" '$1 == "plugin" && $2 != "cpu" {
         reason = $6 == "-" ? "it lists devices that are programs on the processor" : index($6, $2 ": ") == 1 ? substr($6, length($2) + 3) : $6
         printf "%s%s: %s", many++ ? "; " : "", $2, reason }' "$work/survey")"
-    [ -s "$work/survey" ] || printf 'nothing could be built to look for one'
+    [ -s "$work/survey" ] || printf 'nothing could look for one; the steps say why'
 }
 
 write_json() {
@@ -242,7 +265,8 @@ write_json() {
 
 # A table of a bench document: jansson writes one member a line.
 bench_table() {
-    awk 'function scaled(value, unit) {
+    awk "$rows"'
+         function scaled(value, unit) {
              if (value == "null" || value == "") return ""
              value += 0
              if (unit == "count") return value
@@ -255,7 +279,6 @@ bench_table() {
              if (bytes == "null") return ""
              return bytes % 1048576 == 0 ? bytes / 1048576 " MiB" : bytes % 1024 == 0 ? bytes / 1024 " KiB" : bytes " B" }
          function rate(value) { return value == "null" ? "" : sprintf("%.2f GiB/s", value) }
-         /^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value); row[key] = value }
          /^    }/ {
              unit = row["unit"]
              ratio = row["ratio"] != "null" ? row["ratio"] : row["ratio_of_slower_half"]
@@ -266,7 +289,7 @@ bench_table() {
              } else {
                  result = scaled(row["value"], unit); spread = scaled(row["value_low"], unit) " to " scaled(row["value_high"], unit); budget = row["budget"] == "null" ? "" : "most " scaled(row["budget"], unit)
              }
-             if (row["error"] != "null") { result = row["error"]; spread = "" }
+             if (row["error"] != "null") { result = row["error"]; gsub(/\|/, "\\|", result); spread = "" }
              printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), ours, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : ""
              split("", row) }' "$1"
 }
@@ -304,7 +327,7 @@ write_markdown() {
     printf '\n## Devices\n\n| id | name | what it is | memory | driver |\n|---|---|---|---|---|\n'
     awk -F "$tab" '$1 == "device" { gsub(/\|/, "\\|", $8); printf "| %s | %s | %s, %s | %s | %s |\n", $2, $8, $4, $5, $6 == "-" ? "" : sprintf("%.1f GiB", $6 / 1073741824), $7 == "-" ? "" : $7 }' "$work/survey"
     printf '\n| plugin | state | reason |\n|---|---|---|\n'
-    awk -F "$tab" '$1 == "plugin" { printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
+    awk -F "$tab" '$1 == "plugin" { gsub(/\|/, "\\|", $6); printf "| %s | %s, devices: %s | %s |\n", $2, $3, $4, $6 == "-" ? "" : $6 }' "$work/survey"
     write_speed
     printf '\n## Steps\n\n| step | result | seconds | why |\n|---|---|---|---|\n'
     awk -F "$tab" '{ gsub(/\|/, "\\|", $6); printf "| %s | %s | %s | %s |\n", $1, $2 == "failed" ? "**failed**" : $2, $3, $6 == "-" ? "" : $6 }' "$work/steps"

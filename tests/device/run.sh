@@ -39,9 +39,10 @@ usage() {
     exit 2
 }
 
+# A shell would read 010 as 8.
 number() {
     case $1 in
-    '' | *[!0-9]*) usage ;;
+    '' | *[!0-9]* | 0?*) usage ;;
     esac
     echo "$1"
 }
@@ -75,10 +76,13 @@ tab=$(printf '\t')
 began=$(date +%s)
 end=$((began + seconds))
 child='' result=unfinished
-touch "$work/steps" "$work/left_out" "$work/notes" "$work/survey" "$work/bench" "$work/cuda"
+system='' processor='' processors=1 memory='' compiler='' revision='' nvidia='' amd=''
+for file in steps left_out notes survey bench cuda cards; do
+    : >"$work/$file"
+done
 : >"$log"
 trap 'rm -rf "$work"' EXIT
-trap 'stop' INT TERM HUP
+trap 'stop' INT TERM HUP PIPE
 
 say() { printf 'device: %s\n' "$*"; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -102,7 +106,7 @@ write_report() {
 
 # Whoever ends the script gets the report of what has been.
 stop() {
-    trap '' INT TERM HUP
+    trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
         kill "$child" 2>/dev/null
         took=$(($(date +%s) - started)) code=-
@@ -117,7 +121,7 @@ stop() {
 
 # record NAME RESULT REASON, of the step that was run last unless it was not run at all.
 record() {
-    reason=$(printf '%s' "$3" | tr '\n\t' '  ')
+    reason=$(printf '%s' "$3" | tr '\n\t' '  ' | tr -d '\000-\037\177' | head -c 2000)
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$took" "$limit" "$code" "${reason:--}" >>"$work/steps"
     [ "$2" = passed ] || say "$1 $2: $reason"
 }
@@ -153,24 +157,37 @@ run() {
     wait "$child" || code=$?
     child=''
     took=$(($(date +%s) - started))
-    { printf '\n==== %s: %s\n==== exit code %s after %s s\n' "$step" "$*" "$code" "$took" && cat "$work/$step.out" "$work/$step.err"; } >>"$log"
+    { printf '\n==== %s: %s\n==== exit code %s after %s s\n' "$step" "$*" "$code" "$took" && excerpt "$work/$step.out" && excerpt "$work/$step.err"; } >>"$log"
+    return 0
+}
+
+# A file, of one that is very long the beginning and the end.
+excerpt() {
+    bytes=$(wc -c <"$1")
+    if [ "$bytes" -le 200000 ]; then
+        cat "$1"
+    else
+        head -c 100000 "$1" && printf '\n==== %s bytes are left out here\n' $((bytes - 200000)) && tail -c 100000 "$1"
+    fi
 }
 
 # What a program said last.
 last_words() {
-    if [ -s "$work/$1.err" ]; then
-        tail -n 1 "$work/$1.err"
-    else
-        echo "exit code $code; log.txt tells more"
-    fi
+    words=$(grep '[^[:space:]]' "$work/$1.err" | tail -n 1)
+    printf '%s' "${words:-exit code $code; log.txt tells more}"
 }
 
 # settle NAME [REASON]: the verdict on what run() ran, by its exit code. REASON: why it failed, where the program's last words do not say.
 settle() {
-    case $code in
+    verdict=$code
+    # Whoever was killed before the time was up was not killed for the time.
+    if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
+        [ "$took" -lt "$limit" ] || verdict=late
+    fi
+    case $verdict in
     0) record "$1" passed '' ;;
     77) record "$1" skipped "${2:-$(last_words "$1")}" ;;
-    124 | 137)
+    late)
         if [ -n "$curtailed" ]; then
             record "$1" skipped "the $seconds s for everything ran out when it had run for $limit s"
         else
@@ -190,20 +207,26 @@ settle() {
 
 # ---- the machine
 
+# The tree may belong to somebody else, and have travelled without its history into another one; git's own question whether it is clean
+# would write into it.
+describe_source() {
+    [ -e "$source/.git" ] && described=$(git -c safe.directory='*' -C "$source" describe --always 2>/dev/null) || return 1
+    changed=$(git -c safe.directory='*' --no-optional-locks -C "$source" status --porcelain --untracked-files=no 2>/dev/null)
+    printf '%s' "$described${changed:+-dirty}"
+}
+
 describe_machine() {
     system=$( (. /etc/os-release && printf '%s' "${PRETTY_NAME:-}") 2>/dev/null)
     processor=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
     processors=$(nproc 2>/dev/null || echo 1)
     memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null)
     compiler=$(${CC:-cc} --version 2>/dev/null | head -n 1)
-    # The tree may belong to somebody else, or have travelled without its history.
-    revision=$(git -c safe.directory='*' -C "$source" describe --always --dirty 2>/dev/null || cat "$kit/revision" 2>/dev/null)
+    revision=$(describe_source || cat "$kit/revision" 2>/dev/null)
     nvidia=$(sed -n 's/^NVRM version: *//p' /proc/driver/nvidia/version 2>/dev/null)
     amd=$(cat /sys/module/amdgpu/version 2>/dev/null)
-    : >"$work/cards"
     if have nvidia-smi; then
         fields=index,name,driver_version,memory.total,pci.bus_id,compute_mode,persistence_mode,mig.mode.current,pcie.link.gen.max,pcie.link.width.max
-        timeout -k 5 20 nvidia-smi --query-gpu=$fields --format=csv </dev/null >"$work/cards" 2>/dev/null || : >"$work/cards"
+        run cards 20 nvidia-smi --query-gpu=$fields --format=csv && [ "$code" -eq 0 ] && cp "$work/cards.out" "$work/cards"
     fi
     run machine 60 sh "$source/tests/device/machine.sh" && settle machine
 }
@@ -352,7 +375,8 @@ check_plugins() {
         case $state in
         ok)
             if run "check-$name" 90 "$build/bin/gpuhal-check" "$file"; then
-                settle "check-$name" "$(sed -n 's/^not ok [0-9]* - \([^:]*\):.*/\1/p' "$work/check-$name.out" | tr '\n' ' ')did not pass"
+                bad=$(sed -n 's/^not ok [0-9]* - \([^:]*\):.*/\1/p' "$work/check-$name.out" | tr '\n' ' ')
+                settle "check-$name" "${bad:+${bad}did not pass}"
             fi
             ;;
         no_driver | no_device | no_permission | duplicate | excluded) skip "check-$name" "$reason" ;;
@@ -363,22 +387,16 @@ check_plugins() {
 
 copy_matrix() {
     run copy-matrix 80 "$build/tests/device/copy_matrix" $quick --seconds 60 || return
-    settle copy-matrix "$(grep -c '"ok":false' "$work/copy-matrix.out") pairs of devices failed"
+    bad=$(grep -c '"ok":false' "$work/copy-matrix.out")
+    [ "$bad" -gt 0 ] || bad=''
+    settle copy-matrix "${bad:+$bad pairs of devices failed}"
 }
 
 # prove NAME: a program about CUDA that prints lines of JSON, with the sentence in detail.
 prove() {
     run "$1" 60 "$build/tests/device/$(printf '%s' "$1" | tr - _)" || return
-    cat "$work/$1.out" >>"$work/cuda"
+    json_of "$work/$1.out" >>"$work/cuda"
     settle "$1" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$1.out" | head -n 1)"
-}
-
-# The rows of a bench document that missed a budget or could not be measured.
-missed_rows() {
-    awk '/^      "(device|test|bytes|error)": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/\\"/, "\047", value); gsub(/"/, "", value); row[key] = value }
-         /^      "ok": false/ { bad = 1 }
-         /^    }/ { if (bad) printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
-                    bad = 0; split("", row) }' "$1"
 }
 
 # bench NAME LIMIT ARGUMENT…
@@ -386,8 +404,10 @@ bench() {
     name=bench-$1 limit=$2
     shift 2
     run "$name" "$limit" "$build/bin/gpuhal-bench" --baseline --json "$@" || return
+    json_of "$work/$name.out" >"$work/document" && mv "$work/document" "$work/$name.out"
     printf '%s\n' "$name" >>"$work/bench"
-    settle "$name" "missed: $(missed_rows "$work/$name.out")"
+    bad=$(missed_rows "$work/$name.out")
+    settle "$name" "${bad:+missed: $bad}"
 }
 
 # bench_group GROUP LIMIT BACKENDS ARGUMENT…, on the first device of each backend, one of hardware before others. What a program on the

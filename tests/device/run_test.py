@@ -139,10 +139,18 @@ KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_lo
         "value value_low value_high budget ok software error").split()
 
 
+def bench_document(*results):
+    rows = [{**dict.fromkeys(KEYS), "device": "cuda:0", **result} for result in results]
+    return json.dumps({"schema": "gpuhal.bench/1", "results": rows}, indent=2)
+
+
+def upload(ratio, ok):
+    return {"test": "upload", "bytes": 1 << 20, "gib_per_s": 40.5, "baseline_gib_per_s": 45.5, "ratio": ratio, "ratio_low": ratio - 0.01,
+            "ratio_high": ratio + 0.01, "budget": 0.98, "ok": ok, "software": False}
+
+
 def two_results_of_which_one_is_cut_off():
-    row = {**dict.fromkeys(KEYS), "device": "cuda:0", "test": "upload", "bytes": 1 << 20, "gib_per_s": 40.5, "baseline_gib_per_s": 45.5,
-           "ratio": 0.89, "ratio_low": 0.88, "ratio_high": 0.9, "budget": 0.98, "ok": False, "software": False}
-    return json.dumps({"schema": "gpuhal.bench/1", "results": [row, row]}, indent=2)[:-300]
+    return bench_document(upload(0.89, False), upload(0.89, False))[:-300]
 
 
 def write_odd_build(build):
@@ -185,6 +193,61 @@ def steps_that_fail_hang_or_crash_leave_the_others_running(here):
     expect(steps["bench-cpu-call"] == ("skipped", "no time was left of the 15 s for everything"), f"{steps['bench-cpu-call']}", text)
 
 
+def promises(report):
+    return {promise["what"]: promise["held"] for promise in report["speed"] if promise["results"] > 0}
+
+
+def no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure(here):
+    build = fresh(here.work / "partial-build")
+    write_odd_build(build)
+    call = bench_document({"test": "awaited_copy", "unit": "ns", "value": 900, "value_low": 800, "value_high": 1000, "budget": 1500, "ok": True})
+    opened = bench_document({"test": "device_memory", "unit": "KiB", "value": 0, "value_low": 0, "value_high": 0, "budget": 0, "ok": True},
+                            {"test": "open_backend", "ok": False, "error": "it hangs"})
+    write_program(build / "bin/gpuhal-bench", f"""case "$*" in
+*'only copy --sizes 64K'*) cat <<'END'; kill -KILL $$;;\n{bench_document(upload(1.0, True), upload(1.0, True))[:-300]}\nEND
+*'only call') cat <<'END';;\n{call}\nEND
+*'only open') cat <<'END'; exit 1;;\n{opened}\nEND
+*) exit 5;;
+esac\n""")
+    code, text, report = run_script(here, here.work / "report-partial", "--use", build)
+    expect(promises(report) == {"page-locked memory to the device, from 1 MiB": None, "a copy of 4 bytes with its wait, more than the direct call": True,
+                                "memory of the device that opening and listing take": None}, f"{promises(report)}", text)
+    steps = {step["name"]: step["reason"] for step in report["steps"]}
+    expect(steps["bench-cuda-copy"] == "it was ended by signal 9", f"who was killed in time: {steps['bench-cuda-copy']}", text)
+    expect(steps["bench-cuda-queue"].startswith("exit code 5"), f"a bench without a result: {steps['bench-cuda-queue']}", text)
+
+
+def what_drivers_print_among_the_results_spoils_no_report(here):
+    build = fresh(here.work / "loud-build")
+    write_odd_build(build)
+    noise = "printf '[driver] \\000\\033 says \"x\\n{cut: 1}\\n  \"open\\n'\n"
+    whole = bench_document(upload(1.0, True)).split('\n      "peer"')
+    write_program(build / "bin/gpuhal-bench", f"{noise}cat <<'END'\n{whole[0]}\nEND\n{noise}cat <<'END'\n      \"peer\"{whole[1]}\nEND\n{noise}")
+    write_program(build / "bin/gpuhal-probe", f"{noise}cat <<'END'\n{{\n  \"schema\": \"a \\\"b\\\\\",\nEND\n{noise}printf '  \"list\": [\\n    -1.5e+3,\\n    []\\n  ]\\n}}\\n'\n{noise}")
+    write_program(build / "tests/device/cuda_context", f"{noise}printf '{{\"check\":\"cut\",\"ok\"'\nkill -SEGV $$\n")
+    write_program(build / "tests/device/cuda_memory", "echo '{\"check\":\"c\",\"ok\":true,\"detail\":null}'\n")
+    write_program(build / "tests/device/copy_matrix", f"{noise}exec yes 'a line of a driver that prints for ever'\n")
+    code, text, report = run_script(here, here.work / "report-loud", "--use", build, "--step-seconds", 1)
+    expect([check["check"] for check in report["cuda"]] == ["c"], f"{report['cuda']}", text)
+    expect(report["probe"] == {"schema": 'a "b\\', "list": [-1500, []]}, f"{report['probe']}", text)
+    expect(report["copy_matrix"] == [], f"{report['copy_matrix'][:3]}", text)
+    expect(report["bench"][0]["whole"] and len(report["bench"][0]["document"]["results"]) == 1, f"{report['bench'][0]}", text)
+    expect((here.work / "report-loud/log.txt").stat().st_size < 4 << 20, "log.txt is as long as what a driver prints")
+
+
+def a_build_that_fails_says_why(here):
+    code, text, report = run_script(here, here.work / "report-unbuilt", "--build", here.work / "unbuilt", CC="/bin/false", CMAKE_GENERATOR=here.generator)
+    expect(results(report)["configure"] == "failed" and code == 1, f"{report['steps']}", text)
+
+
+def who_stops_listening_gets_the_report_too(here):
+    out = fresh(here.work / "report-unheard")
+    script = subprocess.Popen(command_of(here, out, "--use", here.build), stdout=subprocess.PIPE)
+    script.stdout.readline()
+    script.stdout.close()
+    expect(script.wait() == 1 and read_report(here, out)["result"] == "unfinished", "there is no report")
+
+
 def whoever_ends_the_script_gets_the_report_of_what_has_been(here):
     build, out = fresh(here.work / "ended-build"), fresh(here.work / "report-ended")
     write_odd_build(build)
@@ -205,7 +268,6 @@ def a_thin_machine_has_its_report_too(here):
     """No home, no place for temporary files but the usual one, no memory to lock, and a tree without its history in a folder where nothing can be written."""
     source = fresh(here.work / "thin-source")
     (source / "tests/device").mkdir(parents=True)
-    (source / ".git").write_text("gitdir: /nonexistent\n", encoding="ascii")
     for name in ("run.sh", "report.sh", "machine.sh", "report.schema.json"):
         shutil.copy(here.source / "tests/device" / name, source / "tests/device")
     for folder in (source / "tests/device", source / "tests", source):
@@ -264,7 +326,8 @@ def a_build_that_must_have_everything_names_all_that_is_missing(here):
 
 TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory,
          the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
-         whoever_ends_the_script_gets_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
+         no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure, what_drivers_print_among_the_results_spoils_no_report,
+         a_build_that_fails_says_why, who_stops_listening_gets_the_report_too, whoever_ends_the_script_gets_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
          a_compiler_alone_builds_the_library_three_plugins_and_the_check, a_build_that_must_have_everything_names_all_that_is_missing)
 
 if __name__ == "__main__":

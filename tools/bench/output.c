@@ -140,8 +140,10 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     if (output->svg != NULL && !draw(output)) {
         output->failed = true;
     }
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", strerror(errno));
+    /* Results are flushed as they come: the last one may find room again. */
+    const bool flushed = fflush(stdout) == 0;
+    if (!flushed || ferror(stdout) != 0) {
+        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
         output->failed = true;
     }
     return !output->failed;
