@@ -141,5 +141,5 @@ configure_and_build
 case $word in
 build) say 'built; the programs are in build/default/bin' ;;
 probe) probe ;;
-test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 2))}" ;; # many tests wait as long as they work
+test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 3))}" ;; # many tests wait as long as they work
 esac
