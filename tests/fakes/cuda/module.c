@@ -196,15 +196,22 @@ static bool function_alive(CUfunction function)
     return false;
 }
 
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+/* Entered when it succeeds, and only then. */
+static CUresult enter_function(const char *call, CUfunction function)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter(call, &context);
     if (code) {
         return code;
     }
-    if (!function_alive(function)) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
+    return function_alive(function) ? CUDA_SUCCESS : fake_leave(CUDA_ERROR_INVALID_HANDLE);
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    CUresult code = enter_function(__func__, function);
+    if (code) {
+        return code;
     }
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
         value > SHARED_MOST - own_shared_bytes(function->module)) {
@@ -216,13 +223,9 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 
 CUresult cuFuncGetAttribute(int *out_value, CUfunction_attribute attribute, CUfunction function)
 {
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = enter_function(__func__, function);
     if (code) {
         return code;
-    }
-    if (!function_alive(function)) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     }
     *out_value = function->shared_max;
     return fake_leave(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
