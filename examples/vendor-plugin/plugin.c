@@ -145,7 +145,7 @@ static const gpuhal_plugin example = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi, "the example plugin speaks plugin ABI 0.1 only");
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi, "the example plugin speaks plugin ABI 0.2 only");
         return NULL;
     }
     return &example;

@@ -172,7 +172,7 @@ const char *gpuhal_device_type_name(gpuhal_device_type type)
 
 const char *gpuhal_capability_name(uint32_t bit)
 {
-    static const char *const names[GPUHAL_CAPABILITY_COUNT] = {"write",  "fill",   "copy_rect",      "register", "map",    "queues", "peer",
+    static const char *const names[GPUHAL_CAPABILITY_COUNT] = {"host_copy", "fill",   "copy_rect",      "register", "map",    "queues", "peer",
                                                                "export", "import", "virtual_memory", "programs", "native", "adopt"};
     return bit < GPUHAL_CAPABILITY_COUNT ? names[bit] : NULL;
 }

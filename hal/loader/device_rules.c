@@ -215,7 +215,7 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
  * would hide the mistake from the vendor. */
 static int queue_slots(const gpuhal_ops *ops)
 {
-    return !!ops->queue_create + !!ops->queue_destroy + !!ops->flush + !!ops->event_create + !!ops->event_destroy +
+    return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create + !!ops->event_destroy +
            !!ops->event_record + !!ops->event_query;
 }
 
@@ -245,6 +245,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
         const char *group;
         int offered, whole;
     } groups[] = {
+        {"memory_flush and memory_invalidate", !!ops->memory_flush + !!ops->memory_invalidate, 2},
         {"register_host and unregister_host", !!ops->register_host + !!ops->unregister_host, 2},
         {"map and unmap", !!ops->map + !!ops->unmap, 2},
         {"queues and events", queue_slots(ops), 7},
@@ -269,7 +270,7 @@ uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *fa
         bool offered;
         uint32_t bit;
     } all[] = {
-        {ops->write && ops->read, GPUHAL_CAPABILITY_WRITE},
+        {ops->write && ops->read, GPUHAL_CAPABILITY_HOST_COPY},
         {ops->fill, GPUHAL_CAPABILITY_FILL},
         {ops->copy_rect, GPUHAL_CAPABILITY_COPY_RECT},
         {ops->register_host, GPUHAL_CAPABILITY_REGISTER},

@@ -139,7 +139,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
-    buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.clean;
+    buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     if (buffer->needs_clean) {
         gpuhal_mutex_init(&buffer->writing);
     }
@@ -293,11 +293,16 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
 
-gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate)
+gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+{
+    gpuhal_error_forget_report();
+    return (invalidate ? device->ops.memory_invalidate : device->ops.memory_flush)(device->handle, memory, offset, bytes);
+}
+
+gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     gpuhal_device *device = buffer->device;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.clean(device->handle, &buffer->memory, offset, bytes, invalidate);
+    gpuhal_status status = gpuhal_memory_clean(device, &buffer->memory, offset, bytes, invalidate);
     return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
 }
 

@@ -62,6 +62,8 @@ static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
 /* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. A descriptor to import stays open
  * and the caller's. */
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory);
+/* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate; its status is not worded yet. */
+gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate);
 /* Gives it back, unless it is that of a parent process. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* An empty buffer of that size, not charged, that nobody can find; NULL without memory. */
@@ -110,11 +112,11 @@ static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
 }
 
 /* Where needs_clean: makes what the host wrote visible to the device (invalidate 0), or what the device wrote to the host (1). */
-gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, int32_t invalidate);
+gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate);
 /* After every write by the library that succeeded, before the buffer is left. */
 static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    return __builtin_expect(!buffer->needs_clean, 1) ? GPUHAL_OK : gpuhal_buffer_clean(buffer, offset, bytes, 1);
+    return __builtin_expect(!buffer->needs_clean, 1) ? GPUHAL_OK : gpuhal_buffer_clean(buffer, offset, bytes, true);
 }
 
 #endif

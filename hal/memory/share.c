@@ -240,7 +240,7 @@ gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer)
     if (status) {
         return status;
     }
-    status = buffer->needs_clean ? gpuhal_buffer_clean(buffer, 0, buffer->bytes, 0) : GPUHAL_OK;
+    status = buffer->needs_clean ? gpuhal_buffer_clean(buffer, 0, buffer->bytes, false) : GPUHAL_OK;
     gpuhal_buffer_leave(buffer, true);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/link.h"
+#include "memory/buffer.h"
 #include "transfer/bytes.h"
 
 #include <inttypes.h>
@@ -90,13 +91,12 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 
 /* ---- the copies, with a queue or blocking */
 
-static gpuhal_status clean(gpuhal_device *device, const gpuhal_chunk *chunk, uint64_t bytes, int32_t invalidate)
+static gpuhal_status clean(gpuhal_device *device, const gpuhal_chunk *chunk, uint64_t bytes, bool invalidate)
 {
-    if ((chunk->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.clean) {
+    if ((chunk->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.memory_flush) {
         return GPUHAL_OK;
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.clean(device->handle, &chunk->memory, 0, bytes, invalidate);
+    gpuhal_status status = gpuhal_memory_clean(device, &chunk->memory, 0, bytes, invalidate);
     return status ? gpuhal_device_failed(device, status, "making staging memory coherent") : GPUHAL_OK;
 }
 

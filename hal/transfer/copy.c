@@ -156,15 +156,15 @@ static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool 
     if (!*out_done) {
         return GPUHAL_OK;
     }
-    bool clean = !(loan->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.clean;
+    bool clean = !(loan->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     gpuhal_status status = GPUHAL_OK;
     gpuhal_error_forget_report();
     if (source_is_lent) {
-        status = clean ? device->ops.clean(device->handle, loan, offset, c->bytes, 0) : GPUHAL_OK;
+        status = clean ? gpuhal_memory_clean(device, loan, offset, c->bytes, false) : GPUHAL_OK;
         status = status ? status : device->ops.copy(device->handle, NULL, &c->to->memory, c->to_offset, loan, offset, c->bytes);
     } else {
         status = device->ops.copy(device->handle, NULL, loan, offset, &c->from->memory, c->from_offset, c->bytes);
-        status = status || !clean ? status : device->ops.clean(device->handle, loan, offset, c->bytes, 1);
+        status = status || !clean ? status : gpuhal_memory_clean(device, loan, offset, c->bytes, true);
     }
     return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }

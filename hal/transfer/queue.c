@@ -316,7 +316,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     }
     gpuhal_error_forget_report();
     status = device->ops.native_queue(queue->vendor, out_native);
-    status = status || device->ops.native_lock ? status : device->ops.flush(queue->vendor);
+    status = status || device->ops.native_lock ? status : device->ops.queue_flush(queue->vendor);
     if (!status && device->ops.native_lock) {
         device->ops.native_lock(queue->vendor, 1);
     }

@@ -236,7 +236,7 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
     gpuhal_status status = GPUHAL_OK;
     bool needs_clean = to->buffer->needs_clean;
     for (uint64_t row = 0; row < extent->rows * extent->slices && needs_clean && !status; row++) {
-        status = gpuhal_buffer_clean(to->buffer, row_offset(to, extent, row), extent->width, 1);
+        status = gpuhal_buffer_clean(to->buffer, row_offset(to, extent, row), extent->width, true);
     }
     return status;
 }

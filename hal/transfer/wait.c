@@ -12,9 +12,9 @@
 enum { FLIGHTS_AT_ONCE = 8 };
 
 /* Whether threads of the application may ask the plugin, and wait in it. */
-static bool keeps_time(const gpuhal_device *device)
+static bool honors_timeouts(const gpuhal_device *device)
 {
-    return device->plugin->flags & GPUHAL_PLUGIN_KEEPS_TIME;
+    return device->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS;
 }
 
 void gpuhal_queue_wake(gpuhal_queue *queue)
@@ -227,7 +227,7 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_device *device = queue->device;
-    if (!keeps_time(device) || !device->ops.event_block) {
+    if (!honors_timeouts(device) || !device->ops.event_block) {
         return GPUHAL_NOT_READY;
     }
     gpuhal_status status = gpuhal_point_poll(point);
@@ -310,7 +310,7 @@ bool gpuhal_queue_want(gpuhal_point *point)
     gpuhal_device *device = queue->device;
     bool noticed = true;
     /* What is done already needs no change of threads. */
-    if (keeps_time(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
+    if (honors_timeouts(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
         return true;
     }
     gpuhal_queue_lock(queue);

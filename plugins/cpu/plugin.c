@@ -60,7 +60,7 @@ static const gpuhal_plugin cpu_plugin = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin speaks plugin ABI 0.1 only");
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin speaks plugin ABI 0.2 only");
         return NULL;
     }
     return &cpu_plugin;

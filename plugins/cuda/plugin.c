@@ -43,7 +43,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the cuda plugin speaks plugin ABI 0.1 only");
+                           "the cuda plugin speaks plugin ABI 0.2 only");
         return NULL;
     }
     return &cuda_plugin;

@@ -227,7 +227,7 @@ void gpuhal_cuda_describe_queue(gpuhal_ops *ops)
 {
     ops->queue_create = cuda_queue_create;
     ops->queue_destroy = cuda_queue_destroy;
-    ops->flush = cuda_flush;
+    ops->queue_flush = cuda_flush;
     ops->event_create = cuda_event_create;
     ops->event_destroy = cuda_event_destroy;
     ops->event_record = cuda_event_record;

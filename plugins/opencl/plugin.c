@@ -22,7 +22,7 @@ static gpuhal_status opencl_describe(uint32_t index, gpuhal_ops *out_ops)
 static const gpuhal_plugin opencl_plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
-    .flags = GPUHAL_PLUGIN_KEEPS_TIME,
+    .flags = GPUHAL_PLUGIN_HONORS_TIMEOUTS,
     .name = "opencl",
     .version = "0.1.0",
     .start = gpuhal_opencl_start,
@@ -37,7 +37,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the opencl plugin speaks plugin ABI 0.1 only");
+                           "the opencl plugin speaks plugin ABI 0.2 only");
         return NULL;
     }
     return &opencl_plugin;

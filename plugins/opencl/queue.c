@@ -221,7 +221,7 @@ void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *
     }
     ops->queue_create = opencl_queue_create;
     ops->queue_destroy = opencl_queue_destroy;
-    ops->flush = opencl_flush;
+    ops->queue_flush = opencl_flush;
     ops->queue_wait = opencl_queue_wait;
     ops->native_queue = opencl_native_queue;
     gpuhal_opencl_describe_event(ops);

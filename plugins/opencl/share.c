@@ -102,17 +102,22 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
 }
 
 /* Only imported memory is not coherent, so that no other comes here. */
-static gpuhal_status opencl_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                  int32_t invalidate)
+static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    char *host = (char *)memory->host + offset;
     gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = invalidate ? gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE,
-                                                                     (size_t)offset, (size_t)bytes, host, 0, NULL, NULL)
-                             : gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE,
-                                                                      (size_t)offset, (size_t)bytes, host, 0, NULL, NULL);
+    cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+                                                         (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
     gpuhal_opencl_give_lane(lane);
-    return gpuhal_opencl_result(device, invalidate ? "clEnqueueReadBuffer" : "clEnqueueWriteBuffer", code);
+    return gpuhal_opencl_result(device, "clEnqueueWriteBuffer", code);
+}
+
+static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+                                                        (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
+    gpuhal_opencl_give_lane(lane);
+    return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
 
 /* What is wrong with the caller's buffer; NULL when nothing is. *out_bytes: from the offset to its end. */
@@ -184,6 +189,7 @@ static gpuhal_status opencl_wrap_memory(gpuhal_plugin_device *device, const gpuh
 
 void gpuhal_opencl_describe_share(gpuhal_ops *ops)
 {
-    ops->clean = opencl_clean;
+    ops->memory_flush = opencl_memory_flush;
+    ops->memory_invalidate = opencl_memory_invalidate;
     ops->wrap_memory = opencl_wrap_memory;
 }

@@ -268,7 +268,7 @@ void gpuhal_rocm_describe_queue(gpuhal_ops *ops)
 {
     ops->queue_create = rocm_queue_create;
     ops->queue_destroy = rocm_queue_destroy;
-    ops->flush = rocm_flush;
+    ops->queue_flush = rocm_flush;
     ops->event_create = rocm_event_create;
     ops->event_destroy = rocm_event_destroy;
     ops->event_record = rocm_event_record;

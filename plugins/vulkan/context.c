@@ -166,7 +166,7 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
         ops->queue_create = NULL;
         ops->queue_destroy = NULL;
-        ops->flush = NULL;
+        ops->queue_flush = NULL;
         ops->event_create = NULL;
         ops->event_destroy = NULL;
         ops->event_record = NULL;

@@ -380,8 +380,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
-static gpuhal_status vulkan_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                  int32_t invalidate)
+static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                   bool invalidate)
 {
     const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
     if (!memory->host || (buffer->type_flags & COHERENT)) {
@@ -393,7 +393,17 @@ static gpuhal_status vulkan_clean(gpuhal_plugin_device *device, const gpuhal_mem
         status = refresh_edge(device, memory, begin, begin, end);
         status = status == GPUHAL_OK ? refresh_edge(device, memory, end - 1, begin, end) : status;
     }
-    return status == GPUHAL_OK ? move_atoms(device, buffer, begin, end, invalidate != 0) : status;
+    return status == GPUHAL_OK ? move_atoms(device, buffer, begin, end, invalidate) : status;
+}
+
+static gpuhal_status vulkan_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return make_coherent(device, memory, offset, bytes, false);
+}
+
+static gpuhal_status vulkan_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return make_coherent(device, memory, offset, bytes, true);
 }
 
 static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
@@ -458,7 +468,8 @@ void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuha
 {
     ops->allocate = vulkan_allocate;
     ops->release = vulkan_release;
-    ops->clean = vulkan_clean;
+    ops->memory_flush = vulkan_memory_flush;
+    ops->memory_invalidate = vulkan_memory_invalidate;
     ops->native_memory = vulkan_native_memory;
     ops->wrap_memory = vulkan_wrap_memory;
     if (hardware->offered & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD)) {

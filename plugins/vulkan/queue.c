@@ -354,7 +354,7 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
     }
     ops->queue_create = vulkan_queue_create;
     ops->queue_destroy = vulkan_queue_destroy;
-    ops->flush = vulkan_flush;
+    ops->queue_flush = vulkan_flush;
     ops->queue_wait = vulkan_queue_wait;
     ops->native_queue = vulkan_native_queue;
     ops->native_lock = vulkan_native_lock;

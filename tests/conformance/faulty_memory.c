@@ -232,10 +232,8 @@ static void faulty_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(own);
 }
 
-static gpuhal_status faulty_clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                  int32_t invalidate)
+static gpuhal_status move_host_copy(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
-    (void)device;
     const gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
     if (own->host == NULL || own->host == own->bytes || is(clean_nothing)) {
         return GPUHAL_OK;
@@ -244,12 +242,24 @@ static gpuhal_status faulty_clean(gpuhal_plugin_device *device, const gpuhal_mem
         offset = 0;
         bytes = own->size;
     }
-    if (invalidate != 0) {
+    if (invalidate) {
         memcpy(own->host + offset, own->bytes + offset, bytes);
     } else {
         memcpy(own->bytes + offset, own->host + offset, bytes);
     }
     return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    (void)device;
+    return move_host_copy(memory, offset, bytes, false);
+}
+
+static gpuhal_status faulty_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    (void)device;
+    return move_host_copy(memory, offset, bytes, true);
 }
 
 static gpuhal_status faulty_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
@@ -350,7 +360,8 @@ void gpuhal_faulty_describe_memory(gpuhal_ops *ops)
     if (is(good_minimal)) {
         return;
     }
-    ops->clean = faulty_clean;
+    ops->memory_flush = faulty_memory_flush;
+    ops->memory_invalidate = faulty_memory_invalidate;
     ops->map = faulty_map;
     ops->unmap = faulty_unmap;
     ops->register_host = faulty_register;

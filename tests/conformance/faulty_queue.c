@@ -270,7 +270,7 @@ void gpuhal_faulty_describe_queue(gpuhal_ops *ops)
 {
     ops->queue_create = faulty_queue_create;
     ops->queue_destroy = faulty_queue_destroy;
-    ops->flush = faulty_flush;
+    ops->queue_flush = faulty_flush;
     ops->event_create = faulty_event_create;
     ops->event_destroy = faulty_event_destroy;
     ops->event_record = faulty_event_record;

@@ -1,4 +1,4 @@
-/* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.1 on LP64 systems.
+/* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.2 on LP64 systems.
  *
  * The numbers are the promise: a plugin binary built against another layout reads rubbish. While the ABI is 0.x a change here goes
  * with a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are only added. The file compiles,
@@ -10,7 +10,7 @@
 
 #if UINTPTR_MAX == UINT64_MAX
 
-_Static_assert(GPUHAL_ABI == 0x00000001, "these are the layouts of ABI 0.1");
+_Static_assert(GPUHAL_ABI == 0x00000002, "these are the layouts of ABI 0.2");
 
 #define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member " has moved")
 #define SIZE(type, bytes)        _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
@@ -94,43 +94,44 @@ AT(gpuhal_ops, write, 32);
 AT(gpuhal_ops, read, 40);
 AT(gpuhal_ops, fill, 48);
 AT(gpuhal_ops, copy_rect, 56);
-AT(gpuhal_ops, clean, 64);
-AT(gpuhal_ops, query_health, 72);
-AT(gpuhal_ops, register_host, 80);
-AT(gpuhal_ops, unregister_host, 88);
-AT(gpuhal_ops, map, 96);
-AT(gpuhal_ops, unmap, 104);
-AT(gpuhal_ops, export_memory, 112);
-AT(gpuhal_ops, queue_create, 120);
-AT(gpuhal_ops, queue_destroy, 128);
-AT(gpuhal_ops, flush, 136);
-AT(gpuhal_ops, event_create, 144);
-AT(gpuhal_ops, event_destroy, 152);
-AT(gpuhal_ops, event_record, 160);
-AT(gpuhal_ops, event_query, 168);
-AT(gpuhal_ops, event_block, 176);
-AT(gpuhal_ops, event_notify, 184);
-AT(gpuhal_ops, queue_wait, 192);
-AT(gpuhal_ops, elapsed, 200);
-AT(gpuhal_ops, peer_enable, 208);
-AT(gpuhal_ops, peer_disable, 216);
-AT(gpuhal_ops, peer_copy, 224);
-AT(gpuhal_ops, range_granularity, 232);
-AT(gpuhal_ops, range_reserve, 240);
-AT(gpuhal_ops, range_commit, 248);
-AT(gpuhal_ops, range_decommit, 256);
-AT(gpuhal_ops, range_release, 264);
-AT(gpuhal_ops, program_load, 272);
-AT(gpuhal_ops, program_unload, 280);
-AT(gpuhal_ops, kernel, 288);
-AT(gpuhal_ops, launch, 296);
-AT(gpuhal_ops, native_device, 304);
-AT(gpuhal_ops, native_memory, 312);
-AT(gpuhal_ops, native_queue, 320);
-AT(gpuhal_ops, native_event, 328);
-AT(gpuhal_ops, wrap_memory, 336);
-AT(gpuhal_ops, native_lock, 344);
-SIZE(gpuhal_ops, 352);
+AT(gpuhal_ops, memory_flush, 64);
+AT(gpuhal_ops, memory_invalidate, 72);
+AT(gpuhal_ops, query_health, 80);
+AT(gpuhal_ops, register_host, 88);
+AT(gpuhal_ops, unregister_host, 96);
+AT(gpuhal_ops, map, 104);
+AT(gpuhal_ops, unmap, 112);
+AT(gpuhal_ops, export_memory, 120);
+AT(gpuhal_ops, queue_create, 128);
+AT(gpuhal_ops, queue_destroy, 136);
+AT(gpuhal_ops, queue_flush, 144);
+AT(gpuhal_ops, event_create, 152);
+AT(gpuhal_ops, event_destroy, 160);
+AT(gpuhal_ops, event_record, 168);
+AT(gpuhal_ops, event_query, 176);
+AT(gpuhal_ops, event_block, 184);
+AT(gpuhal_ops, event_notify, 192);
+AT(gpuhal_ops, queue_wait, 200);
+AT(gpuhal_ops, elapsed, 208);
+AT(gpuhal_ops, peer_enable, 216);
+AT(gpuhal_ops, peer_disable, 224);
+AT(gpuhal_ops, peer_copy, 232);
+AT(gpuhal_ops, range_granularity, 240);
+AT(gpuhal_ops, range_reserve, 248);
+AT(gpuhal_ops, range_commit, 256);
+AT(gpuhal_ops, range_decommit, 264);
+AT(gpuhal_ops, range_release, 272);
+AT(gpuhal_ops, program_load, 280);
+AT(gpuhal_ops, program_unload, 288);
+AT(gpuhal_ops, kernel, 296);
+AT(gpuhal_ops, launch, 304);
+AT(gpuhal_ops, native_device, 312);
+AT(gpuhal_ops, native_memory, 320);
+AT(gpuhal_ops, native_queue, 328);
+AT(gpuhal_ops, native_event, 336);
+AT(gpuhal_ops, wrap_memory, 344);
+AT(gpuhal_ops, native_lock, 352);
+SIZE(gpuhal_ops, 360);
 
 AT(gpuhal_plugin, size, 0);
 AT(gpuhal_plugin, abi, 4);
@@ -159,7 +160,7 @@ _Static_assert(GPUHAL_OPS_SPACE == 1024, "plugins rely on this much room");
 int main(void)
 {
 #if UINTPTR_MAX == UINT64_MAX
-    puts("the layouts are those of ABI 0.1");
+    puts("the layouts are those of ABI 0.2");
     return 0;
 #else
     puts("skipped: the layouts are pinned for LP64 systems only");

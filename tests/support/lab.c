@@ -416,17 +416,27 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return GPUHAL_OK;
 }
 
-static gpuhal_status clean(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
+static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     const block *b = memory->object;
     device->lab->cleans++;
     if (bytes == 0 || offset > b->count || bytes > b->count - offset) {
-        return broken_rule(device, "clean");
+        return broken_rule(device, invalidate ? "memory_invalidate" : "memory_flush");
     }
     if (b->host) {
         memcpy(invalidate ? b->host + offset : b->bytes + offset, invalidate ? b->bytes + offset : b->host + offset, (size_t)bytes);
     }
     return GPUHAL_OK;
+}
+
+static gpuhal_status memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return make_coherent(device, memory, offset, bytes, false);
+}
+
+static gpuhal_status memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return make_coherent(device, memory, offset, bytes, true);
 }
 
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t access,
@@ -459,7 +469,8 @@ static gpuhal_status describe_as(const gpuhal_lab_device *lab, gpuhal_ops *out_o
     out_ops->read = lab->no_read_write ? NULL : read_bytes;
     out_ops->fill = lab->no_fill ? NULL : fill;
     out_ops->copy_rect = lab->no_rect ? NULL : copy_rect;
-    out_ops->clean = lab->not_coherent || lab->caches_imports ? clean : NULL;
+    out_ops->memory_flush = lab->not_coherent || lab->caches_imports ? memory_flush : NULL;
+    out_ops->memory_invalidate = lab->not_coherent || lab->caches_imports ? memory_invalidate : NULL;
     out_ops->export_memory = lab->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER) ? export_memory : NULL;
     out_ops->wrap_memory = lab->adopt_kinds ? wrap_memory : NULL;
     out_ops->map = lab->mappable ? map : NULL;

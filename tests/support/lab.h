@@ -23,7 +23,7 @@ typedef struct gpuhal_lab_device {
     gpuhal_device_type type;       /* 0: gpu */
     uint32_t software;
     uint32_t hidden;               /* device memory has no host address */
-    uint32_t not_coherent;         /* host addresses need clean() */
+    uint32_t not_coherent;         /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */

@@ -147,7 +147,7 @@ TEST(nothing_that_is_enqueued_waits_for_the_device)
     expect_fine(&d, d.ops->fill(d.device, d.queue, &d.far, 101, 10, 0x55667788, 2), "fill");
     expect_fine(&d, d.ops->read(d.device, d.queue, got, &d.far, 50, PIECE), "read");
     record(&d, d.queue, d.event);
-    expect_fine(&d, d.ops->flush(d.queue), "flush");
+    expect_fine(&d, d.ops->queue_flush(d.queue), "flush");
     assert_int_equal(d.ops->event_query(d.event), GPUHAL_NOT_READY);
     assert_int_equal(d.ops->event_block(d.event, 0), GPUHAL_ERROR_TIMEOUT);
     assert_int_equal(d.ops->event_block(d.event, second_ns / 100), GPUHAL_ERROR_TIMEOUT);

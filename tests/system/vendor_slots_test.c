@@ -18,7 +18,7 @@ TEST(work_of_a_queue_goes_on_while_the_caller_does_and_its_time_is_measured)
     expect_fine(with.ops.event_record(queue, before), &with, "event_record");
     expect_fine(with.ops.copy(with.devices[0], queue, &memory, 0, &host, 0, 4096), &with, "copy");
     expect_fine(with.ops.event_record(queue, after), &with, "event_record");
-    expect_fine(with.ops.flush(queue), &with, "flush");
+    expect_fine(with.ops.queue_flush(queue), &with, "flush");
     assert_int_equal(with.ops.event_query(after), GPUHAL_NOT_READY);
     memcpy(host.host, "new", 4); /* the copy has not begun */
     expect_fine(with.ops.event_block(after, 10000 * MS_NS), &with, "event_block");

@@ -194,8 +194,8 @@ TEST(what_the_host_writes_in_an_atom_leaves_its_neighbours_alone)
         assert_int_equal(allocate_direct(&o, GPUHAL_MEMORY_READBACK, SIZE, &memory), GPUHAL_OK);
         assert_int_equal(o.slots.ops.fill(o.device, NULL, &memory, 0, SIZE, 0x11, 1), GPUHAL_OK);
         memset((char *)memory.host + parts[p].offset, 0x22, parts[p].bytes);
-        assert_int_equal(o.slots.ops.clean(o.device, &memory, parts[p].offset, parts[p].bytes, 0), GPUHAL_OK);
-        assert_int_equal(o.slots.ops.clean(o.device, &memory, 0, SIZE, 1), GPUHAL_OK);
+        assert_int_equal(o.slots.ops.memory_flush(o.device, &memory, parts[p].offset, parts[p].bytes), GPUHAL_OK);
+        assert_int_equal(o.slots.ops.memory_invalidate(o.device, &memory, 0, SIZE), GPUHAL_OK);
         assert_memory_equal(memory.host, wanted, SIZE);
         release_direct(&o, &memory);
     }

@@ -63,7 +63,7 @@ static void expect_bytes(desk *d, const unsigned char *wanted)
     assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
     assert_int_equal(d->o.slots.ops.event_block(d->event, 5 * second_ns), GPUHAL_OK);
     if (!(d->result.flags & GPUHAL_MEMORY_HOST_COHERENT)) {
-        assert_int_equal(d->o.slots.ops.clean(d->o.device, &d->result, 0, d->result.bytes, 1), GPUHAL_OK);
+        assert_int_equal(d->o.slots.ops.memory_invalidate(d->o.device, &d->result, 0, d->result.bytes), GPUHAL_OK);
     }
     assert_memory_equal(d->result.host, wanted, BYTES);
 }
@@ -150,7 +150,7 @@ TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_sta
     exercise_fill(d.near.host, BYTES, 11);
     for (uint64_t c = 0; c < COPIES; c++) {
         assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE), GPUHAL_OK);
-        assert_int_equal(c < FLUSHES ? d.o.slots.ops.flush(d.queue) : GPUHAL_OK, GPUHAL_OK);
+        assert_int_equal(c < FLUSHES ? d.o.slots.ops.queue_flush(d.queue) : GPUHAL_OK, GPUHAL_OK);
     }
     expect_bytes(&d, d.near.host);
     assert_true(d.fake.calls("vkQueueSubmit") > FLUSHES + 2);
@@ -180,7 +180,7 @@ static gpuhal_status help_once(helper *h)
     status = status ? status : ops->event_create(device, 0, &event);
     for (uint64_t c = 0; c < COPIES && !status; c++) {
         status = ops->copy(device, queue, &h->memory, c * 64, &h->d->near, c * 64, 64);
-        status = !status && c % 3 == 0 ? ops->flush(queue) : status;
+        status = !status && c % 3 == 0 ? ops->queue_flush(queue) : status;
         status = !status && c % 20 == 0 ? ops->copy(device, NULL, &h->memory, BYTES - 64, &h->d->near, 0, 64) : status;
     }
     status = status ? status : ops->event_record(queue, event);
@@ -331,7 +331,7 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
     assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->event_query(d.event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(copy(&d, &d.far, &d.near, BYTES), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(ops->flush(d.queue), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(ops->queue_flush(d.queue), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->event_record(d.queue, d.event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->query_health(d.o.device), GPUHAL_ERROR_DEVICE_LOST);
@@ -356,7 +356,7 @@ static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin
         for (uint64_t c = 0; c < PIECES && !status; c++) {
             status = ops->copy(o->device, *queue, &memory[1], c * 256, &memory[0], c * 256, 256);
         }
-        status = status ? status : ops->flush(*queue);
+        status = status ? status : ops->queue_flush(*queue);
         status = status ? status : ops->event_record(*queue, events[1]);
         status = status ? status : ops->event_block(events[1], 5 * second_ns);
         status = status ? status : ops->event_query(events[0]);

@@ -137,7 +137,7 @@ TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
     assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_TYPE, &text), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_u64(NULL, GPUHAL_FACT_TYPE, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_NAME, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_device_capabilities(device), GPUHAL_CAPABILITY_WRITE | GPUHAL_CAPABILITY_FILL | GPUHAL_CAPABILITY_COPY_RECT);
+    assert_int_equal(gpuhal_device_capabilities(device), GPUHAL_CAPABILITY_HOST_COPY | GPUHAL_CAPABILITY_FILL | GPUHAL_CAPABILITY_COPY_RECT);
     gpuhal_close(gpu);
 }
 

@@ -193,7 +193,7 @@ static gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
     out_ops->copy = copy;
     out_ops->queue_create = queue_create;
     out_ops->queue_destroy = queue_destroy;
-    out_ops->flush = flush;
+    out_ops->queue_flush = flush;
     out_ops->event_create = event_create;
     out_ops->event_destroy = event_destroy;
     out_ops->event_record = event_record;

@@ -51,26 +51,28 @@ void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, u
 }
 
 /* Coherent memory needs nothing, and the core never calls the slot for it. */
-static void clean(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, int32_t invalidate)
+static void clean(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     if ((memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0) {
         return;
     }
-    if (opening->slots.ops.clean == NULL) {
-        gpuhal_fail("memory with a host address is not coherent, and the slot clean is missing");
+    if (opening->slots.ops.memory_flush == NULL) {
+        gpuhal_fail("memory with a host address is not coherent, and the slots memory_flush and memory_invalidate are missing");
     }
-    gpuhal_step("the slot clean");
-    gpuhal_expect_ok(opening->slots.ops.clean(opening->device, memory, offset, bytes, invalidate), "clean");
+    const char *name = invalidate ? "memory_invalidate" : "memory_flush";
+    gpuhal_step(invalidate ? "the slot memory_invalidate" : "the slot memory_flush");
+    const gpuhal_ops *ops = &opening->slots.ops;
+    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opening->device, memory, offset, bytes), name);
 }
 
 void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    clean(opening, memory, offset, bytes, 0);
+    clean(opening, memory, offset, bytes, false);
 }
 
 void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    clean(opening, memory, offset, bytes, 1);
+    clean(opening, memory, offset, bytes, true);
 }
 
 /* Memory of a kind with a host address; false when there is none of it. */

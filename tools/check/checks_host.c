@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Page-locked memory is written by the host and read by the device without any call in between but clean(). */
+/* Page-locked memory is written by the host and read by the device without any call in between but memory_flush() and memory_invalidate(). */
 void gpuhal_check_host_address(gpuhal_trial *trial)
 {
     const uint64_t bytes = gpuhal_area_usual(trial);

@@ -155,7 +155,7 @@ void gpuhal_check_members(gpuhal_trial *trial)
             gpuhal_fail("the version of the plugin is no short line of text");
         }
     }
-    if ((plugin->flags & ~(uint32_t)(GPUHAL_PLUGIN_FORK_SAFE | GPUHAL_PLUGIN_KEEPS_TIME)) != 0) {
+    if ((plugin->flags & ~(uint32_t)(GPUHAL_PLUGIN_FORK_SAFE | GPUHAL_PLUGIN_HONORS_TIMEOUTS)) != 0) {
         gpuhal_fail("the plugin sets flags that do not exist: 0x%x", plugin->flags);
     }
     if (plugin->reserved != 0) {

@@ -153,7 +153,7 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
         gpuhal_expect_ok(reads ? status : GPUHAL_OK, "read with a queue");
     }
     gpuhal_step("the slot flush");
-    gpuhal_expect_ok(ops->flush(work.queue), "flush");
+    gpuhal_expect_ok(ops->queue_flush(work.queue), "flush");
     record(&work, work.queue, work.event);
     await(&work, work.event);
     if (reads && memcmp(back, work.to.expected, (size_t)work.to.bytes) != 0) {
@@ -267,7 +267,7 @@ void gpuhal_check_queue_wait(gpuhal_trial *trial)
         gpuhal_area_reset(&work.from, 30 + round, ROUTE_ANY);
         enqueue_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
         record(&work, work.queue, work.event);
-        gpuhal_expect_ok(work.ops->flush(work.queue), "flush");
+        gpuhal_expect_ok(work.ops->queue_flush(work.queue), "flush");
         gpuhal_step("the slot queue_wait");
         gpuhal_status status = work.ops->queue_wait(second, work.event);
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {

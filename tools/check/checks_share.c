@@ -213,7 +213,7 @@ void gpuhal_check_host_pages(gpuhal_trial *trial)
 }
 
 /* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there afterwards: a
- * clean() that moves more than its range brings old bytes of the one over new ones of the other. */
+ * memory_invalidate() that moves more than its range brings old bytes of the one over new ones of the other. */
 static void expect_narrow_clean(const gpuhal_opening *opening, const gpuhal_memory *memory, gpuhal_area *other,
                                 unsigned char *host)
 {

@@ -7,9 +7,10 @@
 #include <string.h>
 
 /* The slots by name and place. A group is filled whole or not at all; 0 is no group. */
-enum { GROUP_NONE, GROUP_REGISTER, GROUP_MAP, GROUP_QUEUES, GROUP_PEERS, GROUP_RANGES, GROUP_PROGRAMS, GROUP_COUNT };
+enum { GROUP_NONE, GROUP_COHERENCE, GROUP_REGISTER, GROUP_MAP, GROUP_QUEUES, GROUP_PEERS, GROUP_RANGES, GROUP_PROGRAMS, GROUP_COUNT };
 static const char *const group_words[] = {
-    "", "register_host and unregister_host", "map and unmap", "queues and events", "peers", "virtual memory", "programs"};
+    "", "memory_flush and memory_invalidate", "register_host and unregister_host", "map and unmap", "queues and events", "peers",
+    "virtual memory", "programs"};
 
 #define SLOT(name, group)                                                                                                        \
     {                                                                                                                            \
@@ -27,7 +28,8 @@ static const struct {
     SLOT(read, 0),
     SLOT(fill, 0),
     SLOT(copy_rect, 0),
-    SLOT(clean, 0),
+    SLOT(memory_flush, GROUP_COHERENCE),
+    SLOT(memory_invalidate, GROUP_COHERENCE),
     SLOT(query_health, 0),
     SLOT(register_host, GROUP_REGISTER),
     SLOT(unregister_host, GROUP_REGISTER),
@@ -36,7 +38,7 @@ static const struct {
     SLOT(export_memory, 0),
     SLOT(queue_create, GROUP_QUEUES),
     SLOT(queue_destroy, GROUP_QUEUES),
-    SLOT(flush, GROUP_QUEUES),
+    SLOT(queue_flush, GROUP_QUEUES),
     SLOT(event_create, GROUP_QUEUES),
     SLOT(event_destroy, GROUP_QUEUES),
     SLOT(event_record, GROUP_QUEUES),

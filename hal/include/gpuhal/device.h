@@ -19,7 +19,7 @@ typedef struct gpuhal_device gpuhal_device;
 
 /** What a device offers beyond allocating and copying. Bits. */
 enum {
-    GPUHAL_CAPABILITY_WRITE = 1u << 0,          /**< Ordinary host memory is read and written without staging by the library. */
+    GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,          /**< Ordinary host memory is read and written without staging by the library. */
     GPUHAL_CAPABILITY_FILL = 1u << 1,
     GPUHAL_CAPABILITY_COPY_RECT = 1u << 2,
     GPUHAL_CAPABILITY_REGISTER = 1u << 3,

@@ -30,7 +30,7 @@ extern "C" {
 /** Version of this ABI. While the major number is 0 the core demands an equal minor number; from 1.0 on minor versions only add
  *  at the end. The change log is at the end of docs/plugin-abi.md. */
 #define GPUHAL_ABI_MAJOR 0u
-#define GPUHAL_ABI_MINOR 1u
+#define GPUHAL_ABI_MINOR 2u
 #define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
 
 /* The plugin's own objects: defined by the plugin, opaque to the core. */
@@ -94,7 +94,7 @@ struct gpuhal_host {
 
 /** Flags of gpuhal_memory. */
 enum {
-    GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< No clean() needed around host access. */
+    GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< Host access needs no memory_flush() or memory_invalidate(). */
     GPUHAL_MEMORY_HOST_CACHED = 2u,   /**< The host reads it fast. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u
 };
@@ -204,11 +204,11 @@ typedef struct gpuhal_ops {
      *  host memory; two sides in one memory object have equal pitches. Fallback: by rows; NOT_SUPPORTED as for write. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3]);
-    /** BLOCKS. Makes host writes visible to the device (invalidate 0), or device writes to the host (1), for memory with a host
-     *  address that is not HOST_COHERENT; imported host memory is such memory where the API may keep a copy of its own
-     *  (CL_MEM_USE_HOST_PTR). Changes no byte outside the range, on either side. */
-    gpuhal_status (*clean)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                           int32_t invalidate);
+    /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host (memory_invalidate), for memory
+     *  with a host address that is not HOST_COHERENT; imported host memory is such memory where the API may keep a copy of its own
+     *  (CL_MEM_USE_HOST_PTR). Both or none. Changes no byte outside the range, on either side. */
+    gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+    gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
     /** OK or DEVICE_LOST, from what is already known. */
     gpuhal_status (*query_health)(gpuhal_plugin_device *device);
 
@@ -233,7 +233,7 @@ typedef struct gpuhal_ops {
     /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may give up what goes on for seconds after
      *  this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
-    gpuhal_status (*flush)(gpuhal_plugin_queue *queue);
+    gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     void (*event_destroy)(gpuhal_plugin_event *event);
     /** May be called again on the same event; flushes. */
@@ -244,7 +244,7 @@ typedef struct gpuhal_ops {
     /* Queues, each optional. */
 
     /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own, or for a copy that blocks anyway; of a
-     *  plugin with GPUHAL_PLUGIN_KEEPS_TIME on a thread that waits, too. Fallback: polling. */
+     *  plugin with GPUHAL_PLUGIN_HONORS_TIMEOUTS on a thread that waits, too. Fallback: polling. */
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
@@ -301,7 +301,7 @@ typedef struct gpuhal_ops {
 /** Flags of gpuhal_plugin. */
 enum {
     GPUHAL_PLUGIN_FORK_SAFE = 1u,   /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
-    GPUHAL_PLUGIN_KEEPS_TIME = 2u   /**< event_query returns at once and event_block in its time, as far as the driver can be made to:
+    GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u   /**< event_query returns at once and event_block in its time, as far as the driver can be made to:
                                      *   threads of the application that wait may call them, which spares a change of threads. */
 };
 
