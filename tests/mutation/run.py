@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Measures what the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
+
+A mutant is killed when the build or a test fails. One that survives is a place where the code may be wrong and no test fails: either a
+test is missing, or the change makes no difference (an equivalent mutant; a person has to judge that).
+
+The work is done in a copy of the tracked and untracked files (--work), so the checkout is never touched. The same seed chooses the
+same mutants of the same sources. Results are appended to a file of JSON lines as they come; a run that is stopped goes on where it
+was. Nothing but Python's library, git, CMake and Ninja is needed.
+"""
+import argparse
+import json
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Folder of the sources: the tests that are to notice, as CTest's expression. The first that fits counts.
+TESTS = [
+    ("hal/core/", r"^(core|device|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file)\."),
+    ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
+    ("hal/registry/", r"^registry_|^loader_(remember|warm|circumstances)\.|^remembered"),
+    ("hal/loader/", r"^loader_(?!torture)|^hotplug\.|^privileged\."),
+    ("hal/device/", r"^(device|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan)"),
+    ("hal/memory/", r"^(buffer|share|device|transfer_(ranges|paths)|sharing|opencl\.|vulkan_(memory|test))"),
+    ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|opencl_queue|vulkan_queue)"),
+    ("hal/queue/", r"^(transfer|queue|event|watchdog|hotplug|opencl_queue|vulkan_queue)"),
+    ("hal/", r"^(core|device|transfer|queue)"),
+    ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
+    ("plugins/opencl/", r"^(opencl|conformance\.opencl|sharing|queue)"),
+    ("plugins/vulkan/", r"^(vulkan(?!_validation)|conformance\.vulkan|sharing|queue)"),
+    ("plugins/cuda/", r"^(cuda|vendor|link|conformance\.cuda|queue)"),
+    ("plugins/rocm/", r"^(rocm|vendor|link|conformance\.rocm)"),
+]
+
+SWAPS = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
+    (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r"(?<=\w) - (?=\w)", " + "), (r" & (?=[\w(~])", " | "),
+    (r"\+= ", "-= "), (r"-= ", "+= "), (r"\breturn true;", "return false;"), (r"\breturn false;", "return true;"),
+    (r" = true;", " = false;"), (r" = false;", " = true;"), (r"\breturn GPUHAL_ERROR_\w+;", "return GPUHAL_OK;"),
+    (r"(?<=[\w\])]) \? (?=.*:)", " ? !"), (r"\bif \((?=.*\) \{\s*$)", "if (!("), (r"\b1\b(?!\w)", "0"),
+]
+# A whole statement on one line: a call whose value nobody takes, or an assignment to something that exists already.
+STATEMENT = re.compile(r"^\s+((\(void\))?[a-z_][\w.>\[\]*-]*\([^{}]*\);|[a-z_*][\w.>\[\]-]*(\.|->)[\w.>\[\]-]* = [^{}]*;|[a-z_]+ = [^{}]*;)$")
+
+
+def code_lines(text):
+    """The lines of C code that are neither comment nor preprocessor, with strings and comments blanked to keep columns."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
+    text = re.sub(r'"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'', blank, text)
+    inside = False
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith("{"):
+            inside = True
+        elif line.startswith("}"):
+            inside = False
+        if inside and line.strip() and not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def mutants_of(path):
+    """Every (line, begin, end, replacement, word) of a file."""
+    text = (ROOT / path).read_text()
+    original = text.split("\n")
+    for number, line in code_lines(text):
+        for pattern, new in SWAPS:
+            for match in re.finditer(pattern, line):
+                end, replacement = match.end(), new
+                if new == "if (!(":
+                    end = line.rindex(") {")
+                    replacement = "if (!(" + original[number][match.end():end] + ")"
+                yield number, match.start(), end, replacement
+        if STATEMENT.match(line):
+            begin = len(line) - len(line.lstrip())
+            yield number, begin, len(original[number]), ";"
+
+
+def choose(files, count, seed):
+    """Equally many from each folder, as far as there are so many; in an order that the seed alone determines."""
+    folders = {}
+    for path in sorted(files):
+        for mutant in mutants_of(path):
+            folders.setdefault(path.rsplit("/", 1)[0], []).append((path,) + mutant)
+    dice = random.Random(seed)
+    chosen = []
+    pools = [dice.sample(pool, len(pool)) for _, pool in sorted(folders.items())]
+    while len(chosen) < count and any(pools):
+        chosen += [pool.pop() for pool in pools if pool]
+    return chosen[:count]
+
+
+def sources(arguments):
+    """Library and plugin sources: all, those given, or those changed since a revision."""
+    command = ["git", "ls-files", "hal/*.c", "plugins/*.c"]
+    if arguments.since:
+        command = ["git", "diff", "--name-only", "--diff-filter=d", arguments.since, "--", "hal/*.c", "plugins/*.c"]
+    names = subprocess.run(command, cwd=ROOT, check=True, text=True, capture_output=True).stdout.split()
+    return [name for name in names if not arguments.files or any(pathlib.PurePath(name).match(glob) for glob in arguments.files)]
+
+
+def run(command, timeout, **options):
+    """True, False, or None when it took too long. Whatever it started ends with it."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                          start_new_session=True, **options) as process:
+        try:
+            return process.wait(timeout) == 0
+        except subprocess.TimeoutExpired:
+            subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=False)
+            process.wait()
+            return None
+
+
+def prepare(work):
+    """A copy of the files, configured and built without mutation; its tests have to pass, or nothing can be learned."""
+    tree = work / "tree"
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
+                           capture_output=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        source, copy = ROOT / name, tree / name
+        if source.is_file() and not (copy.is_file() and copy.read_bytes() == source.read_bytes()):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy)
+    command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
+               "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", work / "build"], check=True, stdout=subprocess.DEVNULL)
+    return tree
+
+
+def tests_of(path):
+    return next(expression for folder, expression in TESTS if path.startswith(folder))
+
+
+def judge(work, tree, mutant, seconds, jobs):
+    """Killed by what, or survived."""
+    path, number, begin, end, replacement = mutant
+    original = (ROOT / path).read_text()
+    lines = original.split("\n")
+    lines[number] = lines[number][:begin] + replacement + lines[number][end:]
+    (tree / path).write_text("\n".join(lines))
+    try:
+        built = run(["cmake", "--build", str(work / "build")], 600)
+        if built is not True:
+            return "build"
+        began = time.monotonic()
+        passed = run(["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "--stop-on-failure", "-R", tests_of(path)], seconds)
+        return {True: "survived", False: "test", None: "time"}[passed], time.monotonic() - began
+    finally:
+        (tree / path).write_text(original)
+
+
+def summary(results):
+    """Lines of a Markdown table: how many of each folder were killed. What does not compile is no mutant."""
+    folders = {}
+    for result in results:
+        if result["outcome"] != "build":
+            folders.setdefault(result["file"].rsplit("/", 1)[0], []).append(result["outcome"] != "survived")
+    rows = [f"| {folder} | {len(killed)} | {sum(killed)} | {sum(killed) / len(killed):.0%} |" for folder, killed in sorted(folders.items())]
+    every = [killed for folder in folders.values() for killed in folder]
+    if every:
+        rows.append(f"| all | {len(every)} | {sum(every)} | {sum(every) / len(every):.0%} |")
+    return ["| folder | mutants | killed | rate |", "|---|---|---|---|"] + rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("files", nargs="*", help="globs of sources, such as hal/core/*.c; all of hal and plugins without any")
+    parser.add_argument("--since", metavar="REVISION", help="only sources that changed since then")
+    parser.add_argument("--count", type=int, default=300, help="how many mutants (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="which (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=30, help="for the tests of one mutant (default: %(default)s); longer is killed")
+    parser.add_argument("--jobs", type=int, default=2, help="tests at a time (default: %(default)s)")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation", help="folder to work in (default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="print the mutants and end")
+    arguments = parser.parse_args()
+    chosen = choose(sources(arguments), arguments.count, arguments.seed)
+    if arguments.list:
+        for path, number, begin, end, replacement in chosen:
+            line = (ROOT / path).read_text().split("\n")[number]
+            print(f"{path}:{number + 1}: {line.strip()}  ->  {(line[:begin] + replacement + line[end:]).strip()}")
+        return 0
+    if not chosen:
+        sys.exit("no source has a place to change")
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    results_file = arguments.work / "results.jsonl"
+    results = [json.loads(line) for line in results_file.read_text().splitlines()] if results_file.exists() else []
+    done = {(result["file"], result["line"], result["after"]) for result in results}
+    tree = prepare(arguments.work)
+    for expression in sorted({tests_of(mutant[0]) for mutant in chosen}):
+        if not run(["ctest", "--test-dir", str(arguments.work / "build"), "-j", str(arguments.jobs), "-R", expression], 600):
+            sys.exit(f"the tests {expression} fail without a mutation, or none is there")
+    for mutant in chosen:
+        path, number, begin, end, replacement = mutant
+        line = (ROOT / path).read_text().split("\n")[number]
+        result = {"file": path, "line": number + 1, "before": line.strip(), "after": (line[:begin] + replacement + line[end:]).strip()}
+        if (path, number + 1, result["after"]) in done:
+            continue
+        verdict = judge(arguments.work, tree, mutant, arguments.seconds, arguments.jobs)
+        result["outcome"], result["seconds"] = (verdict, 0) if isinstance(verdict, str) else (verdict[0], round(verdict[1], 1))
+        results.append(result)
+        with results_file.open("a") as out:
+            out.write(json.dumps(result) + "\n")
+        print(f"{result['outcome']:8} {path}:{number + 1}: {result['before']}  ->  {result['after']}", flush=True)
+    print("\n".join(summary(results)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

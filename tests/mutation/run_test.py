@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""What run.py may change: code alone, always the same for one seed."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import run
+
+SOURCE = """/* a < b */
+#define FEWER(a, b) ((a) < (b))
+static int number = 1;
+int compare(int a, int b)
+{
+    // a < b
+    if (a < b) { /* a > b */
+        report("a == b");
+    }
+    int c = a;
+    return c;
+}
+"""
+
+
+class Mutants(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.addCleanup(setattr, run, "ROOT", run.ROOT)
+        run.ROOT = pathlib.Path(self.folder.name)
+        (run.ROOT / "hal").mkdir()
+        (run.ROOT / "hal" / "a.c").write_text(SOURCE)
+
+    def after(self):
+        lines = SOURCE.split("\n")
+        return [lines[number][:begin] + new + lines[number][end:] for _, number, begin, end, new in run.choose(["hal/a.c"], 99, 1)]
+
+    def test_comments_strings_the_preprocessor_and_file_scope_stay(self):
+        for line in self.after():
+            self.assertNotIn("!=", line)
+            self.assertNotIn("FEWER", line)
+            self.assertNotIn(">= b", line)
+        self.assertIn("    if (a <= b) { /* a > b */", self.after())
+        self.assertIn("        ;", self.after())
+
+    def test_a_declaration_is_not_deleted(self):
+        self.assertNotIn("    ;", self.after())
+
+    def test_one_seed_gives_one_choice(self):
+        self.assertEqual(run.choose(["hal/a.c"], 2, 7), run.choose(["hal/a.c"], 2, 7))
+
+    def test_what_does_not_compile_is_not_counted(self):
+        rows = run.summary([{"file": "hal/a.c", "outcome": outcome} for outcome in ("build", "test", "survived", "time")])
+        self.assertEqual(rows[-1], "| all | 3 | 2 | 67% |")
+
+
+if __name__ == "__main__":
+    unittest.main()
