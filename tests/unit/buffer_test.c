@@ -300,4 +300,44 @@ TEST(finding_races_with_releasing_and_never_sees_a_freed_buffer)
     assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
 }
 
+enum { THREADS = 4, HELD = 32, ROUNDS = 4000 };
+
+/* Makes, finds and releases buffers of its own. */
+static void *come_and_go(void *user)
+{
+    gpuhal *gpu = user;
+    gpuhal_buffer *held[HELD] = {NULL};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64};
+    intptr_t wrong = 0;
+    for (unsigned i = 0; i < ROUNDS + HELD; i++) {
+        gpuhal_buffer **place = &held[i % HELD], *found = NULL;
+        uint64_t offset = 0;
+        if (*place) {
+            wrong += gpuhal_buffer_find(gpu, gpuhal_buffer_address(*place) + 9, &found, &offset) != GPUHAL_OK || found != *place || offset != 9;
+            gpuhal_buffer_release(found);
+            gpuhal_buffer_release(*place);
+            *place = NULL;
+        }
+        wrong += i < ROUNDS && gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, place) != GPUHAL_OK;
+    }
+    return (void *)wrong;
+}
+
+TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, gpu), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong = NULL;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_ptr_equal(wrong, NULL);
+    }
+    gpuhal_close(gpu);
+    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+}
+
 #include "test_main.h"

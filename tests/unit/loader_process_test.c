@@ -342,6 +342,29 @@ TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
     }
 }
 
+TEST(a_process_that_only_prints_wakes_who_waits_for_it_and_for_no_other)
+{
+    static const char *const silent[] = {"/bin/sleep", "60", NULL}, *const prints[] = {"/bin/sh", "-c", "echo words; exec sleep 60", NULL};
+    for (size_t speaker = 0; speaker < 3; speaker++) {
+        gpuhal_process processes[3], *all[3] = {&processes[0], &processes[1], &processes[2]};
+        bool ready[3] = {false, false, false};
+        char text[8] = "";
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(gpuhal_os_process_start(i == speaker ? prints : silent, &processes[i]), 0);
+        }
+        assert_int_equal(gpuhal_os_process_wait(all, 3, UINT64_C(30000000000), ready), 0);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(ready[i], i == speaker);
+        }
+        assert_int_equal(gpuhal_os_process_read_output(all[speaker], text, sizeof text), 6);
+        assert_memory_equal(text, "words\n", 6);
+        for (size_t i = 0; i < 3; i++) {
+            int value = 0;
+            gpuhal_os_process_finish(&processes[i], 0, 0, &value);
+        }
+    }
+}
+
 TEST(a_process_that_hangs_is_asked_to_end_before_it_is_killed)
 {
     char script[700];

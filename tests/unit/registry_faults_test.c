@@ -131,6 +131,31 @@ TEST(every_system_call_may_fail_once)
     }
 }
 
+/* A damaged registry is set aside by a second name; file systems that have none answer with any of these. */
+TEST(where_a_file_can_have_one_name_only_a_damaged_registry_is_set_aside_by_moving)
+{
+    static const int errors[] = {EPERM, ENOTSUP, EXDEV, EMLINK};
+    const char *directory = fresh_directory();
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        bool linked = false;
+        for (unsigned at = 1; !linked; at++) {
+            prepare(directory, true);
+            gpuhal_fault_begin(GPUHAL_FAULT_FAIL, at, errors[i]);
+            gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
+            gpuhal_status status = remember_plugin(registry, 2);
+            assert_true(gpuhal_fault_end());
+            linked = strcmp(gpuhal_fault_name(), "link") == 0;
+            gpuhal_registry_destroy(registry);
+            if (linked) {
+                assert_int_equal(status, GPUHAL_OK);
+                assert_true(file_holds(directory, 1, 2));
+                assert_int_equal(files_that_begin_with(directory, "registry.damaged-1"), 1);
+            }
+            clear(directory);
+        }
+    }
+}
+
 TEST(a_disk_that_takes_only_a_part_at_once_gets_the_rest_after_it)
 {
     fresh_directory();

@@ -3,6 +3,7 @@
 
 #include "registry/checksum.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -26,6 +27,36 @@ static bool snapshot_knows(gpuhal_registry *registry, unsigned number)
     bool knows = knows_plugin(&snapshot->content, number);
     gpuhal_snapshot_release(snapshot);
     return knows;
+}
+
+TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
+{
+    enum { LIMIT = 100 };
+    const char *directory = missing_directory("limit");
+    assert_int_equal(mkdir(directory, 0700), 0);
+    for (size_t bytes = LIMIT - 1; bytes <= LIMIT + 1; bytes++) {
+        char *text = NULL, content[LIMIT + 1];
+        size_t got = 7;
+        memset(content, 'x', sizeof content);
+        FILE *file = fopen(below(directory, "file"), "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+        fclose(file);
+        assert_int_equal(gpuhal_os_file_read(below(directory, "file"), LIMIT, &text, &got), bytes > LIMIT ? EFBIG : 0);
+        assert_int_equal(got, bytes > LIMIT ? 0 : bytes);
+        assert_true(bytes > LIMIT ? text == NULL : strlen(text) == bytes);
+        free(text);
+    }
+    /* A file of /proc tells no size: what is read decides. */
+    char *text = NULL, *short_text = NULL;
+    size_t whole = 0, cut = 7;
+    assert_int_equal(gpuhal_os_file_read("/proc/self/comm", 64, &text, &whole), 0);
+    free(text);
+    assert_int_equal(gpuhal_os_file_read("/proc/self/comm", whole, &text, &cut), 0);
+    assert_int_equal(cut, whole);
+    assert_int_equal(gpuhal_os_file_read("/proc/self/comm", whole - 1, &short_text, &cut), EFBIG);
+    assert_true(short_text == NULL && cut == 0);
+    free(text);
 }
 
 TEST(what_was_acknowledged_is_there_the_next_time)

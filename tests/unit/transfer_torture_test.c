@@ -39,6 +39,10 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
         gpuhal_device *none = NULL;
         return gpuhal_select(*out_gpu, "lab:1", 0, &none, NULL);
     }
+    /* An opening that succeeds knows everything: these are two physical devices, each with the evidence for it. */
+    if (!status) {
+        assert_int_equal(gpuhal_physical_count(*out_gpu), 2);
+    }
     return status;
 }
 
