@@ -121,16 +121,16 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     return GPUHAL_OK;
 }
 
-/* Where the state of a user's programs lies; NULL where that is told by nobody. A relative path does not count, as the XDG base
- * directory specification has it. These two variables are the system's: they are read also where GPUHAL_ ones are not. */
-static char *standard_registry(void)
+/* A folder of the user's by the XDG base directory specification, in which a relative path does not count; NULL where neither variable
+ * says where it is. These variables are the system's: they are read also where GPUHAL_ ones are not. */
+static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
-    const char *state = gpuhal_os_environment("XDG_STATE_HOME");
+    const char *folder = gpuhal_os_environment(variable);
     const char *home = gpuhal_os_environment("HOME");
-    if (state && *state == '/') {
-        return gpuhal_text_format("%s/gpuhal", state);
+    if (folder && *folder == '/') {
+        return gpuhal_text_format("%s/%s", folder, name);
     }
-    return home && *home == '/' ? gpuhal_text_format("%s/.local/state/gpuhal", home) : NULL;
+    return home && *home == '/' ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
 }
 
 /* A privileged process keeps none: who started it has a say in where that would be. */
@@ -146,7 +146,7 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
         return GPUHAL_OK;
     }
     if (!value || !*value) {
-        settings->registry = standard_registry();
+        settings->registry = user_folder("XDG_STATE_HOME", ".local/state", "gpuhal");
     } else if (*value == '/') {
         settings->registry = gpuhal_text_copy(value);
         return settings->registry ? GPUHAL_OK : gpuhal_error_host_memory();
@@ -163,6 +163,7 @@ static bool keep(char **to, const char *value)
 
 static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
 {
+    settings->user_plugin_directory = gpuhal_os_privileged() ? NULL : user_folder("XDG_DATA_HOME", ".local/share", "gpuhal/plugins.d");
     const char *backends = read_variable(settings, "GPUHAL_BACKENDS");
     const char *devices = read_variable(settings, "GPUHAL_DEVICES");
     settings->backends_source = backends ? "GPUHAL_BACKENDS" : "config.backends";
@@ -220,6 +221,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
 {
     free(settings->backends);
     free(settings->plugin_path);
+    free(settings->user_plugin_directory);
     free(settings->environment_plugin_path);
     free(settings->helper_path);
     free(settings->retry);

@@ -14,6 +14,7 @@ typedef struct gpuhal_settings {
     const char *backends_source; /* "GPUHAL_BACKENDS" or "config.backends": for messages */
     char *plugin_path;      /* the member: a list of directories */
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH: searched before it */
+    char *user_plugin_directory; /* the user's own; NULL: none is searched */
     char *helper_path;
     char *devices;
     char *registry;         /* absolute directory of the persistent record; NULL: none is kept */

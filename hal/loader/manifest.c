@@ -59,21 +59,55 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_attempt_no_memory(at->attempt);
 }
 
-/* Told here so that a plugin of another ABI is refused by name and number without running any of its code. */
-static bool take_abi(reading *at, const char *value, uint32_t line)
+/* Keeps a list as it is written. A comma would be taken for a part of a word, which then matches nothing. */
+static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
+{
+    if (strchr(value, ',')) {
+        return refuse_line(at, line, "the words of a list are separated by blanks, not by commas");
+    }
+    *out_list = gpuhal_text_copy(value);
+    return *out_list || gpuhal_attempt_no_memory(at->attempt);
+}
+
+/* The next word of a list, with its length; NULL behind the last. */
+static const char *next_word(const char *at, size_t *out_length)
+{
+    at += strspn(at, " ");
+    *out_length = strcspn(at, " ");
+    return *out_length > 0 ? at : NULL;
+}
+
+/* "0.2" */
+static bool read_version(const char *word, size_t length, uint32_t *out_abi)
 {
     uint64_t major = 0, minor = 0;
-    const char *dot = strchr(value, '.');
-    char *front = dot ? gpuhal_text_copy_range(value, (size_t)(dot - value)) : NULL;
-    bool good = front && gpuhal_records_u64(front, &major) && gpuhal_records_u64(dot + 1, &minor) && major <= UINT16_MAX &&
+    const char *dot = memchr(word, '.', length);
+    char *front = dot ? gpuhal_text_copy_range(word, (size_t)(dot - word)) : NULL;
+    char *back = dot ? gpuhal_text_copy_range(dot + 1, length - (size_t)(dot + 1 - word)) : NULL;
+    bool good = front && back && gpuhal_records_u64(front, &major) && gpuhal_records_u64(back, &minor) && major <= UINT16_MAX &&
                 minor <= UINT16_MAX;
     free(front);
-    if (!good) {
-        return refuse_line(at, line, "abi must be two numbers, as in 0.1");
+    free(back);
+    *out_abi = (uint32_t)(major << 16 | minor);
+    return good;
+}
+
+/* Read here so that a plugin of another ABI is refused by name and number without running any of its code. One binary may serve several
+ * versions, and lists them. */
+static bool take_abi(reading *at, const char *value, uint32_t line)
+{
+    size_t length = 0, count = 0;
+    bool good = true;
+    for (const char *word = value; good && (word = next_word(word, &length)) != NULL; word += length) {
+        uint32_t abi = 0;
+        good = read_version(word, length, &abi);
+        at->manifest->speaks_abi = at->manifest->speaks_abi || abi == GPUHAL_ABI;
+        count++;
     }
-    at->manifest->abi = (uint32_t)(major << 16 | minor);
-    at->manifest->has_abi = true;
-    return true;
+    if (!good || count == 0) {
+        return refuse_line(at, line, "abi must be two numbers, as in 0.2, or several such versions separated by blanks");
+    }
+    return take_list(at, value, line, &at->manifest->abi);
 }
 
 /* Which words are platforms is not checked: a manifest may name one that this version has never heard of. */
@@ -82,8 +116,7 @@ static bool take_platforms(reading *at, const char *value, uint32_t line)
     if (!*value) {
         return refuse_line(at, line, "platforms is empty; leave it out for all platforms");
     }
-    at->manifest->platforms = gpuhal_text_copy(value);
-    return at->manifest->platforms || gpuhal_attempt_no_memory(at->attempt);
+    return take_list(at, value, line, &at->manifest->platforms);
 }
 
 static bool take_priority(reading *at, const char *value, uint32_t line)
@@ -93,25 +126,24 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
 }
 
 /* For whoever decides whether an earlier answer still holds; nothing to check here. */
-static bool take_environment(reading *at, const char *value, __attribute__((unused)) uint32_t line)
+static bool take_environment(reading *at, const char *value, uint32_t line)
 {
-    at->manifest->environment = gpuhal_text_copy(value);
-    return at->manifest->environment || gpuhal_attempt_no_memory(at->attempt);
+    return take_list(at, value, line, &at->manifest->environment);
 }
 
+/* The name of a file may have a comma. */
 static bool take_watch(reading *at, const char *value, __attribute__((unused)) uint32_t line)
 {
     at->manifest->watch = gpuhal_text_copy(value);
     return at->manifest->watch || gpuhal_attempt_no_memory(at->attempt);
 }
 
-static bool take_libraries(reading *at, const char *value, __attribute__((unused)) uint32_t line)
+static bool take_libraries(reading *at, const char *value, uint32_t line)
 {
-    at->manifest->libraries = gpuhal_text_copy(value);
-    return at->manifest->libraries || gpuhal_attempt_no_memory(at->attempt);
+    return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys are no error, so that later versions can add some. Known ones may stand once: which of two should count? */
+/* Unknown keys are no error, so that later versions can add some, but a misspelt one is worth a warning. Known ones may stand once: which of two should count? */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -138,7 +170,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         return keys[i].take(at, value, reader->line);
     }
-    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_DEBUG, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
+    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_WARNING, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
                     reader->line, reader->name);
     return true;
 }
@@ -172,15 +204,15 @@ static bool read_records(reading *at, const char *text, size_t bytes)
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;
-    const char *absent = !manifest->name ? "name" : !manifest->library ? "library" : !manifest->has_abi ? "abi" : NULL;
+    const char *absent = !manifest->name ? "name" : !manifest->library ? "library" : !manifest->abi ? "abi" : NULL;
     if (absent) {
         return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s",
                                    at->path, absent);
     }
-    if (manifest->abi != GPUHAL_ABI) {
+    if (!manifest->speaks_abi) {
         return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
-                                   "%s says that the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 "; this library speaks %u.%u",
-                                   at->path, manifest->abi >> 16, manifest->abi & 0xffff, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+                                   "%s says that the plugin speaks plugin ABI %s; this library speaks %u.%u", at->path, manifest->abi,
+                                   GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
     }
     return true;
 }
@@ -212,6 +244,7 @@ void gpuhal_manifest_finish(gpuhal_manifest *manifest)
 {
     free(manifest->name);
     free(manifest->library);
+    free(manifest->abi);
     free(manifest->platforms);
     free(manifest->environment);
     free(manifest->watch);
@@ -221,18 +254,10 @@ void gpuhal_manifest_finish(gpuhal_manifest *manifest)
 
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform)
 {
-    size_t length = strlen(platform);
-    const char *at = manifest->platforms;
-    if (!at) {
-        return true;
+    size_t length = 0;
+    bool found = !manifest->platforms;
+    for (const char *word = manifest->platforms; !found && (word = next_word(word, &length)) != NULL; word += length) {
+        found = length == strlen(platform) && memcmp(word, platform, length) == 0;
     }
-    while (*at) {
-        at += strspn(at, " \t");
-        size_t word = strcspn(at, " \t");
-        if (word == length && memcmp(at, platform, length) == 0) {
-            return true;
-        }
-        at += word;
-    }
-    return false;
+    return found;
 }

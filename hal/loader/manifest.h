@@ -13,12 +13,13 @@
 typedef struct gpuhal_manifest {
     char *name;
     char *library;   /* absolute, maybe with symbolic links */
-    char *platforms; /* as written: blank-separated words; NULL: every platform */
+    char *abi;       /* as written: versions separated by blanks */
+    char *platforms; /* likewise: words; NULL: every platform */
     char *environment; /* likewise: variables that the answers depend on; NULL: none */
     char *libraries;   /* likewise: sonames of the vendor's; NULL: none */
     char *watch;       /* likewise: files and folders, with variables in them (verdict.h) */
-    uint32_t abi;
-    bool has_abi, has_priority;
+    bool speaks_abi; /* one of the versions is this library's */
+    bool has_priority;
     int32_t priority;
 } gpuhal_manifest;
 

@@ -1,8 +1,8 @@
 /* loader/search.c: see search.h.
  *
- * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory, the
- * vendors' directory. A process with more rights than its user searches the last two only. The same directory met twice is
- * searched once.
+ * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory, then the
+ * directories of vendors' manifests: the user's, the administrator's, that of packages. A process with more rights than its user searches
+ * the compiled-in ones only. The same directory found twice is searched once.
  */
 #include "loader/search.h"
 
@@ -144,7 +144,11 @@ static gpuhal_status find_directories(search *at)
     status = status ? status : add_list(at, at->settings->plugin_path, "config.plugin_path");
     status = status ? status : add_own(at);
     status = status ? status : add_directory(at, GPUHAL_PLUGIN_DIRECTORY, NULL, false);
-    return status ? status : add_directory(at, GPUHAL_VENDOR_DIRECTORY, NULL, true);
+    if (!status && at->settings->user_plugin_directory) {
+        status = add_directory(at, at->settings->user_plugin_directory, NULL, true);
+    }
+    status = status ? status : add_directory(at, GPUHAL_VENDOR_DIRECTORY, NULL, true);
+    return status ? status : add_directory(at, GPUHAL_PACKAGED_VENDOR_DIRECTORY, NULL, true);
 }
 
 static bool has_suffix(const char *name, const char *suffix)

@@ -29,7 +29,7 @@ static bool read_as(bool absolute_only, gpuhal_manifest *out_manifest)
     bool good = gpuhal_manifest_read(&attempt, path, absolute_only, out_manifest);
     if (good) {
         CHECK(!attempt.reason && gpuhal_plugin_name_is_valid(out_manifest->name));
-        CHECK(out_manifest->library[0] == '/' && out_manifest->abi == GPUHAL_ABI && out_manifest->has_abi);
+        CHECK(out_manifest->library[0] == '/' && out_manifest->abi && out_manifest->speaks_abi);
         check_text(out_manifest->library);
         if (out_manifest->platforms) {
             check_text(out_manifest->platforms);

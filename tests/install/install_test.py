@@ -68,6 +68,8 @@ def a_build_tree_installs_into_an_empty_prefix(o):
                  *(f"gpuhal/{file}" for plugin in o.source.glob("plugins/*/*.gpuhal")
                    for file in (plugin.name, f"gpuhal-{plugin.stem}.so"))):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
+    for name in ("README.md", "LICENSE", "docs/vendor-guide.md", "examples/vendor-plugin/plugin.c"):
+        expect((prefix / "share/doc/gpuhal" / name).is_file(), f"{name} was not installed")
     for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench"):
         run(prefix / "bin" / name, "--help")
     listing = run(prefix / "bin/gpuhal-probe", "--explain", env=clean_environment())
@@ -120,6 +122,34 @@ def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
     expect("example:0" in listing, "gpuhal-probe does not list the vendor's device", listing)
 
 
+def one_binary_serves_two_versions_of_the_abi(o):
+    folder = fresh(o.work / "versions")
+    plugin_h = (o.prefix / "include/gpuhal/plugin.h").read_text(encoding="utf-8")
+    own = int(re.search(r"#define GPUHAL_ABI_MINOR (\d+)u", plugin_h).group(1))
+    for minor in (2, 3):
+        headers = folder / f"headers-0.{minor}" / "gpuhal"
+        headers.mkdir(parents=True)
+        shutil.copy(o.prefix / "include/gpuhal/types.h", headers)
+        (headers / "plugin.h").write_text(plugin_h.replace(f"GPUHAL_ABI_MINOR {own}u", f"GPUHAL_ABI_MINOR {minor}u"), encoding="utf-8")
+        run(o.cc, *WARNINGS, "-c", "-fPIC", "-fvisibility=hidden", "-I", headers.parent, "-DGPUHAL_API=",
+            f"-DGPUHAL_PLUGIN_QUERY=example_query_0_{minor}", o.source / "examples/vendor-plugin/plugin.c", "-o", folder / f"plugin-0.{minor}.o")
+    run(o.cc, *WARNINGS, "-shared", "-fPIC", "-fvisibility=hidden", "-I", folder / "headers-0.3", o.source / "examples/vendor-plugin/versions.c",
+        "plugin-0.2.o", "plugin-0.3.o", "-o", "gpuhal-example.so", cwd=folder)
+    manifest = (o.source / "examples/vendor-plugin/example.gpuhal").read_text(encoding="utf-8")
+    (folder / "example.gpuhal").write_text(re.sub(r"^abi = .*$", "abi = 0.2 0.3", manifest, flags=re.M), encoding="utf-8")
+    run(o.prefix / "bin/gpuhal-check", folder / "gpuhal-example.so", env=clean_environment())
+    listing = run(o.prefix / "bin/gpuhal-probe", "--all", "--verify", env=clean_environment(GPUHAL_PLUGIN_PATH=str(folder)))
+    expect("example:0" in listing, "gpuhal-probe does not list the device of the plugin for two versions", listing)
+
+
+def a_package_can_ask_where_plugins_and_manifests_go(o):
+    env = clean_environment(PKG_CONFIG_PATH=str(o.libdir / "pkgconfig"))
+    plugins = run("pkg-config", "--variable=plugindir", "gpuhal", env=env).strip()
+    expect((Path(plugins) / "cpu.gpuhal").is_file(), "plugindir is not where the plugins lie", plugins)
+    manifests = run("pkg-config", "--variable=vendordir", "gpuhal", env=env).strip()
+    expect(manifests == "/usr/share/gpuhal/plugins.d", "vendordir is another directory than is searched", manifests)
+
+
 def built_in_plugins_need_no_file_of_ours(o):
     build, folder = fresh(o.work / "builtin"), fresh(o.work / "alone")
     run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", "-DGPUHAL_BUILTIN=cpu;opencl;vulkan", "-DGPUHAL_TESTS=OFF", "-DGPUHAL_TOOLS=OFF",
@@ -133,7 +163,7 @@ def built_in_plugins_need_no_file_of_ours(o):
 
 TESTS = (a_build_tree_installs_into_an_empty_prefix, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
-         built_in_plugins_need_no_file_of_ours)
+         one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go, built_in_plugins_need_no_file_of_ours)
 
 
 def main():

@@ -71,6 +71,14 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nabi = one\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.65536\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi =\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.2 next\n", "line 2: abi must be");
+    assert_refused("[plugin]\nabi = 0.2, 0.3\n", "line 2: abi must be");
+    assert_refused("[plugin]\nplatforms = linux, windows\n", "line 2: the words of a list are separated by blanks, not by commas");
+    assert_refused("[plugin]\nenvironment = A,B\n", "line 2: the words of a list are separated by blanks");
+    assert_refused("[plugin]\nvendor_libraries = a.so, b.so\n", "line 2: the words of a list are separated by blanks");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n", "ABI 0.1 0.3 1.2; this library speaks 0.2");
+    assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.2 0.3\nwatch = /a,b\n"), "");
     assert_refused("[plugin]\nno equals sign\n", "line 2: ");
     assert_refused("[plugin]\nname = \xff\n", "line 2: ");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.3\n", "ABI 0.3; this library speaks 0.2");
@@ -173,6 +181,26 @@ TEST(a_directory_of_the_user_that_is_not_there_is_remarked_upon)
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);
     free(settings.plugin_path);
+}
+
+TEST(a_user_may_keep_manifests_that_name_their_libraries_absolutely)
+{
+    new_folder();
+    assert_int_equal(mkdir(in_folder("data"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("data/gpuhal"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("data/gpuhal/plugins.d"), 0755), 0);
+    write_manifest("data/gpuhal/plugins.d/good.gpuhal", "good", test_plugin("good"), "");
+    write_manifest("data/gpuhal/plugins.d/beside.gpuhal", "beside", "beside.so", "");
+    setenv("XDG_DATA_HOME", in_folder("data"), 1);
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER};
+    gpuhal_settings settings;
+    assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good");
+    assert_verdict(&candidates, find_candidate(&candidates, "beside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+                   "library must be an absolute path");
+    gpuhal_candidates_finish(&candidates);
+    gpuhal_settings_finish(&settings);
 }
 
 TEST(a_vendors_manifest_must_name_its_library_absolutely)

@@ -13,11 +13,14 @@
 extern "C" {
 #endif
 
-/** Marks a function that the library exports. */
+/** Marks a function that the library exports. Defined empty on the compiler's command line, it exports nothing: for a plugin that is
+ *  linked into something else. */
+#if !defined(GPUHAL_API)
 #if defined(__GNUC__)
 #define GPUHAL_API __attribute__((visibility("default")))
 #else
 #define GPUHAL_API
+#endif
 #endif
 
 /** Answer of every call. Zero is success, positive is an answer that is no error, negative is an error; the words behind each
