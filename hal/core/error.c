@@ -4,6 +4,7 @@
  * fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot stick to a new error. */
 #include "core/error.h"
 
+#include "core/call.h"
 #include "core/records.h"
 
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 static _Thread_local gpuhal_error_detail last;
+static _Thread_local gpuhal_call_slot *slot; /* beside it, so that one look-up of the thread's block serves both */
 
 /* Drops a UTF-8 character that was cut off at the end. */
 static void drop_cut_character(char *text)
@@ -95,6 +97,23 @@ gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call,
 void gpuhal_error_forget_report(void)
 {
     last.report_status = GPUHAL_OK;
+}
+
+static __attribute__((noinline)) gpuhal_call_slot *add_slot(void)
+{
+    slot = gpuhal_call_slot_add();
+    return slot;
+}
+
+gpuhal_call_slot *gpuhal_call_slot_own(void)
+{
+    return __builtin_expect(slot != NULL, 1) ? slot : add_slot();
+}
+
+gpuhal_call_slot *gpuhal_call_slot_fresh(void)
+{
+    last.report_status = GPUHAL_OK;
+    return __builtin_expect(slot != NULL, 1) ? slot : add_slot();
 }
 
 /* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer answered -5)". */

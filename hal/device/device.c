@@ -38,7 +38,9 @@ const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device)
 void gpuhal_device_destroy(gpuhal_device *device)
 {
     if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) && !atomic_load(&device->stuck)) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
         device->plugin->close(device->handle);
+        gpuhal_call_end(call);
     }
     gpuhal_links_free(device);
     gpuhal_condition_finish(&device->condition);
@@ -86,6 +88,11 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
     }
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
+}
+
+gpuhal_status gpuhal_device_late(void)
+{
+    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the driver came back from the call after the device had been given up (hung)");
 }
 
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)

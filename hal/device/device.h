@@ -6,6 +6,7 @@
 #ifndef GPUHAL_DEVICE_DEVICE_H
 #define GPUHAL_DEVICE_DEVICE_H
 
+#include "core/call.h"
 #include "loader/loader.h"
 #include "os/os.h"
 #include "registry/registry.h"
@@ -92,6 +93,7 @@ struct gpuhal_device {
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
 
+    _Atomic uint64_t answers;         /* how often the driver has answered whether work has ended */
     _Atomic bool compared;            /* with what its plugin lists in this process */
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
@@ -127,6 +129,15 @@ static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
     bool ours = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
     return ours && atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
+}
+/* A call that comes back to a device that was given up because of it, or of another one: DEVICE_LOST, whatever the plugin returned. */
+gpuhal_status gpuhal_device_late(void);
+/* Ends a call of the plugin: what it returned. */
+static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gpuhal_call call, gpuhal_status status)
+{
+    gpuhal_call_end(call);
+    bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
+    return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
 /* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);

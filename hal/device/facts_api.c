@@ -159,8 +159,8 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
     if (!device->ops.native_device) {
         return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "getting the vendor's objects");
     }
-    gpuhal_error_forget_report();
-    status = device->ops.native_device(device->handle, out_native);
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    status = gpuhal_device_result(device, call, device->ops.native_device(device->handle, out_native));
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
 }
 

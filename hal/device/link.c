@@ -119,8 +119,8 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
         return GPUHAL_OK;
     }
     gpuhal_sink sink = {.facts = facts};
-    gpuhal_error_forget_report();
-    status = plugin->link(gpuhal_host_table(), source->index, target->index, &sink);
+    const gpuhal_call call = gpuhal_call_blocking(from, 0);
+    status = gpuhal_device_result(from, call, plugin->link(gpuhal_host_table(), source->index, target->index, &sink));
     if (status || sink.problem[0]) {
         gpuhal_facts_finish(facts);
         const char *why = sink.problem;

@@ -68,19 +68,22 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     /* A failed attempt may have left slots behind. */
     memset(device->ops_space, 0, sizeof device->ops_space);
     device->ops.size = sizeof device->ops;
-    gpuhal_error_forget_report();
-    status = device->plugin->describe(listed->index, &device->ops);
+    gpuhal_call call = gpuhal_call_prompt(device);
+    status = gpuhal_device_result(device, call, device->plugin->describe(listed->index, &device->ops));
     if (status) {
         return gpuhal_device_failed(device, status, "asking what the device offers");
     }
     device->handle = NULL;
-    gpuhal_error_forget_report();
+    call = gpuhal_call_blocking(device, 0);
     status = device->plugin->open(gpuhal_host_table(), listed->index, adopt, &device->handle, &device->ops);
+    gpuhal_call_end(call);
     if (status) {
         return gpuhal_device_failed(device, status, adopt ? "taking over the caller's device" : "opening the device");
     }
     if (!device->ops.allocate || !device->ops.release || !device->ops.copy) {
+        call = gpuhal_call_blocking(device, 0);
         device->plugin->close(device->handle);
+        gpuhal_call_end(call);
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "the opened device lacks allocate, release or copy");
     }
     device->memory_kinds = (uint32_t)gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);

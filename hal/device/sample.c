@@ -31,8 +31,8 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
     /* Key by key: the caller's array holds keys among its values, and a plugin may answer several at its own pace. */
     for (uint32_t i = 0; i < count && !status; i++) {
         gpuhal_sink sink = {.facts = &facts};
-        gpuhal_error_forget_report();
-        status = plugin->sample(gpuhal_host_table(), index, &values[i].key, 1, 0, &sink);
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        status = gpuhal_device_result(device, call, plugin->sample(gpuhal_host_table(), index, &values[i].key, 1, 0, &sink));
     }
     if (status) {
         status = gpuhal_device_failed(device, status, "reading values");

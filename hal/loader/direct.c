@@ -1,4 +1,5 @@
 /* loader/direct.c: gpuhal/direct.h: a plugin for those who drive it themselves. */
+#include "core/call.h"
 #include "core/error.h"
 #include "loader/file_check.h"
 #include "loader/host.h"
@@ -62,7 +63,9 @@ gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_
     }
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    gpuhal_call_end(call);
     if (status < 0) {
         (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "listing its devices");
     }
@@ -83,7 +86,9 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, 
     }
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->sample(gpuhal_host_table(), index, keys, count, flags, &sink);
+    gpuhal_call_end(call);
     if (status < 0) {
         (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "reading values");
     }

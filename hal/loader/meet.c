@@ -1,6 +1,7 @@
 /* loader/meet.c: see meet.h. */
 #include "loader/meet.h"
 
+#include "core/call.h"
 #include "loader/device_rules.h"
 #include "loader/host.h"
 
@@ -17,7 +18,9 @@ static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_START);
     gpuhal_attempt_call_begin(attempt);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->start(gpuhal_host_table());
+    gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     return status == GPUHAL_OK || gpuhal_attempt_fail_call(attempt, status, "starting");
 }
@@ -28,7 +31,9 @@ static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuh
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_ENUMERATE);
     gpuhal_sink sink = {.devices = devices};
     gpuhal_attempt_call_begin(attempt);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     if (sink.problem[0]) {
         return broke_rule(attempt, sink.problem);
@@ -51,7 +56,9 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
     } answer = {.space = {0}};
     answer.ops.size = sizeof answer.ops;
     gpuhal_attempt_call_begin(attempt);
+    const gpuhal_call call = gpuhal_call_prompt(plugin);
     gpuhal_status status = plugin->describe(device->index, &answer.ops);
+    gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     char what[48], problem[160], sentence[224];
     if (status != GPUHAL_OK) {
@@ -78,7 +85,9 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     gpuhal_facts values = {0};
     gpuhal_sink sink = {.facts = &values};
     gpuhal_attempt_call_begin(attempt);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->sample(gpuhal_host_table(), device->index, &key, 1, 0, &sink);
+    gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     const gpuhal_fact *value = gpuhal_facts_find(&values, key);
     if (sink.problem[0] == 0 && status != GPUHAL_OK) {

@@ -56,7 +56,10 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
         const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
         gpuhal_facts facts = {0};
         gpuhal_sink sink = {.facts = &facts};
-        if (plugin->sample(gpuhal_host_table(), device->listed->index, &key, 1, 0, &sink) == GPUHAL_OK) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        gpuhal_status sampled = plugin->sample(gpuhal_host_table(), device->listed->index, &key, 1, 0, &sink);
+        gpuhal_call_end(call);
+        if (sampled == GPUHAL_OK) {
             free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
         }
         gpuhal_facts_finish(&facts);
@@ -71,9 +74,15 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
 /* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
-    device->ops.release(device->handle, memory);
+    gpuhal_memory_release(device, memory);
     gpuhal_error_report(GPUHAL_ERROR_DRIVER, "allocate", 0, promise);
     return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
+}
+
+static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, alloc->bytes);
+    return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
 }
 
 /* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its own. */
@@ -83,7 +92,7 @@ static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuh
     if (alloc.import.as.os < 0) {
         return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor can be had");
     }
-    gpuhal_status status = device->ops.allocate(device->handle, &alloc, out_memory);
+    gpuhal_status status = allocate(device, &alloc, out_memory);
     if (status) {
         gpuhal_os_descriptor_close(alloc.import.as.os);
     }
@@ -93,9 +102,8 @@ static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuh
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-    gpuhal_error_forget_report();
     gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
-                                                                         : device->ops.allocate(device->handle, alloc, out_memory);
+                                                                         : allocate(device, alloc, out_memory);
     if (status) {
         return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
     }
@@ -246,7 +254,9 @@ bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
+        const gpuhal_call call = gpuhal_call_blocking(device, memory->bytes);
         device->ops.release(device->handle, memory);
+        gpuhal_call_end(call);
     }
 }
 
@@ -295,8 +305,10 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
 
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
-    gpuhal_error_forget_report();
-    return (invalidate ? device->ops.memory_invalidate : device->ops.memory_flush)(device->handle, memory, offset, bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    return gpuhal_device_result(device, call,
+                                invalidate ? device->ops.memory_invalidate(device->handle, memory, offset, bytes)
+                                           : device->ops.memory_flush(device->handle, memory, offset, bytes));
 }
 
 gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate)
@@ -357,8 +369,9 @@ gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *o
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
+    const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->memory, out_native)
                                        : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = gpuhal_device_result(device, call, status);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
 }

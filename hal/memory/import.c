@@ -101,10 +101,11 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     gpuhal_device *device = buffer->device;
     *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
     *out_offset = 0;
-    gpuhal_error_forget_report();
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
     gpuhal_status status = device->ops.export_memory
                                ? device->ops.export_memory(device->handle, &buffer->memory, kind, out_handle, out_offset)
                                : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = gpuhal_device_result(device, call, status);
     if (status) {
         return gpuhal_device_failed(device, status, "giving out memory as %s", gpuhal_handle_kind_name(kind));
     }
@@ -234,8 +235,8 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
         return gpuhal_error_host_memory();
     }
     buffer->memory.size = sizeof buffer->memory;
-    gpuhal_error_forget_report();
-    status = device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    status = gpuhal_device_result(device, call, device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory));
     if (status) {
         gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);

@@ -60,9 +60,10 @@ static gpuhal_loan *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
     };
     loan->device = device;
     loan->memory.size = sizeof loan->memory;
-    gpuhal_status status = device->ops.allocate(device->handle, &alloc, &loan->memory);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &loan->memory));
     if (!status && loan->memory.bytes < bytes) {
-        device->ops.release(device->handle, &loan->memory);
+        gpuhal_memory_release(device, &loan->memory);
         status = GPUHAL_ERROR_DRIVER;
     }
     loan->refused = status != GPUHAL_OK;

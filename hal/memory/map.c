@@ -28,9 +28,10 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
         return buffer->mapped_access & GPUHAL_ACCESS_READ ? clean(buffer, 1) : GPUHAL_OK;
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.map(device->handle, &buffer->memory, buffer->mapped_offset, buffer->mapped_bytes,
-                                           buffer->mapped_access, &buffer->mapped);
+    const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
+    gpuhal_status status = gpuhal_device_result(device, call,
+                                                device->ops.map(device->handle, &buffer->memory, buffer->mapped_offset,
+                                                                buffer->mapped_bytes, buffer->mapped_access, &buffer->mapped));
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
@@ -105,8 +106,8 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
     } else if (buffer->memory.host) {
         status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
     } else {
-        gpuhal_error_forget_report();
-        status = device->ops.unmap(device->handle, &buffer->memory, pointer);
+        const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
+        status = gpuhal_device_result(device, call, device->ops.unmap(device->handle, &buffer->memory, pointer));
         status = status ? gpuhal_device_failed(device, status, "unmapping") : GPUHAL_OK;
     }
     buffer->mapped = NULL;

@@ -66,6 +66,12 @@ void gpuhal_thread_join(gpuhal_thread *thread);
 int gpuhal_thread_start_detached(void *(*run)(void *), void *user);
 void gpuhal_thread_detach(gpuhal_thread *thread);
 bool gpuhal_thread_is_this(const gpuhal_thread *thread);
+/* A number for the calling thread that no other living thread has; never 0. */
+uint64_t gpuhal_os_thread_id(void);
+/* Whether a thread of this process has that number; true where the system does not say. */
+bool gpuhal_os_thread_is_alive(uint64_t id);
+/* The name of the calling thread in debuggers and listings; at most 15 characters. */
+void gpuhal_os_thread_name(const char *name);
 /* How many processors this process may run on; at least 1. */
 uint32_t gpuhal_os_processors(void);
 

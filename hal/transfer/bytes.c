@@ -30,8 +30,8 @@ static gpuhal_status write_slot(gpuhal_device *device, const gpuhal_memory *to, 
     if (!device->ops.write) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.write(device->handle, NULL, to, to_offset, from, bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.write(device->handle, NULL, to, to_offset, from, bytes));
     bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "writing %" PRIu64 " bytes", bytes) : status;
 }
@@ -41,8 +41,8 @@ static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_mem
     if (!device->ops.read) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.read(device->handle, NULL, to, from, from_offset, bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.read(device->handle, NULL, to, from, from_offset, bytes));
     bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : status;
 }
@@ -96,15 +96,15 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
     if (!(device->memory_kinds & 1u << alloc.kind)) {
         return gpuhal_ordinary_no_way(device, direction);
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk.memory);
+    const gpuhal_call call = gpuhal_call_blocking(device, alloc.bytes);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &chunk.memory));
     if (status) {
         return gpuhal_device_failed(device, status, "allocating memory for one block");
     }
     chunk.host = chunk.memory.host;
     chunk.bytes = alloc.bytes;
     if (!chunk.host || chunk.memory.bytes < chunk.bytes) {
-        device->ops.release(device->handle, &chunk.memory);
+        gpuhal_memory_release(device, &chunk.memory);
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "memory for one block has no host address, or too few bytes");
     }
     if (to_device) {
@@ -114,7 +114,7 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
         status = gpuhal_chunk_fill(device, &chunk, memory, offset, alloc.bytes);
         memcpy(block, chunk.host, (size_t)alloc.bytes);
     }
-    device->ops.release(device->handle, &chunk.memory);
+    gpuhal_memory_release(device, &chunk.memory);
     return status;
 }
 
@@ -242,7 +242,18 @@ gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memo
     return status;
 }
 
+gpuhal_status gpuhal_bytes_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                                      uint64_t from_offset, uint64_t bytes)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
+    gpuhal_call_end(call);
+    return gpuhal_bytes_copy_failed(device, status, bytes);
+}
+
 gpuhal_status gpuhal_bytes_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
 {
-    return gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes);
+    bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
+    status = late ? gpuhal_device_late() : status;
+    return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
 }

@@ -5,6 +5,7 @@
 #include "device/link.h"
 #include "memory/buffer.h"
 #include "transfer/bytes.h"
+#include "transfer/plugin_event.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,10 +39,10 @@ gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_directio
     chunk->memory.size = sizeof chunk->memory;
     if (gpuhal_chunk_has_memory(device, direction)) {
         const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind_of(direction), .bytes = bytes};
-        gpuhal_error_forget_report();
-        gpuhal_status status = device->ops.allocate(device->handle, &alloc, &chunk->memory);
+        const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+        gpuhal_status status = gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &chunk->memory));
         if (!status && (!chunk->memory.host || chunk->memory.bytes < bytes)) {
-            device->ops.release(device->handle, &chunk->memory);
+            gpuhal_memory_release(device, &chunk->memory);
             status = GPUHAL_ERROR_DRIVER;
         }
         if (status) {
@@ -68,10 +69,12 @@ static void drop_queue(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     bool reachable = gpuhal_device_is_reachable(device);
     if (chunk->queue && reachable) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
         device->ops.queue_destroy(chunk->queue);
+        gpuhal_call_end(call);
     }
     if (chunk->event && reachable) {
-        device->ops.event_destroy(chunk->event);
+        gpuhal_plugin_event_destroy(device, chunk->event);
     }
     chunk->queue = NULL;
     chunk->event = NULL;
@@ -83,8 +86,8 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
     drop_queue(device, chunk);
     if (chunk->plain) {
         gpuhal_os_pages_unmap(chunk->host, chunk->bytes);
-    } else if (gpuhal_device_is_reachable(device)) {
-        device->ops.release(device->handle, &chunk->memory);
+    } else {
+        gpuhal_memory_release(device, &chunk->memory);
     }
     free(chunk);
 }
@@ -107,8 +110,9 @@ static gpuhal_status start_fill(gpuhal_device *device, gpuhal_plugin_queue *queu
     chunk->lead = from_offset & device->copy_mask;
     chunk->arriving = bytes;
     uint64_t whole = (chunk->lead + bytes + device->copy_mask) & ~device->copy_mask;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.copy(device->handle, queue, &chunk->memory, 0, from, from_offset - chunk->lead, whole);
+    const gpuhal_call call = gpuhal_call_blocking(device, whole);
+    gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.copy(device->handle, queue, &chunk->memory, 0, from, from_offset - chunk->lead, whole));
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
@@ -142,8 +146,8 @@ static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *que
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
-    status = device->ops.copy(device->handle, queue, to, to_offset, &chunk->memory, 0, bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    status = gpuhal_device_result(device, call, device->ops.copy(device->handle, queue, to, to_offset, &chunk->memory, 0, bytes));
     return status ? gpuhal_device_failed(device, status, "copying from staging memory") : GPUHAL_OK;
 }
 
@@ -160,9 +164,9 @@ static gpuhal_status make_queue(gpuhal_device *device, gpuhal_chunk *chunk)
     if (chunk->queue) {
         return GPUHAL_OK;
     }
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue);
-    status = status ? status : device->ops.event_create(device->handle, 0, &chunk->event);
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
+    status = status ? status : gpuhal_plugin_event_create(device, 0, &chunk->event);
     if (status) {
         status = gpuhal_device_failed(device, status, "making a queue for staging");
         drop_queue(device, chunk);
@@ -175,8 +179,7 @@ static gpuhal_status mark(gpuhal_device *device, gpuhal_chunk *chunk, gpuhal_sta
 {
     gpuhal_status status = started;
     if (!status) {
-        gpuhal_error_forget_report();
-        status = device->ops.event_record(chunk->queue, chunk->event);
+        status = gpuhal_plugin_event_record(device, chunk->queue, chunk->event);
         status = status ? gpuhal_device_failed(device, status, "submitting a copy with staging memory") : GPUHAL_OK;
     }
     chunk->under_way = !status;
@@ -206,9 +209,9 @@ gpuhal_status gpuhal_chunk_begin_empty(gpuhal_device *device, gpuhal_chunk *chun
     return status ? status : mark(device, chunk, start_empty(device, chunk->queue, chunk, to, to_offset, bytes));
 }
 
-bool gpuhal_chunk_has_ended(const gpuhal_device *device, const gpuhal_chunk *chunk)
+bool gpuhal_chunk_has_ended(gpuhal_device *device, const gpuhal_chunk *chunk)
 {
-    return !chunk->under_way || device->ops.event_query(chunk->event) != GPUHAL_NOT_READY;
+    return !chunk->under_way || gpuhal_plugin_event_query(device, chunk->event) != GPUHAL_NOT_READY;
 }
 
 gpuhal_status gpuhal_chunk_wait(gpuhal_device *device, gpuhal_chunk *chunk)
@@ -218,9 +221,8 @@ gpuhal_status gpuhal_chunk_wait(gpuhal_device *device, gpuhal_chunk *chunk)
     }
     gpuhal_status status = GPUHAL_OK;
     do {
-        gpuhal_error_forget_report();
-        status = device->ops.event_block(chunk->event, UINT64_MAX);
-    } while (status == GPUHAL_ERROR_TIMEOUT || status == GPUHAL_NOT_READY);
+        status = gpuhal_plugin_event_block(device, chunk->event, GPUHAL_BLOCK_NS);
+    } while (status == GPUHAL_NOT_READY);
     chunk->under_way = false;
     if (status) {
         status = gpuhal_device_failed(device, status, "copying through staging memory");

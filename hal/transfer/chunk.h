@@ -42,7 +42,7 @@ gpuhal_status gpuhal_chunk_begin_fill(gpuhal_device *device, gpuhal_chunk *chunk
 gpuhal_status gpuhal_chunk_begin_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset,
                                        uint64_t bytes);
 /* Whether what was begun has ended, well or not. */
-bool gpuhal_chunk_has_ended(const gpuhal_device *device, const gpuhal_chunk *chunk);
+bool gpuhal_chunk_has_ended(gpuhal_device *device, const gpuhal_chunk *chunk);
 /* Sleeps until it has. OK where nothing is under way. */
 gpuhal_status gpuhal_chunk_wait(gpuhal_device *device, gpuhal_chunk *chunk);
 

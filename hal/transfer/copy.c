@@ -142,6 +142,13 @@ static gpuhal_status cross_staged(const crossing *c)
     return gpuhal_staged_copy(to->device, &to->memory, c->to_offset, from->device, &from->memory, c->from_offset, c->bytes);
 }
 
+static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    return gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
+}
+
 /* One copy of the plugin's between its own memory and a loan. Others' caches are dealt with around it where the loan is not coherent.
  * *out_done: false when it cannot be had after all, which is no error. */
 static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool *out_done)
@@ -158,12 +165,11 @@ static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool 
     }
     bool clean = !(loan->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_error_forget_report();
     if (source_is_lent) {
         status = clean ? gpuhal_memory_clean(device, loan, offset, c->bytes, false) : GPUHAL_OK;
-        status = status ? status : device->ops.copy(device->handle, NULL, &c->to->memory, c->to_offset, loan, offset, c->bytes);
+        status = status ? status : copy_slot(device, &c->to->memory, c->to_offset, loan, offset, c->bytes);
     } else {
-        status = device->ops.copy(device->handle, NULL, loan, offset, &c->from->memory, c->from_offset, c->bytes);
+        status = copy_slot(device, loan, offset, &c->from->memory, c->from_offset, c->bytes);
         status = status || !clean ? status : gpuhal_memory_clean(device, loan, offset, c->bytes, true);
     }
     return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;

@@ -14,9 +14,10 @@ static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, 
     return ((to_offset | from_offset | bytes) & mask) == 0;
 }
 
-/* Turns the failure of a slot into a detail; that it takes no such memory is none. */
-static gpuhal_status result(gpuhal_device *device, gpuhal_status status, const char *what, uint64_t bytes)
+/* Ends the call of a slot, and turns its failure into a detail; that it takes no such memory is none. */
+static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what, uint64_t bytes)
 {
+    status = gpuhal_device_result(device, call, status);
     bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", what, bytes) : status;
 }
@@ -27,8 +28,9 @@ static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *o
     if (!device->ops.write || !is_aligned(device->copy_mask, op->to_offset, 0, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return result(device, device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes), "writing",
-                  op->bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
+    return result(device, call, device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes),
+                  "writing", op->bytes);
 }
 
 static gpuhal_status run_write(const gpuhal_op *op)
@@ -42,8 +44,9 @@ static gpuhal_status submit_read(gpuhal_plugin_queue *queue, const gpuhal_op *op
     if (!device->ops.read || !is_aligned(device->copy_mask, op->from_offset, 0, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return result(device, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes), "reading",
-                  op->bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
+    return result(device, call, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes),
+                  "reading", op->bytes);
 }
 
 static gpuhal_status run_read(const gpuhal_op *op)
@@ -64,7 +67,8 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
     if (status) {
         return status;
     }
-    return result(to,
+    const gpuhal_call call = gpuhal_call_blocking(to, op->bytes);
+    return result(to, call,
                   to->ops.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle, &op->from->memory, op->from_offset,
                                     op->bytes),
                   "copying", op->bytes);
@@ -79,7 +83,8 @@ static gpuhal_status submit_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op
     if (!is_aligned(device->copy_mask, op->to_offset, op->from_offset, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return result(device,
+    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
+    return result(device, call,
                   device->ops.copy(device->handle, queue, &op->to->memory, op->to_offset, &op->from->memory, op->from_offset, op->bytes),
                   "copying", op->bytes);
 }
@@ -95,8 +100,9 @@ static gpuhal_status submit_fill(gpuhal_plugin_queue *queue, const gpuhal_op *op
     if (!device->ops.fill || !is_aligned(device->fill_mask, op->to_offset, 0, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
+    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
     return result(
-        device,
+        device, call,
         device->ops.fill(device->handle, queue, &op->to->memory, op->to_offset, op->bytes, op->pattern, op->pattern_bytes),
         "filling", op->bytes);
 }

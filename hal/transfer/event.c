@@ -271,8 +271,9 @@ static gpuhal_status time_between(const gpuhal_point *from, const gpuhal_point *
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
+    const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = gpuhal_device_result(device, call, status);
     return status && status != GPUHAL_NOT_READY ? gpuhal_device_failed(device, status, "asking for the time between two events") : status;
 }
 

@@ -45,8 +45,9 @@ static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes
     }
     uint64_t middle = (bytes - head) & ~device->fill_mask;
     middle -= middle % pattern_bytes;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.fill(device->handle, NULL, &to->memory, offset + head, middle, pattern, pattern_bytes);
+    const gpuhal_call call = gpuhal_call_blocking(device, middle);
+    gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.fill(device->handle, NULL, &to->memory, offset + head, middle, pattern, pattern_bytes));
     if (status) {
         return gpuhal_device_failed(device, status, "filling %" PRIu64 " bytes", middle);
     }

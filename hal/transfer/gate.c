@@ -112,7 +112,6 @@ bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_sta
         leave(queue);
         return false;
     }
-    gpuhal_error_forget_report();
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
         uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "device/diary.h"
 #include "transfer/bytes.h"
+#include "transfer/plugin_event.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,16 +52,28 @@ static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
 
 /* ---- access */
 
+static gpuhal_status enable_one(gpuhal_device *device, gpuhal_device *other)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    return gpuhal_device_result(device, call, device->ops.peer_enable(device->handle, other->handle));
+}
+
+static void disable_one(gpuhal_device *device, gpuhal_device *other)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    device->ops.peer_disable(device->handle, other->handle);
+    gpuhal_call_end(call);
+}
+
 /* Without access in the other direction a driver that runs the copy on the source finds a way by itself. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
-    gpuhal_error_forget_report();
-    gpuhal_status status = to->ops.peer_enable(to->handle, from->handle);
+    gpuhal_status status = enable_one(to, from);
     if (status) {
         return status;
     }
     link->enabled = ENABLED_READING;
-    if (from->ops.peer_enable(from->handle, to->handle) == GPUHAL_OK) {
+    if (enable_one(from, to) == GPUHAL_OK) {
         link->enabled |= ENABLED_WRITING;
     }
     gpuhal_error_forget_report();
@@ -70,10 +83,10 @@ static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device 
 static void disable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     if (link->enabled & ENABLED_WRITING) {
-        from->ops.peer_disable(from->handle, to->handle);
+        disable_one(from, to);
     }
     if (link->enabled & ENABLED_READING) {
-        to->ops.peer_disable(to->handle, from->handle);
+        disable_one(to, from);
     }
     link->enabled = 0;
 }
@@ -92,19 +105,33 @@ void gpuhal_peers_destroy(gpuhal *gpu)
 
 /* ---- copying */
 
-/* Which of the two a plugin means by "lost" only they know. */
+static gpuhal_status health(gpuhal_device *device)
+{
+    const gpuhal_call call = gpuhal_call_aside(device);
+    return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
+}
+
+/* Which of the two a plugin means by "lost" only they know. One that hangs is not asked. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
-    bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health;
-    return asked && to->ops.query_health(to->handle) == GPUHAL_OK && from->ops.query_health(from->handle) != GPUHAL_OK ? from : to;
+    bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
+                 gpuhal_device_is_reachable(to) && gpuhal_device_is_reachable(from);
+    return asked && health(to) == GPUHAL_OK && health(from) != GPUHAL_OK ? from : to;
+}
+
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                               gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    const gpuhal_call call = gpuhal_call_blocking(to_device, bytes);
+    return gpuhal_device_result(
+        to_device, call,
+        to_device->ops.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle, from, from_offset, bytes));
 }
 
 gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
                                         const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    gpuhal_error_forget_report();
-    gpuhal_status status =
-        to_device->ops.peer_copy(NULL, to_device->handle, to, to_offset, from_device->handle, from, from_offset, bytes);
+    gpuhal_status status = peer_copy(NULL, to_device, to, to_offset, from_device, from, from_offset, bytes);
     if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return status;
     }
@@ -113,56 +140,64 @@ gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_m
 }
 
 /* Asks with growing pauses; the link is new, and nobody waits for the processor meanwhile. */
-static gpuhal_status wait_for(const gpuhal_device *runner, gpuhal_plugin_event *event)
+static gpuhal_status wait_for(gpuhal_device *runner, gpuhal_plugin_event *event)
 {
     uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
-    gpuhal_status status = runner->ops.event_query(event);
+    gpuhal_status status = gpuhal_plugin_event_query(runner, event);
     while (status == GPUHAL_NOT_READY && gpuhal_os_monotonic_ns() < end) {
         gpuhal_os_sleep(pause);
         pause = pause < 2000000 ? 2 * pause : pause;
-        status = runner->ops.event_query(event);
+        status = gpuhal_plugin_event_query(runner, event);
     }
     return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
 }
 
 static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
 {
-    return p->to_device->ops.peer_copy(queue, p->to_device->handle, &p->to, p->to_offset, p->from_device->handle, &p->from,
-                                       p->from_offset, p->bytes);
+    return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
 /* What is stuck in a driver cannot be given back, and stays. */
-static gpuhal_status copy_on_queue(proof *p, const gpuhal_device *runner)
+static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_plugin_event *event = NULL;
-    gpuhal_status status = runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue);
+    gpuhal_error_detail detail;
+    gpuhal_call call = gpuhal_call_prompt(runner);
+    gpuhal_status status = gpuhal_device_result(runner, call, runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue));
     if (status) {
         return status;
     }
-    status = runner->ops.event_create(runner->handle, 0, &event);
+    status = gpuhal_plugin_event_create(runner, 0, &event);
     if (!status) {
         status = copy_pattern(p, queue);
-        gpuhal_status recorded = runner->ops.event_record(queue, event);
-        status = status ? status : recorded;
-        gpuhal_status ended = recorded ? GPUHAL_OK : wait_for(runner, event);
-        p->stuck = ended == GPUHAL_ERROR_TIMEOUT;
-        status = status ? status : ended;
+        gpuhal_error_save(&detail);
+        gpuhal_status recorded = gpuhal_plugin_event_record(runner, queue, event);
+        gpuhal_status ended = recorded ? recorded : wait_for(runner, event);
+        p->stuck = ended == GPUHAL_ERROR_TIMEOUT && !recorded;
+        if (!status) {
+            status = ended;
+            gpuhal_error_save(&detail);
+        }
+    } else {
+        gpuhal_error_save(&detail);
     }
     if (!p->stuck) {
         if (event) {
-            runner->ops.event_destroy(event);
+            gpuhal_plugin_event_destroy(runner, event);
         }
+        call = gpuhal_call_blocking(runner, 0);
         runner->ops.queue_destroy(queue);
+        gpuhal_call_end(call);
     }
+    (void)gpuhal_error_restore(&detail); /* with what the plugin said of the failure */
     return status;
 }
 
 /* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep the caller for
  * ever. */
-static gpuhal_status copy_in_time(proof *p, const gpuhal_device *runner)
+static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
-    gpuhal_error_forget_report();
     gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? copy_pattern(p, NULL) : status;
 }

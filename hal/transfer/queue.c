@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
+#include "transfer/plugin_event.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,9 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
         return adopt ? gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "%s", what) : GPUHAL_OK;
     }
     uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor);
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
@@ -149,11 +151,13 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     if (queue->vendor && gpuhal_device_is_reachable(device)) {
         for (uint32_t timed = 0; timed < 2; timed++) {
             for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
-                device->ops.event_destroy(queue->spare[timed][i]);
+                gpuhal_plugin_event_destroy(device, queue->spare[timed][i]);
             }
             queue->spare_count[timed] = 0;
         }
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
         device->ops.queue_destroy(queue->vendor);
+        gpuhal_call_end(call);
     }
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
@@ -314,12 +318,13 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
+    const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.native_queue(queue->vendor, out_native);
     status = status || device->ops.native_lock ? status : device->ops.queue_flush(queue->vendor);
     if (!status && device->ops.native_lock) {
         device->ops.native_lock(queue->vendor, 1);
     }
+    status = gpuhal_device_result(device, call, status);
     if (status) {
         gpuhal_device_failed(device, status, "beginning a native section");
         gpuhal_cause *cause = gpuhal_cause_create();
@@ -349,7 +354,9 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
     if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_lock) {
+        const gpuhal_call call = gpuhal_call_prompt(queue->device);
         queue->device->ops.native_lock(queue->vendor, 0);
+        gpuhal_call_end(call);
     }
     gpuhal_queue_lock(queue);
     queue->in_section = false;

@@ -104,8 +104,8 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     }
     const gpuhal_plugin_rect to_rect = plugin_rect(to), from_rect = plugin_rect(from);
     const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
-    gpuhal_error_forget_report();
-    gpuhal_status status = device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size);
+    const gpuhal_call call = gpuhal_call_blocking(device, size[0] * size[1] * size[2]);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size));
     bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }

@@ -33,7 +33,9 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fres
     gpuhal_mutex_unlock(&queue->mutex);
     status = status ? status : gpuhal_queue_make_vendor(queue, out_fresh);
     if (!status) {
+        const gpuhal_call call = gpuhal_call_blocking(queue->device, 0);
         queue->device->ops.queue_destroy(queue->vendor);
+        gpuhal_call_end(call);
     }
     return status;
 }

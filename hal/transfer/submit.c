@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/account.h"
+#include "transfer/plugin_event.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -120,7 +121,6 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
     status = op->kind->submit(queue->vendor, op);
     if (status && !queue->joined) {
         leave(op->to, op->from);
@@ -161,7 +161,7 @@ void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, boo
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!kept && gpuhal_device_is_reachable(queue->device)) {
-        queue->device->ops.event_destroy(event);
+        gpuhal_plugin_event_destroy(queue->device, event);
     }
 }
 
@@ -169,15 +169,11 @@ gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *po
 {
     gpuhal_device *device = queue->device;
     gpuhal_plugin_event *event = spare_event(queue, point->timed);
-    gpuhal_status status = GPUHAL_OK;
-    gpuhal_error_forget_report();
-    if (!event) {
-        status = device->ops.event_create(device->handle, point->timed ? GPUHAL_TIMED : 0, &event);
-    }
+    gpuhal_status status = event ? GPUHAL_OK : gpuhal_plugin_event_create(device, point->timed ? GPUHAL_TIMED : 0, &event);
     if (status) {
         return gpuhal_device_failed(device, status, "making an event");
     }
-    status = device->ops.event_record(queue->vendor, event);
+    status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {
         status = refused(queue, gpuhal_device_failed(device, status, "recording an event"));
         gpuhal_queue_put_event(queue, event, point->timed);
@@ -373,8 +369,8 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_point *poi
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
 {
     gpuhal_error_detail detail;
-    gpuhal_error_forget_report();
-    gpuhal_status status = queue->device->ops.queue_wait(queue->vendor, point->event);
+    const gpuhal_call call = gpuhal_call_prompt(queue->device);
+    gpuhal_status status = gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, point->event));
     if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return status;
     }

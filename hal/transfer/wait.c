@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
+#include "transfer/plugin_event.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -192,8 +193,7 @@ gpuhal_status gpuhal_point_poll(gpuhal_point *point)
     if (status) {
         return status;
     }
-    gpuhal_error_forget_report();
-    status = device->ops.event_query(point->event);
+    status = gpuhal_plugin_event_query(device, point->event);
     if (status == GPUHAL_NOT_READY) {
         return status;
     }
@@ -242,9 +242,8 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
         return status;
     }
     for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns; now = gpuhal_os_monotonic_ns()) {
-        gpuhal_error_forget_report();
-        status = device->ops.event_block(point->event, deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns - now : GPUHAL_LOOK_NS);
-        if (status == GPUHAL_ERROR_TIMEOUT) {
+        status = gpuhal_plugin_event_block(device, point->event, deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns - now : GPUHAL_LOOK_NS);
+        if (status == GPUHAL_NOT_READY) {
             gpuhal_queues_look(device->gpu);
             status = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED ? GPUHAL_NOT_READY : GPUHAL_OK;
         } else if (status && status != GPUHAL_NOT_READY) {
@@ -326,8 +325,8 @@ bool gpuhal_queue_want(gpuhal_point *point)
     if (!arm) {
         return noticed;
     }
-    gpuhal_error_forget_report();
-    if (device->ops.event_notify(point->event, notified, point)) {
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    if (gpuhal_device_result(device, call, device->ops.event_notify(point->event, notified, point))) {
         gpuhal_queue_lock(queue);
         point->armed = false;
         noticed = gpuhal_queue_need_thread(queue);

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
+#include "transfer/plugin_event.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -16,7 +17,6 @@
 /* Plugins that can neither block nor tell are asked again and again, at longer and longer intervals. */
 #define POLL_LEAST_NS UINT64_C(20000)
 #define POLL_MOST_NS UINT64_C(1000000)
-#define BLOCK_NS UINT64_C(100000000)
 
 void gpuhal_held_free(gpuhal_held *held)
 {
@@ -104,16 +104,15 @@ void gpuhal_point_block(gpuhal_point *point)
     gpuhal_device *device = point->queue->device;
     gpuhal_status status = GPUHAL_NOT_READY;
     uint64_t pause = POLL_LEAST_NS;
-    while ((status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_TIMEOUT) && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
-        gpuhal_error_forget_report();
+    while (status == GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
         if (device->ops.event_block) {
-            status = device->ops.event_block(point->event, BLOCK_NS);
-        } else if ((status = device->ops.event_query(point->event)) == GPUHAL_NOT_READY) {
+            status = gpuhal_plugin_event_block(device, point->event, GPUHAL_BLOCK_NS);
+        } else if ((status = gpuhal_plugin_event_query(device, point->event)) == GPUHAL_NOT_READY) {
             gpuhal_os_sleep(pause);
             pause = pause < POLL_MOST_NS ? pause * 2 : POLL_MOST_NS;
         }
     }
-    if (status && status != GPUHAL_NOT_READY && status != GPUHAL_ERROR_TIMEOUT) {
+    if (status && status != GPUHAL_NOT_READY) {
         gpuhal_point_failed(point, status);
     } else if (!status) {
         gpuhal_point_settle(point, GPUHAL_OK);

@@ -195,6 +195,51 @@ def documents_name_only_files_that_exist(root):
                 yield f"{place(root, path, c_text.line_of(text, match.start()))}: names {match.group(1)}, which does not exist"
 
 
+def slots_of_plugins(root):
+    header = c_text.code_only(c_text.read(root / "hal/include/gpuhal/plugin.h"))
+    names = []
+    for structure in ("gpuhal_ops", "gpuhal_plugin"):
+        body = re.search(r"typedef struct %s \{(.*?)\n\} %s;" % (structure, structure), header, re.S)
+        names += re.findall(r"^    [\w ]*\(\*(\w+)\)\(", body.group(1), re.M) if body else []
+    return names
+
+
+def closes_before(text, opening, position):
+    """Whether the parenthesis at `opening` is closed before `position`."""
+    depth = 0
+    for character in text[opening:position]:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0:
+            return True
+    return False
+
+
+def calls_of_plugins_are_watched(root):
+    """A slot is called between the beginning of a gpuhal_call and its end, in the same function; and nowhere by another name."""
+    slots = "|".join(slots_of_plugins(root))
+    called = re.compile(r"(?:->|\.)(%s)\s*\(" % slots)
+    renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
+    begun = re.compile(r"\bgpuhal_call_(?:prompt|aside|small|blocking|timed)\(")
+    ended = re.compile(r"\bgpuhal_(?:call_end|device_result)(\()")
+    for path in c_text.sources(root, "hal"):
+        if "include" in path.relative_to(root).parts:
+            continue
+        text = c_text.code_only(c_text.read(path))
+        for match in renamed.finditer(text):
+            yield f"{place(root, path, c_text.line_of(text, match.start()))}: {match.group(1) or match.group(2)} is called by another name"
+        for match in called.finditer(text):
+            start = text.rfind("\n{", 0, match.start())
+            end = text.find("\n}", match.start())
+            beginnings = list(begun.finditer(text, max(start, 0), match.start()))
+            watched = beginnings and not any(closes_before(text, e.start(1), match.start())
+                                             for e in ended.finditer(text, beginnings[-1].end(), match.start()))
+            if not watched or not re.search(r"\bcall\b", text[beginnings[-1].end():end]):
+                yield f"{place(root, path, c_text.line_of(text, match.start()))}: the call of {match.group(1)} is not watched"
+
+
+PLUGIN_HEADER = ("/** p */\ntypedef struct gpuhal_ops {\n    void (*release)(int x);\n    int (*copy)(int x);\n} gpuhal_ops;\n"
+                 "typedef struct gpuhal_plugin {\n    int (*start)(int x);\n} gpuhal_plugin;\n")
+WATCHED = "void f(void)\n{\n    gpuhal_call call = gpuhal_call_prompt(d);\n    d->ops.copy(1);\n    gpuhal_call_end(call);\n}\n"
 PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 1\n", "hal/include/gpuhal/types.h": "/** t */\n",
           "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/log.h": "/* l */\n", "hal/loader/loader.h": "/* l */\n"}
 CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nobody. Threads: any. Blocks: no. */\n"
@@ -243,6 +288,15 @@ EXAMPLES = {
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "not a table: `GPUHAL_OPENCL_LIBRARY`\n"}],
         [{"hal/core/a.c": 'const char *n = "GPUHAL_OLD, GPUHAL_PLUGIN_MACRO, GPUHAL_%s_LIBRARY";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "| `GPUHAL_OPENCL_LIBRARY` | x |\n"}]),
+    calls_of_plugins_are_watched: (
+        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
+            "void f(void)\n{\n    d->ops.release(1);\n}\n", "void f(void)\n{\n    p->start(1);\n}\n",
+            WATCHED.replace("}\n", "    d->ops.release(1);\n}\n"), WATCHED + "void g(void)\n{\n    d->ops.release(1);\n}\n",
+            WATCHED.replace("    gpuhal_call_end(call);\n", ""), WATCHED.replace("d->ops.copy(1)", "(a ? b : d->ops.copy)(1)"),
+            WATCHED.replace("d->ops.copy(1)", "f = d->ops.copy; f(1)"))],
+        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
+            WATCHED, WATCHED.replace("d->ops.copy(1);\n    gpuhal_call_end(call)", "s = gpuhal_device_result(d, call, d->ops.copy(1))"),
+            "void f(void)\n{\n    if (d->ops.copy && !plugin->start) {\n    }\n}\n")]),
     documents_name_only_files_that_exist: (
         [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}],
         [{"docs/a.md": "see [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),

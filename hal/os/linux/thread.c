@@ -1,8 +1,10 @@
 /* os/linux/thread.c: locks that survive a fork, conditions, and threads that take no signals. */
 #include "os/os.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Marks a lock that a thread of generation `now` is making anew; another generation's mark is as old as its lock. */
@@ -133,6 +135,21 @@ bool gpuhal_thread_is_this(const gpuhal_thread *thread)
 void gpuhal_thread_join(gpuhal_thread *thread)
 {
     pthread_join(thread->thread, NULL);
+}
+
+uint64_t gpuhal_os_thread_id(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
+bool gpuhal_os_thread_is_alive(uint64_t id)
+{
+    return syscall(SYS_tgkill, getpid(), (pid_t)id, 0) == 0 || errno != ESRCH;
+}
+
+void gpuhal_os_thread_name(const char *name)
+{
+    (void)pthread_setname_np(pthread_self(), name);
 }
 
 /* The set is asked for anew each time, since it may change; it fails on machines with more processors than cpu_set_t has bits. */

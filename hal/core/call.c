@@ -1,0 +1,65 @@
+/* core/call.c: see call.h. */
+#include "core/call.h"
+
+#include "os/os.h"
+
+#include <stdlib.h>
+
+static _Atomic(gpuhal_call_slot *) first;
+/* For threads that there was no memory for: nobody looks at it. */
+static gpuhal_call_slot nowhere;
+
+gpuhal_call_slot *gpuhal_call_slots(void)
+{
+    return atomic_load_explicit(&first, memory_order_acquire);
+}
+
+/* The number of the thread that forked is another one in the child, so one of an earlier generation says nothing. */
+bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
+{
+    return slot->generation != gpuhal_os_fork_generation() ||
+           gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
+}
+
+/* One whose thread has ended: by its own number, which the system has given anew, or by nobody's having it. */
+static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
+{
+    uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
+    if (slot->generation != gpuhal_os_fork_generation() || (owner != thread && gpuhal_os_thread_is_alive(owner))) {
+        return false;
+    }
+    if (!atomic_compare_exchange_strong(&slot->thread, &owner, thread)) {
+        return false;
+    }
+    atomic_store(&slot->call, 0); /* a thread may have been ended in the middle of a call */
+    return true;
+}
+
+gpuhal_call_slot *gpuhal_call_slot_add(void)
+{
+    uint64_t thread = gpuhal_os_thread_id();
+    for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
+        if (take_over(slot, thread)) {
+            return slot;
+        }
+    }
+    gpuhal_call_slot *slot = aligned_alloc(_Alignof(gpuhal_call_slot), sizeof *slot);
+    if (!slot) {
+        return &nowhere;
+    }
+    *slot = (gpuhal_call_slot){.generation = gpuhal_os_fork_generation(), .next = gpuhal_call_slots()};
+    atomic_init(&slot->thread, thread);
+    while (!atomic_compare_exchange_weak(&first, &slot->next, slot)) {
+    }
+    return slot;
+}
+
+void gpuhal_call_slots_inherit(void)
+{
+    for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
+        if (slot->generation != gpuhal_os_fork_generation()) {
+            atomic_store(&slot->call, 0);
+            slot->waited_ns = 0;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+/* core/call.h: which call into a plugin each thread is in, for the watchdog (queue/watchdog.c).
+ *
+ * Every call of a function of a plugin stands between one of the functions below that begin a call and gpuhal_call_end(), or gpuhal_device_result()
+ * of device/device.h; a rule test finds those that do not. Beginning stores in the calling thread's slot whom the call is for and what it may take; ending restores what stood
+ * there before, so that calls may nest. No clock, no lock, and no cache line that two threads write. The watchdog marks the calls that it
+ * sees: a call that still has the mark at its next look is the same one, since every store of the thread's own takes the mark away.
+ *
+ * Slots live on the heap in one list that nothing is ever taken out of, so that it may be read without a lock. The slot of a thread that
+ * has ended serves a new one; no destructor runs with a thread. In the child of a fork the slots of the parent's threads stay unused, but
+ * for that of the thread that forked. */
+#ifndef GPUHAL_CORE_CALL_H
+#define GPUHAL_CORE_CALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the bits of gpuhal_call_slot.call say beside the address of the device, or of the gpuhal_plugin, that the call is for. */
+enum {
+    GPUHAL_CALL_MARKED = 1,  /* the watchdog has seen it */
+    GPUHAL_CALL_BLOCKS = 2,  /* may wait for work that is under way */
+    GPUHAL_CALL_EXTRA = 4,   /* `extra_ns` counts */
+    GPUHAL_CALL_BITS = 7
+};
+
+enum { GPUHAL_CALL_NS_PER_BYTE = 20, GPUHAL_CALL_SMALL_BYTES = 1 << 20 };
+
+typedef struct gpuhal_call_slot {
+    _Alignas(64) _Atomic uintptr_t call; /* 0: the thread is in no plugin */
+    _Atomic uint64_t extra_ns;           /* what the call may take beyond hang_ns; UINT64_MAX: for ever */
+    _Atomic uint64_t thread;             /* gpuhal_os_thread_id() */
+    uint32_t generation;                 /* fork generation of `thread` */
+    uint64_t waited_ns;                  /* the watchdog's: how long the marked call has been seen */
+    struct gpuhal_call_slot *next;
+} gpuhal_call_slot;
+
+/* This thread's slot, never NULL. The first also forgets what an earlier call of a plugin left aside (core/error.h). core/error.c. */
+gpuhal_call_slot *gpuhal_call_slot_fresh(void);
+gpuhal_call_slot *gpuhal_call_slot_own(void);
+/* A slot for a thread that has none. */
+gpuhal_call_slot *gpuhal_call_slot_add(void);
+/* The list of all; NULL: none. */
+gpuhal_call_slot *gpuhal_call_slots(void);
+/* In the child of a fork, once: calls of the parent's threads are not under way here. */
+void gpuhal_call_slots_inherit(void);
+/* Whether the slot's thread is there. */
+bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot);
+
+typedef struct gpuhal_call {
+    gpuhal_call_slot *slot;
+    uintptr_t before;
+    uint64_t extra_before;
+    bool has_extra;
+} gpuhal_call;
+
+static inline gpuhal_call gpuhal_call_begin_in(gpuhal_call_slot *slot, const void *subject, uintptr_t bits)
+{
+    const gpuhal_call call = {.slot = slot, .before = atomic_load_explicit(&slot->call, memory_order_relaxed)};
+    atomic_store_explicit(&slot->call, (uintptr_t)subject | bits, memory_order_relaxed);
+    return call;
+}
+
+static inline gpuhal_call gpuhal_call_begin_extra(const void *subject, uintptr_t bits, uint64_t extra_ns)
+{
+    gpuhal_call_slot *slot = gpuhal_call_slot_fresh();
+    const gpuhal_call call = {.slot = slot,
+                              .before = atomic_load_explicit(&slot->call, memory_order_relaxed),
+                              .extra_before = atomic_load_explicit(&slot->extra_ns, memory_order_relaxed),
+                              .has_extra = true};
+    atomic_store_explicit(&slot->extra_ns, extra_ns, memory_order_relaxed);
+    atomic_store_explicit(&slot->call, (uintptr_t)subject | bits | GPUHAL_CALL_EXTRA, memory_order_release);
+    return call;
+}
+
+/* A call that has to be prompt. */
+static inline gpuhal_call gpuhal_call_prompt(const void *subject)
+{
+    return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, 0);
+}
+
+/* The same between a call that failed and the use of what the plugin said about that. */
+static inline gpuhal_call gpuhal_call_aside(const void *subject)
+{
+    return gpuhal_call_begin_in(gpuhal_call_slot_own(), subject, 0);
+}
+
+/* A call that may wait for the device's work, and then handles so many bytes, fewer than a MiB: those take no time that counts. */
+static inline gpuhal_call gpuhal_call_small(const void *subject)
+{
+    return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, GPUHAL_CALL_BLOCKS);
+}
+
+/* The same for any number of bytes: 50 MB/s is slower than any device, and than the system clears pages. */
+static inline gpuhal_call gpuhal_call_blocking(const void *subject, uint64_t bytes)
+{
+    uint64_t extra_ns = bytes < UINT64_MAX / GPUHAL_CALL_NS_PER_BYTE ? bytes * GPUHAL_CALL_NS_PER_BYTE : UINT64_MAX;
+    return gpuhal_call_begin_extra(subject, GPUHAL_CALL_BLOCKS, extra_ns);
+}
+
+/* A call that was given a time. */
+static inline gpuhal_call gpuhal_call_timed(const void *subject, uint64_t timeout_ns)
+{
+    return gpuhal_call_begin_extra(subject, 0, timeout_ns);
+}
+
+static inline void gpuhal_call_end(gpuhal_call call)
+{
+    atomic_store_explicit(&call.slot->call, call.before, memory_order_relaxed);
+    if (call.has_extra) {
+        atomic_store_explicit(&call.slot->extra_ns, call.extra_before, memory_order_relaxed);
+    }
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* transfer/plugin_event.h: the calls of a plugin on its events. */
+#ifndef GPUHAL_TRANSFER_PLUGIN_EVENT_H
+#define GPUHAL_TRANSFER_PLUGIN_EVENT_H
+
+#include "device/device.h"
+
+/* How long a thread of the library stays in event_block at once. */
+#define GPUHAL_BLOCK_NS UINT64_C(100000000)
+
+static inline gpuhal_status gpuhal_plugin_event_create(gpuhal_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    return gpuhal_device_result(device, call, device->ops.event_create(device->handle, flags, out_event));
+}
+
+static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plugin_event *event)
+{
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    device->ops.event_destroy(event);
+    gpuhal_call_end(call);
+}
+
+static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
+}
+
+/* That the driver answers shows the watchdog that a call which waits for work does not hang. */
+static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpuhal_plugin_event *event)
+{
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_query(event));
+    atomic_fetch_add_explicit(&device->answers, 1, memory_order_relaxed);
+    return status;
+}
+
+/* NOT_READY when the time is over. */
+static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_block(event, timeout_ns));
+    atomic_fetch_add_explicit(&device->answers, 1, memory_order_relaxed);
+    return status == GPUHAL_ERROR_TIMEOUT ? GPUHAL_NOT_READY : status;
+}
+
+#endif
