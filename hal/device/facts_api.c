@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "loader/device_rules.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 uint32_t gpuhal_device_count(const gpuhal *gpu)
@@ -34,6 +36,11 @@ uint32_t gpuhal_device_index(const gpuhal_device *device)
     return device ? device->index : 0;
 }
 
+gpuhal *gpuhal_device_owner(const gpuhal_device *device)
+{
+    return device ? device->gpu : NULL;
+}
+
 /* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
@@ -44,16 +51,39 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
     return told ? told->capabilities : 0;
 }
 
-/* The detail for a fact without a value. */
+/* "name", "key 0x8001". */
+static void write_key(gpuhal_key key, char *out, size_t bytes)
+{
+    const char *name = gpuhal_key_name(key);
+    if (name) {
+        snprintf(out, bytes, "%s", name);
+    } else {
+        snprintf(out, bytes, "key 0x%" PRIx32, key);
+    }
+}
+
+/* The detail for a fact without a value. Of a key that neither the library nor the device's plugin knows nothing can be said. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
-    const char *name = gpuhal_key_name(key);
-    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name ? name : "fact",
+    char name[48];
+    write_key(key, name, sizeof name);
+    if (!fact && !gpuhal_key_name(key)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is not a key of this library, nor a fact of the device", device->id,
+                                name);
+    }
+    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name,
                                             gpuhal_missing_name(fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED),
                                             fact && fact->text && *fact->text ? ": " : "", fact && fact->text ? fact->text : "");
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
+}
+
+static gpuhal_status wrong_form(gpuhal_key key, const char *what)
+{
+    char name[48];
+    write_key(key, name, sizeof name);
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is %s", name, what);
 }
 
 gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value)
@@ -67,7 +97,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     /* A plugin may have keys of its own, whose kind only the fact itself tells. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_device_text()", key);
+        return wrong_form(key, "a text: ask gpuhal_device_text()");
     }
     if (!fact || fact->missing) {
         return missing(device, key);
@@ -87,7 +117,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
     if (known_number || (fact && !fact->missing && !fact->text)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a number: ask gpuhal_device_u64()", key);
+        return wrong_form(key, "a number: ask gpuhal_device_u64()");
     }
     if (!fact || fact->missing) {
         return missing(device, key);
@@ -175,4 +205,18 @@ const char *gpuhal_capability_name(uint32_t bit)
     static const char *const names[GPUHAL_CAPABILITY_COUNT] = {"host_copy", "fill",   "copy_rect",      "register", "map",    "queues", "peer",
                                                                "export", "import", "virtual_memory", "programs", "native", "adopt"};
     return bit < GPUHAL_CAPABILITY_COUNT ? names[bit] : NULL;
+}
+
+const char *gpuhal_data_type_name(uint32_t bit)
+{
+    static const char *const names[GPUHAL_DATA_COUNT] = {"fp16", "bf16", "fp64", "fp8", "int8", "int16", "int64", "int8_dot", "int4"};
+    return bit < GPUHAL_DATA_COUNT ? names[bit] : NULL;
+}
+
+const char *gpuhal_native_type_name(uint32_t type)
+{
+    static const char *const names[] = {"unknown",       "opencl_device", "opencl_buffer", "opencl_queue",     "vulkan_device", "vulkan_buffer",
+                                        "vulkan_queue",  "vulkan_semaphore", "cuda_device", "cuda_memory",     "cuda_stream",   "cuda_event",
+                                        "hip_device",    "hip_memory",    "hip_stream",    "hip_event",        "opencl_event"};
+    return names[type < sizeof names / sizeof *names ? type : 0];
 }

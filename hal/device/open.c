@@ -171,7 +171,8 @@ gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_nati
         status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s takes over no objects of the caller's", device->id);
     } else if (native->type >= 64 || !(kinds >> native->type & 1)) {
         status =
-            gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s takes no native object of type %u", device->id, native->type);
+            gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s takes no native object of type %s", device->id,
+                             gpuhal_native_type_name(native->type));
     }
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);

@@ -5,6 +5,25 @@
 
 #include <stdio.h>
 
+#define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
+
+/* What the library answers by itself: a value that it counts, and facts, which are not values. */
+static bool is_ours(gpuhal_key key)
+{
+    return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key < FIRST_VALUE;
+}
+
+static void answer(gpuhal_device *device, gpuhal_value *value)
+{
+    *value = (gpuhal_value){.key = value->key};
+    if (value->key == GPUHAL_VALUE_MEMORY_HELD_BYTES) {
+        value->u64 = atomic_load(&device->allocated_bytes);
+    } else {
+        value->missing = GPUHAL_MISSING_NOT_SUPPORTED;
+        snprintf(value->why, sizeof value->why, "it is a fact, not a value: ask gpuhal_device_u64()");
+    }
+}
+
 /* A value is there or has a reason; a plugin that gives a text for a number has failed. */
 static void take(const gpuhal_facts *facts, gpuhal_value *value)
 {
@@ -30,6 +49,9 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
     gpuhal_status status = GPUHAL_OK;
     /* Key by key: the caller's array holds keys among its values, and a plugin may answer several at its own pace. */
     for (uint32_t i = 0; i < count && !status; i++) {
+        if (is_ours(values[i].key)) {
+            continue;
+        }
         gpuhal_sink sink = {.facts = &facts};
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
         status = gpuhal_device_result(device, call, plugin->sample(gpuhal_host_table(), index, &values[i].key, 1, 0, &sink));
@@ -40,10 +62,33 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
         status = gpuhal_error_host_memory();
     }
     for (uint32_t i = 0; i < count && !status; i++) {
-        take(&facts, &values[i]);
+        if (!is_ours(values[i].key)) {
+            take(&facts, &values[i]);
+        }
     }
     gpuhal_facts_finish(&facts);
     return status;
+}
+
+static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *values, uint32_t count)
+{
+    gpuhal_backend *backend = NULL;
+    const gpuhal_listed_device *listed = NULL;
+    gpuhal_status status = gpuhal_device_start_backend(device, &backend, &listed);
+    if (status) {
+        return status;
+    }
+    const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
+    if (plugin->sample) {
+        return sample_now(device, plugin, listed->index, values, count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_ours(values[i].key)) {
+            values[i] = (gpuhal_value){.key = values[i].key, .missing = GPUHAL_MISSING_NOT_SUPPORTED};
+            snprintf(values[i].why, sizeof values[i].why, "the backend samples nothing");
+        }
+    }
+    return GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count, uint64_t *out_time_ns)
@@ -55,20 +100,15 @@ gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_device_sample: device or values is NULL, count is 0, or a flag is unknown");
     }
-    gpuhal_backend *backend = NULL;
-    const gpuhal_listed_device *listed = NULL;
-    gpuhal_status status = gpuhal_device_start_backend(device, &backend, &listed);
-    if (status) {
-        return status;
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_ours(values[i].key)) {
+            answer(device, &values[i]);
+        } else {
+            asked++;
+        }
     }
-    const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
-    bool offered = plugin->sample != NULL;
-    for (uint32_t i = 0; !offered && i < count; i++) {
-        values[i].missing = GPUHAL_MISSING_NOT_SUPPORTED;
-        values[i].u64 = 0;
-        snprintf(values[i].why, sizeof values[i].why, "the backend samples nothing");
-    }
-    status = offered ? sample_now(device, plugin, listed->index, values, count) : GPUHAL_OK;
+    gpuhal_status status = asked ? sample_by_plugin(device, values, count) : GPUHAL_OK;
     if (!status && out_time_ns) {
         *out_time_ns = gpuhal_os_monotonic_ns();
     }

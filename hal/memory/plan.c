@@ -7,6 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
+{
+    static const char *const names[] = {"device", "upload", "readback", "device_mapped"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
 gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
 {
     *out = (gpuhal_buffer_desc){0};
@@ -22,7 +28,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
                                 out->alignment);
     }
     if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is no memory kind", call, out->kind);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
     }
     return GPUHAL_OK;
 }
@@ -66,8 +72,8 @@ static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buff
         return GPUHAL_OK;
     }
     gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
-    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %u cannot be shared as %s%s", device->id, desc->kind,
-                     gpuhal_handle_kind_name(kind), kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %s cannot be shared as %s%s", device->id,
+                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind), kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
     gpuhal_error_add_device(device->candidate->name, device->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
@@ -89,7 +95,8 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
         return too_large(device, desc->bytes);
     }
     if (!(device->memory_kinds & 1u << desc->kind)) {
-        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %u", desc->kind);
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %s",
+                                    gpuhal_memory_kind_name(desc->kind));
     }
     out_alloc->bytes = (desc->bytes + mask) & ~mask;
     return desc->export_kinds ? check_export_kinds(device, desc) : GPUHAL_OK;

@@ -141,6 +141,74 @@ TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
     gpuhal_close(gpu);
 }
 
+TEST(a_key_that_nothing_knows_is_a_mistake_of_the_caller_and_a_text_is_named_by_its_name)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    uint64_t number = 7;
+    const char *text = "x";
+    assert_int_equal(gpuhal_device_u64(device, 0x777, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "0x777"));
+    assert_int_equal(gpuhal_device_text(device, 0x777, &text), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_FACT_NAME, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "name is a text"));
+    gpuhal_value value = {.key = GPUHAL_FACT_COMPUTE_UNITS};
+    assert_int_equal(gpuhal_device_sample(device, 0, &value, 1, NULL), GPUHAL_OK);
+    assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_non_null(strstr(value.why, "a fact"));
+    assert_ptr_equal(gpuhal_device_owner(device), gpu);
+    assert_null(gpuhal_device_owner(NULL));
+    gpuhal_close(gpu);
+}
+
+TEST(kinds_types_and_bits_have_names)
+{
+    assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_READBACK), "readback");
+    assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_DEVICE_MAPPED), "device_mapped");
+    assert_string_equal(gpuhal_memory_kind_name(4), "unknown");
+    assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_OPENCL_BUFFER), "opencl_buffer");
+    assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_VULKAN_SEMAPHORE), "vulkan_semaphore");
+    assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_HIP_EVENT), "hip_event");
+    assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_OPENCL_EVENT), "opencl_event");
+    assert_string_equal(gpuhal_native_type_name(99), "unknown");
+    assert_string_equal(gpuhal_data_type_name(0), "fp16");
+    assert_string_equal(gpuhal_data_type_name(GPUHAL_DATA_COUNT - 1), "int4");
+    assert_null(gpuhal_data_type_name(GPUHAL_DATA_COUNT));
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.no_staging_kinds = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_READBACK, .bytes = 1};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "memory of kind readback"));
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE};
+    assert_int_not_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 0), &native), GPUHAL_OK);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "cuda_device"));
+    gpuhal_close(gpu);
+}
+
+TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_value values[2] = {{.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}, {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
+    assert_int_equal(gpuhal_device_sample(device, 0, values, 1, NULL), GPUHAL_OK);
+    assert_int_equal(values[0].missing, 0);
+    assert_int_equal(values[0].u64, 0);
+    gpuhal_buffer *first = gpuhal_lab_buffer(gpu, 0, 1000), *second = gpuhal_lab_buffer(gpu, 0, 24);
+    assert_int_equal(gpuhal_device_sample(device, 0, values, 2, NULL), GPUHAL_OK);
+    assert_int_equal(values[0].u64, 1024);
+    assert_int_equal(values[1].missing, 0);
+    gpuhal_buffer_release(first);
+    assert_int_equal(gpuhal_device_sample(device, 0, values, 1, NULL), GPUHAL_OK);
+    assert_int_equal(values[0].u64, 24);
+    assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 1), 0, values, 1, NULL), GPUHAL_OK);
+    assert_int_equal(values[0].u64, 0);
+    gpuhal_buffer_release(second);
+    gpuhal_close(gpu);
+}
+
 TEST(the_vendors_ordinal_finds_the_device)
 {
     set_up_zoo();

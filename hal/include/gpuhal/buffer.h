@@ -87,6 +87,11 @@ GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointe
  *  Owner: the library keeps the object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native);
 
+/** The word for a memory kind: "device_mapped".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,13 +77,20 @@ GPUHAL_API const char *gpuhal_device_backend(const gpuhal_device *device);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
 
+/** The gpuhal object that the device belongs to.
+ *  @return the object; NULL for NULL
+ *  Owner: the caller of gpuhal_open(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal *gpuhal_device_owner(const gpuhal_device *device);
+
 /** A fact that is a number.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text), NOT_SUPPORTED when the value is missing
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that nothing knows), NOT_SUPPORTED when the value is
+ *  missing
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
 
 /** A fact that is a text.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number), NOT_SUPPORTED when the value is missing
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that nothing knows), NOT_SUPPORTED when the value is
+ *  missing
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
 
@@ -130,8 +137,8 @@ typedef struct gpuhal_value {
     char why[112];          /**< Why it is missing, "" when it is there. */
 } gpuhal_value;
 
-/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded when it was not. A value that
- *  the device does not have is missing, which is no error. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
+/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded when it was not, unless the library
+ *  answers all of them by itself. A value that the device does not have is missing, which is no error. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, or why the backend could not be started
  *  Owner: caller. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
@@ -141,6 +148,11 @@ GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t fl
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
+
+/** The word for a type of native.h: "opencl_buffer".
+ *  @return never NULL; "unknown" for a number that is none
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
 
 /** The name of a key, "memory_total_bytes".
  *  @return the name; NULL for a key that the library does not know
@@ -156,6 +168,11 @@ GPUHAL_API uint32_t gpuhal_key_is_text(gpuhal_key key);
  *  @return the word; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_capability_name(uint32_t bit);
+
+/** The word for a data type bit number (0 to GPUHAL_DATA_COUNT - 1) of GPUHAL_FACT_DATA_TYPES: "fp16".
+ *  @return the word; NULL past the last
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_data_type_name(uint32_t bit);
 
 /** The word for a device type, as in JSON: "integrated_gpu".
  *  @return never NULL; "unknown" for a number that is none

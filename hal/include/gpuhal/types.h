@@ -97,6 +97,20 @@ enum {
     GPUHAL_FACT_IMPORT_KINDS = 30,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
     GPUHAL_FACT_ADOPT_KINDS = 31,           /**< number: bit 1 << gpuhal_native_type of what open and wrap take; missing: none. */
     GPUHAL_FACT_DRIVER_UUID = 32,           /**< text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones (VkPhysicalDeviceIDProperties). */
+    GPUHAL_FACT_TARGET_ARCHITECTURE = 33,   /**< text: what compilers call the instruction set: `sm_86`, `gfx1100`, `x86_64`. */
+    GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34,     /**< number: fewest threads that run in step (warp, wavefront, subgroup). */
+    GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,     /**< number: most of them; equal to SUBGROUP_SIZE_MIN where there is one size. */
+    GPUHAL_FACT_GROUP_SIZE_MAX = 36,        /**< number: threads of one group (block, workgroup) in all. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_X = 37,      /**< number: of them along the first dimension. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38,      /**< number: along the second. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39,      /**< number: along the third. */
+    GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,    /**< number: memory that the threads of a group share (shared, local, LDS), as much as a
+                                             *   kernel gets without asking the driver for more. */
+    GPUHAL_FACT_DATA_TYPES = 41,            /**< number: bits GPUHAL_DATA_… of what kernels can compute with. */
+    GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND = 42, /**< number: of the device's memory, as the hardware is built, not as measured. */
+    GPUHAL_FACT_HOST_VISIBLE_KINDS = 43,    /**< number: bit 1 << gpuhal_memory_kind of memory with a lasting host address. */
+    GPUHAL_FACT_HOST_COHERENT_KINDS = 44,   /**< number: those among HOST_VISIBLE_KINDS in which host and device see each other's bytes
+                                             *   without a mapping in between. */
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now, for anybody. */
@@ -116,6 +130,8 @@ enum {
     GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,                  /**< number: bits GPUHAL_THROTTLE_…; 0: nothing holds the clocks down. */
     GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,               /**< number: memory errors mended in the device's life. */
     GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010,             /**< number: memory errors not mended in the device's life. */
+    /* This one the library answers by itself, so it is never missing. */
+    GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,                 /**< number: held now by buffers that this gpuhal object created on the device. */
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
@@ -146,6 +162,21 @@ enum {
     GPUHAL_LINK_SAME_MEMORY = 9,      /**< They are faces of one device, or both work in the host's memory. */
     GPUHAL_LINK_HOST = 10             /**< Through the host's memory, in which one of them works, or because nothing closer is known. */
 };
+
+/** What kernels of a device can compute with, beside 32-bit integers and floats, which all have. Bits of GPUHAL_FACT_DATA_TYPES; a bit
+ *  that is not set: the device cannot, or its driver does not report it. */
+enum {
+    GPUHAL_DATA_FP16 = 1u << 0,     /**< IEEE half precision arithmetic, not storage alone. */
+    GPUHAL_DATA_BF16 = 1u << 1,     /**< bfloat16 arithmetic, if only in matrix or dot instructions. */
+    GPUHAL_DATA_FP64 = 1u << 2,
+    GPUHAL_DATA_FP8 = 1u << 3,      /**< 8-bit floats (E4M3, E5M2) in matrix instructions. */
+    GPUHAL_DATA_INT8 = 1u << 4,
+    GPUHAL_DATA_INT16 = 1u << 5,
+    GPUHAL_DATA_INT64 = 1u << 6,
+    GPUHAL_DATA_INT8_DOT = 1u << 7, /**< Dot products of packed 8-bit integers in one instruction (dp4a). */
+    GPUHAL_DATA_INT4 = 1u << 8      /**< 4-bit integers in matrix or dot instructions. */
+};
+#define GPUHAL_DATA_COUNT 9u
 
 /** Why the clocks of a device are held down. Bits of GPUHAL_VALUE_THROTTLE_REASONS. */
 enum {
