@@ -274,6 +274,7 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, uint32_t index, const 
 
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
+    gpuhal_vulkan_timelines_stop(device);
     gpuhal_vulkan_lanes_stop(device);
     for (uint32_t i = 0; i < device->port_count; i++) {
         pthread_mutex_destroy(&device->ports[i].mutex);

@@ -136,13 +136,14 @@ struct gpuhal_plugin_device {
     gpuhal_vulkan_features *features;           /* what the VkDevice was made with; described.features points to it */
 
     /* Lanes: made in gpuhal_vulkan_lanes_start() with their mutex and condition, all freed in gpuhal_vulkan_lanes_stop(). */
-    pthread_mutex_t lanes_growing;              /* protects lane_count and the lanes above it, and extra_ports */
-    pthread_cond_t lane_freed;                  /* with lanes_growing: a lane became idle, or there is none to wait for */
+    pthread_mutex_t growing;                    /* protects lane_count and the lanes above it, extra_ports, idle_timelines */
+    pthread_cond_t lane_freed;                  /* with `growing`: a lane became idle, or there is none to wait for */
     uint32_t lane_count;
     gpuhal_vulkan_lane lanes[GPUHAL_VULKAN_LANES];
     _Atomic uint32_t idle_lanes;                /* bit i: lanes[i] is there and nobody uses it */
     _Atomic uint32_t lane_waiters;              /* callers that wait for one */
     gpuhal_vulkan_port *extra_ports;            /* VkQueues of an adopted device that were adopted one by one */
+    struct gpuhal_vulkan_timeline *idle_timelines; /* without holders, kept for the next queue */
     _Atomic bool lost;                          /* a call said so; it stays so */
     _Atomic bool stuck;                         /* work of ours never ended: its objects, and so the VkDevice, stay for ever */
     _Atomic uint64_t allocation_count;          /* alive, against maxMemoryAllocationCount */
@@ -238,9 +239,14 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_l
 gpuhal_status gpuhal_vulkan_lanes_start(gpuhal_plugin_device *device);
 /* Frees all lanes but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
 void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device);
+/* Waits until every VkQueue has left all that was submitted to it before. False: one does not, and its objects have to stay. */
+bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
 /* The port of a VkQueue that is to be adopted: one of the opening's, or on an adopted device one of its families. NULL: neither;
  * *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
 gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
+
+/* event.c: frees the idle timelines when the device closes, before its lanes; sets `stuck` where that is not possible. */
+void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
 /* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an adopted device was
  * made without. */

@@ -1,5 +1,9 @@
 /* vulkan/event.c: events, the timelines that they are values of, and the time between two of them.
  *
+ * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6, vk_sync_timeline_point_release) are written
+ * to by the queue's thread after everyone has seen the end of the submission that awaited them, although the specification ends its use
+ * there. So a timeline without holders goes to the next queue, and there are as many as queues and recorded events were alive at once.
+ *
  * A value that was seen once is remembered, so that asking again costs no call. Waiting is cut into slices, after each of which a
  * device that another thread has found lost ends it: drivers whose device hangs do not always say so to everybody.
  */
@@ -7,7 +11,7 @@
 
 #include <stdlib.h>
 
-gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_create(gpuhal_plugin_device *device, gpuhal_status *out_status)
+static gpuhal_vulkan_timeline *create_timeline(gpuhal_plugin_device *device, gpuhal_status *out_status)
 {
     const VkSemaphoreTypeCreateInfo type = {
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
@@ -30,6 +34,19 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_create(gpuhal_plugin_device *devi
     return timeline;
 }
 
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status)
+{
+    pthread_mutex_lock(&device->growing);
+    gpuhal_vulkan_timeline *timeline = device->idle_timelines;
+    device->idle_timelines = timeline ? timeline->next : NULL;
+    pthread_mutex_unlock(&device->growing);
+    if (!timeline) {
+        return create_timeline(device, out_status);
+    }
+    atomic_store(&timeline->holders, 1);
+    return timeline;
+}
+
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline)
 {
     atomic_fetch_add_explicit(&timeline->holders, 1, memory_order_relaxed);
@@ -39,12 +56,32 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *time
 void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->holders, 1) == 1) {
-        timeline->device->api.vkDestroySemaphore(timeline->device->handle, timeline->semaphore, NULL);
+        gpuhal_plugin_device *device = timeline->device;
+        pthread_mutex_lock(&device->growing);
+        timeline->next = device->idle_timelines;
+        device->idle_timelines = timeline;
+        pthread_mutex_unlock(&device->growing);
+    }
+}
+
+void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
+{
+    if (!device->idle_timelines) {
+        return;
+    }
+    if (!gpuhal_vulkan_drain(device)) {
+        atomic_store(&device->stuck, true);
+        return;
+    }
+    while (device->idle_timelines) {
+        gpuhal_vulkan_timeline *timeline = device->idle_timelines;
+        device->idle_timelines = timeline->next;
+        device->api.vkDestroySemaphore(device->handle, timeline->semaphore, NULL);
         free(timeline);
     }
 }
 
-static void remember(gpuhal_vulkan_timeline *timeline, uint64_t value)
+void gpuhal_vulkan_timeline_note(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
     while (known < value && !atomic_compare_exchange_weak(&timeline->reached, &known, value)) {
@@ -63,7 +100,7 @@ gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uin
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkGetSemaphoreCounterValue", code);
     }
-    remember(timeline, now);
+    gpuhal_vulkan_timeline_note(timeline, now);
     return now >= value ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
@@ -94,7 +131,7 @@ gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint
         uint64_t slice = timeout_ns < GPUHAL_VULKAN_SLICE_NS ? timeout_ns : GPUHAL_VULKAN_SLICE_NS;
         VkResult code = gpuhal_vulkan_timeline_await(timeline, value, slice);
         if (code == VK_SUCCESS) {
-            remember(timeline, value);
+            gpuhal_vulkan_timeline_note(timeline, value);
             return GPUHAL_OK;
         }
         if (code != VK_TIMEOUT) {

@@ -94,7 +94,7 @@ gpuhal_status gpuhal_vulkan_lanes_start(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
-    pthread_mutex_init(&device->lanes_growing, NULL);
+    pthread_mutex_init(&device->growing, NULL);
     pthread_cond_init(&device->lane_freed, NULL);
     device->lane_count = 1;
     atomic_store(&device->idle_lanes, 1u);
@@ -116,7 +116,7 @@ void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device)
         free(port);
     }
     pthread_cond_destroy(&device->lane_freed);
-    pthread_mutex_destroy(&device->lanes_growing);
+    pthread_mutex_destroy(&device->growing);
 }
 
 /* Acquire and release: whoever takes a lane sees what the last user and its maker have put there. */
@@ -137,9 +137,9 @@ static gpuhal_vulkan_lane *take_idle(gpuhal_plugin_device *device)
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->lane_waiters) > 0) {
-        pthread_mutex_lock(&device->lanes_growing);
+        pthread_mutex_lock(&device->growing);
         pthread_cond_broadcast(&device->lane_freed);
-        pthread_mutex_unlock(&device->lanes_growing);
+        pthread_mutex_unlock(&device->growing);
     }
 }
 
@@ -158,7 +158,7 @@ static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_la
     gpuhal_status status = GPUHAL_OK;
     gpuhal_vulkan_lane *lane = NULL;
     bool may_grow = true;
-    pthread_mutex_lock(&device->lanes_growing);
+    pthread_mutex_lock(&device->growing);
     atomic_fetch_add(&device->lane_waiters, 1);
     while (status == GPUHAL_OK && !lane) {
         lane = take_idle(device);
@@ -167,11 +167,11 @@ static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_la
             lane = may_grow ? &device->lanes[device->lane_count++] : NULL;
         }
         if (!lane && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
-            pthread_cond_wait(&device->lane_freed, &device->lanes_growing);
+            pthread_cond_wait(&device->lane_freed, &device->growing);
         }
     }
     atomic_fetch_sub(&device->lane_waiters, 1);
-    pthread_mutex_unlock(&device->lanes_growing);
+    pthread_mutex_unlock(&device->growing);
     *out_lane = lane;
     return status;
 }
@@ -283,6 +283,33 @@ static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lan
     return status;
 }
 
+/* With the fence of the first lane, which nobody uses any more: the device closes. A submission that the driver refuses leaves nothing
+ * to wait for. */
+static bool drain_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+{
+    gpuhal_vulkan_lane *lane = &device->lanes[0];
+    const VkSubmitInfo nothing = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    if (device->api.vkResetFences(device->handle, 1, &lane->fence) != VK_SUCCESS ||
+        gpuhal_vulkan_submit(device, port, &nothing, lane->fence) != VK_SUCCESS) {
+        return true;
+    }
+    VkResult code = wait_fence(device, lane, GPUHAL_VULKAN_PATIENCE_NS);
+    lane->broken = code != VK_SUCCESS && code != VK_ERROR_DEVICE_LOST;
+    return !lane->broken;
+}
+
+bool gpuhal_vulkan_drain(gpuhal_plugin_device *device)
+{
+    bool drained = !atomic_load(&device->stuck);
+    for (uint32_t i = 0; i < device->port_count && drained; i++) {
+        drained = drain_port(device, &device->ports[i]);
+    }
+    for (gpuhal_vulkan_port *port = device->extra_ports; port && drained; port = port->next) {
+        drained = drain_port(device, port);
+    }
+    return drained;
+}
+
 static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
 {
     VkResult code = device->api.vkResetFences(device->handle, 1, &lane->fence);
@@ -351,9 +378,9 @@ gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gp
                                            "not a VkQueue of this opening, nor one of its queue families on an adopted VkDevice");
         return NULL;
     }
-    pthread_mutex_lock(&device->lanes_growing);
+    pthread_mutex_lock(&device->growing);
     gpuhal_vulkan_port *port = extra_port(device, queue, (uint32_t)native->values[1], (uint32_t)native->values[2]);
-    pthread_mutex_unlock(&device->lanes_growing);
+    pthread_mutex_unlock(&device->growing);
     if (!port) {
         *out_status = device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }

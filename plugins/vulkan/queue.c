@@ -222,9 +222,10 @@ static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, cons
     queue->adopted = adopt != NULL;
     queue->foreign = queue->adopted;
     queue->port = adopt ? gpuhal_vulkan_port_of(device, adopt, &status) : choose_port(device, flags);
-    if (!queue->port || !(queue->timeline = gpuhal_vulkan_timeline_create(device, &status))) {
+    if (!queue->port || !(queue->timeline = gpuhal_vulkan_timeline_take(device, &status))) {
         return status;
     }
+    queue->submitted = atomic_load(&queue->timeline->reached);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
@@ -269,6 +270,9 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
     }
     uint64_t patience = atomic_load(&queue->device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
     VkResult code = gpuhal_vulkan_timeline_await(queue->timeline, queue->submitted, patience);
+    if (code == VK_SUCCESS) {
+        gpuhal_vulkan_timeline_note(queue->timeline, queue->submitted);
+    }
     return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
 }
 

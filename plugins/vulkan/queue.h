@@ -13,8 +13,9 @@
 
 #define GPUHAL_VULKAN_AWAITED 8u
 
-/* The timeline semaphore of a queue. */
+/* The timeline semaphore of a queue. Idle ones have reached the last value that was submitted. */
 typedef struct gpuhal_vulkan_timeline {
+    struct gpuhal_vulkan_timeline *next; /* of idle_timelines */
     gpuhal_plugin_device *device;
     VkSemaphore semaphore;
     _Atomic uint64_t reached; /* highest value seen */
@@ -76,9 +77,12 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
 /* event.c */
 
-gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_create(gpuhal_plugin_device *device, gpuhal_status *out_status);
+/* An idle timeline, or a new one; its values go on from `reached`. NULL: *out_status is reported. */
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status);
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline);
 void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline);
+/* Notes that the value was reached. */
+void gpuhal_vulkan_timeline_note(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* OK, NOT_READY, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* OK, TIMEOUT, or DEVICE_LOST. */

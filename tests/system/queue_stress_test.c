@@ -1,7 +1,10 @@
 /* 8 threads enqueue 100,000 random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of a sequential model.
  *
  * Every buffer belongs to one queue, so its contents are what the model says after the same work in the order in which it was enqueued.
- * A buffer of another queue is read only between two events: that queue's work on it before, and no more of it until the reader is done. */
+ * A buffer of another queue is read only between two events: that queue's work on it before, and no more of it until the reader is done.
+ *
+ * Then queues and events that live for one copy, in four threads: Mesa 22.3 writes to a
+ * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. */
 #include "exercise.h"
 #include "system.h"
 
@@ -205,6 +208,66 @@ TEST(a_hundred_thousand_random_steps_give_the_bytes_of_a_sequential_model)
         close_lane(&all.lanes[q]);
     }
     gpuhal_close(all.gpu);
+}
+
+typedef struct hasty {
+    gpuhal *gpu;
+    gpuhal_device *device;
+    gpuhal_status failed;
+    char sentence[512];
+} hasty;
+
+/* One copy behind an event of another queue, and all is destroyed as soon as it has ended. */
+static gpuhal_status live_briefly(const hasty *own, gpuhal_buffer *one, gpuhal_buffer *two)
+{
+    gpuhal_queue *first = NULL, *second = NULL;
+    gpuhal_event *event = NULL;
+    gpuhal_status status = gpuhal_queue_create(own->device, NULL, &first);
+    status = status ? status : gpuhal_queue_create(own->device, NULL, &second);
+    status = status ? status : gpuhal_event_create(own->gpu, 0, &event);
+    status = status ? status : gpuhal_copy(first, two, 0, one, 0, BYTES);
+    status = status ? status : gpuhal_event_record(event, first);
+    status = status ? status : gpuhal_queue_wait(second, event);
+    status = status ? status : gpuhal_copy(second, one, 0, two, 0, BYTES);
+    status = status ? status : gpuhal_queue_synchronize(second, PATIENCE_NS);
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(first);
+    gpuhal_queue_destroy(second);
+    return status;
+}
+
+static void *hurry(void *user)
+{
+    hasty *own = user;
+    gpuhal_buffer *one = buffer_or_fail(own->device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *two = buffer_or_fail(own->device, GPUHAL_MEMORY_DEVICE, BYTES);
+    for (int round = 0; round < 400 && !own->failed; round++) {
+        own->failed = live_briefly(own, one, two);
+    }
+    snprintf(own->sentence, sizeof own->sentence, "%s", own->failed ? gpuhal_last_error()->sentence : "");
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(two);
+    return NULL;
+}
+
+TEST(queues_and_events_that_live_for_one_copy_are_destroyed_at_once_on_every_device)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (unsigned d = 0; d < DEVICES; d++) {
+        hasty all[4];
+        pthread_t threads[4];
+        for (unsigned t = 0; t < 4; t++) {
+            all[t] = (hasty){.gpu = gpu, .device = select_or_fail(gpu, selectors[d])};
+            assert_int_equal(pthread_create(&threads[t], NULL, hurry, &all[t]), 0);
+        }
+        for (unsigned t = 0; t < 4; t++) {
+            pthread_join(threads[t], NULL);
+            if (all[t].failed) {
+                fail_msg("%s: %s", selectors[d], all[t].sentence);
+            }
+        }
+    }
+    gpuhal_close(gpu);
 }
 
 #include "test_main.h"

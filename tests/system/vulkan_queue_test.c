@@ -243,6 +243,36 @@ TEST(one_queue_waits_for_an_event_of_another)
     close_desk(&d);
 }
 
+/* The VkQueue has submitted nothing since the one that awaited the event, so a driver like Mesa 22.3 still writes to its semaphore. */
+TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
+{
+    desk d = open_desk("discrete;families=gct2,t1;late_waits", 0);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    exercise_fill(d.near.host, BYTES, 8);
+    for (int round = 0; round < 50; round++) {
+        gpuhal_plugin_queue *first = NULL, *second = NULL;
+        gpuhal_plugin_event *middle = NULL, *end = NULL;
+        assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &first), GPUHAL_OK);
+        assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &second), GPUHAL_OK);
+        assert_int_equal(ops->event_create(d.o.device, 0, &middle), GPUHAL_OK);
+        assert_int_equal(ops->event_create(d.o.device, 0, &end), GPUHAL_OK);
+        memset(d.result.host, 0, BYTES);
+        assert_int_equal(ops->copy(d.o.device, first, &d.far, 0, &d.near, 0, BYTES), GPUHAL_OK);
+        assert_int_equal(ops->event_record(first, middle), GPUHAL_OK);
+        assert_int_equal(ops->queue_wait(second, middle), GPUHAL_OK);
+        assert_int_equal(ops->copy(d.o.device, second, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
+        assert_int_equal(ops->event_record(second, end), GPUHAL_OK);
+        assert_int_equal(ops->event_block(end, 5 * second_ns), GPUHAL_OK);
+        assert_memory_equal(d.result.host, d.near.host, BYTES);
+        ops->event_destroy(middle);
+        ops->event_destroy(end);
+        ops->queue_destroy(first);
+        ops->queue_destroy(second);
+    }
+    close_desk(&d);
+    assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* as many as queues were alive at once */
+}
+
 /* The time between two events is that of the work between them, also where the transfer family has no timestamps. */
 static void measure(const char *script)
 {

@@ -24,6 +24,7 @@ struct fake_queue {
     bool has_thread, stop, busy;
     pthread_t thread;
     fake_submission *first, **end;
+    fake_submission *late; /* `late_waits`: the last one, whose waits still count as in use */
 };
 
 static void free_submission(fake_submission *submission)
@@ -132,6 +133,31 @@ static void drop_locked(fake_submission *submission)
     free_submission(submission);
 }
 
+/* With `late_waits` the thread of the queue still writes to the semaphores that a submission awaited after everyone can see its end, and
+ * has left them when it takes the next one (Mesa 22.3's emulated timelines: vk_sync_timeline_point_release). */
+static void leave_late_locked(fake_queue *queue)
+{
+    for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
+        hold(&queue->late->waits[s].semaphore->object, -1);
+    }
+    free_submission(queue->late);
+    queue->late = NULL;
+}
+
+static void end_locked(fake_queue *queue, fake_submission *submission)
+{
+    if (!fake_get_script()->late_waits || submission->wait_count == 0 || queue->object.device->lost) {
+        drop_locked(submission);
+        return;
+    }
+    for (uint32_t s = 0; s < submission->wait_count; s++) {
+        hold(&submission->waits[s].semaphore->object, 1);
+    }
+    end_commands_locked(submission);
+    hold_all_locked(submission, -1);
+    queue->late = submission;
+}
+
 static bool any_busy_locked(const fake_device *device)
 {
     for (unsigned q = 0; q < device->queue_count; q++) {
@@ -150,6 +176,7 @@ void fake_lose_locked(fake_device *device)
         while (device->queues[q]->first) {
             drop_locked(take_locked(device->queues[q]));
         }
+        leave_late_locked(device->queues[q]);
     }
     pthread_cond_broadcast(&fake_changed);
     while (any_busy_locked(device)) {
@@ -165,6 +192,7 @@ static bool step_locked(fake_queue *queue)
         return false;
     }
     fake_submission *submission = take_locked(queue);
+    leave_late_locked(queue);
     for (uint32_t s = 0; s < submission->wait_count; s++) {
         submission->waits[s].semaphore->signaled = false;
     }
@@ -178,7 +206,7 @@ static bool step_locked(fake_queue *queue)
     if (!loses && !device->lost) {
         complete_locked(submission);
     }
-    drop_locked(submission);
+    end_locked(queue, submission);
     queue->busy = false;
     if (loses) {
         fake_lose_locked(device);
@@ -236,6 +264,7 @@ void fake_queue_stop(fake_queue *queue)
     while (queue->first) {
         drop_locked(take_locked(queue));
     }
+    leave_late_locked(queue);
     queue->stop = true;
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
@@ -379,11 +408,15 @@ static VkResult wait_idle(fake_device *device, const fake_queue *only)
 {
     pthread_mutex_lock(&fake_lock);
     for (unsigned q = 0; q < device->queue_count && !device->lost; q++) {
-        const fake_queue *queue = device->queues[q];
-        while ((only == NULL || only == queue) && (queue->first || queue->busy) && !device->lost) {
+        fake_queue *queue = device->queues[q];
+        if (only != NULL && only != queue) {
+            continue;
+        }
+        while ((queue->first || queue->busy) && !device->lost) {
             fake_progress_locked(device);
             (void)fake_wait_locked(fake_deadline_ns(1000000));
         }
+        leave_late_locked(queue);
     }
     const bool lost = device->lost;
     pthread_mutex_unlock(&fake_lock);

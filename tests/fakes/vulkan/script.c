@@ -198,6 +198,8 @@ static bool read_flag(const char *word)
         script.dedicated = true;
     } else if (strcmp(word, "dedicated_fds") == 0) {
         script.dedicated_fds = true;
+    } else if (strcmp(word, "late_waits") == 0) {
+        script.late_waits = true;
     } else {
         return false;
     }
