@@ -20,6 +20,7 @@
 #endif
 
 #define LEAST_PAGE    4096u
+#define LEAST_MAP_ALIGNMENT 64u /* of minMemoryMapAlignment */
 #define POPULATE_FROM (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
 
 #define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
@@ -179,7 +180,14 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
     free(buffer);
 }
 
-/* Imported host memory has its address already; whatever else the host can see is mapped for good. */
+/* lavapipe 25 answers VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64 at least. */
+static bool is_mapping(const void *start)
+{
+    return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
+}
+
+/* Imported host memory has its address already; whatever else the host can see is mapped for good. Device memory of a card does without
+ * a mapping, while that of a software device is the mapping. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -192,11 +200,19 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_reque
         return GPUHAL_OK;
     }
     VkResult code = device->api.vkMapMemory(device->handle, request->buffer->memory, 0, VK_WHOLE_SIZE, 0, out_start);
-    if (code == VK_SUCCESS) {
+    const bool mapped = code == VK_SUCCESS && is_mapping(*out_start);
+    if (mapped) {
         return GPUHAL_OK;
     }
     *out_start = NULL;
-    return alloc->kind == GPUHAL_MEMORY_DEVICE ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkMapMemory", code);
+    if (alloc->kind == GPUHAL_MEMORY_DEVICE && !device->hardware.software) {
+        return GPUHAL_OK;
+    }
+    if (code == VK_SUCCESS || (code == VK_ERROR_OUT_OF_HOST_MEMORY && device->hardware.software)) {
+        return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkMapMemory", code,
+                                    "the memory could not be mapped: the address space or the memory of the host is short");
+    }
+    return gpuhal_vulkan_result(device, "vkMapMemory", code);
 }
 
 static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request)

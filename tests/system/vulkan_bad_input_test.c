@@ -133,6 +133,44 @@ TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
     end_session(&s);
 }
 
+/* Of a software device the mapping is the memory: without one there is no buffer, whatever its kind. */
+static void expect_no_mapping(const char *script)
+{
+    session s = begin_session(script);
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_READBACK; kind++) {
+        gpuhal_buffer *buffer = NULL;
+        expect_error(try_buffer(s.device, kind, BYTES, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY, "vkMapMemory");
+        assert_null(buffer);
+    }
+    end_session(&s);
+}
+
+TEST(a_mapping_that_succeeds_at_an_address_that_cannot_be_is_out_of_memory)
+{
+    expect_no_mapping("cpu;maps_nowhere");
+}
+
+TEST(a_mapping_that_fails_on_a_software_device_is_out_of_memory_for_every_kind)
+{
+    expect_no_mapping("cpu;fail=vkMapMemory:*:-5");
+}
+
+TEST(a_mapping_for_which_the_host_of_a_software_device_is_short_is_out_of_memory)
+{
+    expect_no_mapping("cpu;fail=vkMapMemory:*:-1");
+}
+
+TEST(device_memory_of_a_card_does_without_a_mapping_that_cannot_be)
+{
+    session s = begin_session("integrated;maps_nowhere");
+    gpuhal_buffer *buffer = NULL, *none = NULL;
+    assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, BYTES, &buffer));
+    assert_null(gpuhal_buffer_host(buffer));
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, BYTES, &none), GPUHAL_ERROR_OUT_OF_MEMORY, "vkMapMemory");
+    gpuhal_buffer_release(buffer);
+    end_session(&s);
+}
+
 /* ---- memory of the caller's */
 
 static void let_go(void *user, void *memory)

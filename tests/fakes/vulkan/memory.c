@@ -276,7 +276,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkMapMemory(VkDevice handle, VkDeviceMemory 
     }
     memory->mapped_begin = offset;
     memory->mapped_end = end;
-    *out_pointer = memory->host_bytes + offset;
+    *out_pointer = fake_get_script()->maps_nowhere ? MAP_FAILED : memory->host_bytes + offset;
     return VK_SUCCESS;
 }
 

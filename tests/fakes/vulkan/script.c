@@ -200,6 +200,8 @@ static bool read_flag(const char *word)
         script.dedicated_fds = true;
     } else if (strcmp(word, "late_waits") == 0) {
         script.late_waits = true;
+    } else if (strcmp(word, "maps_nowhere") == 0) {
+        script.maps_nowhere = true;
     } else {
         return false;
     }
