@@ -30,6 +30,7 @@ typedef struct gpuhal_opencl_entry {
     uint32_t version; /* major * 100 + minor, the lower one of platform and device */
     uint64_t allocation_max, base_alignment;
     uint64_t import_alignment; /* of host memory */
+    bool software; /* a program on the host's processor */
 } gpuhal_opencl_entry;
 
 /* One opening. */
@@ -82,8 +83,11 @@ bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, si
 /* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
 bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
 
+/* Whether the device is a program on the host's processor, also where it calls itself a GPU. */
+bool gpuhal_opencl_is_software(cl_device_id id);
+
 /* identity.c */
-void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
+void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
 
 /* context.c */
 gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,

@@ -39,12 +39,10 @@ static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
 
 /* Drivers use host memory where it lies when it begins on a page and has whole pages (Intel: whole cache lines); elsewhere they keep a
  * copy. A device that is the host's processor is content with the alignment of its buffers. */
-static uint64_t choose_import_alignment(cl_device_id id, uint64_t base_alignment)
+static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 {
-    cl_device_type type = 0;
-    (void)gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type);
     bool usable = base_alignment != 0 && (base_alignment & (base_alignment - 1)) == 0;
-    uint64_t least = type & CL_DEVICE_TYPE_CPU ? 1 : 4096;
+    uint64_t least = software ? 1 : 4096;
     return usable && base_alignment > least ? base_alignment : least;
 }
 
@@ -65,20 +63,23 @@ static uint32_t remember(cl_platform_id platform, cl_device_id id)
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);
     uint64_t base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1;
+    bool software = gpuhal_opencl_is_software(id);
     entries[count] = (gpuhal_opencl_entry){
         .platform = platform,
         .id = id,
         .version = ask_version(platform, id),
         .allocation_max = allocation_max,
         .base_alignment = base_alignment,
-        .import_alignment = choose_import_alignment(id, base_alignment),
+        .import_alignment = choose_import_alignment(software, base_alignment),
+        .software = software,
     };
     atomic_store(&entry_count, count + 1);
     return count;
 }
 
-/* Devices of one platform. One that fails costs the others nothing. */
-static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform)
+/* Devices of one platform. One that fails costs the others nothing. Where two .icd files name one library, the loader lists its platform
+ * twice (ocl-icd 2.3.1 and 2.3.3): @p listed, by index, keeps each device from being named again. Returns how many it has listed. */
+static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform, bool *listed)
 {
     cl_device_id ids[ENTRIES_MAX];
     cl_uint count = 0;
@@ -100,6 +101,10 @@ static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_pla
             host->log(host, GPUHAL_LOG_WARNING, "more than 128 OpenCL devices: the rest is left out");
             return told;
         }
+        if (listed[index]) {
+            continue;
+        }
+        listed[index] = true;
         host->device(host, sink, index);
         gpuhal_opencl_tell_facts(host, sink, &entries[index], index);
         told++;
@@ -120,9 +125,10 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
     if (code != CL_SUCCESS) {
         return gpuhal_opencl_report(host, "clGetPlatformIDs", code);
     }
+    bool listed[ENTRIES_MAX] = {false};
     uint32_t told = 0;
     for (cl_uint i = 0; i < count && i < PLATFORMS_MAX; i++) {
-        told += list_platform(host, sink, platforms[i]);
+        told += list_platform(host, sink, platforms[i], listed);
     }
     if (told == 0) {
         return host->report(host, GPUHAL_ERROR_NO_DEVICE, "clGetDeviceIDs", 0,

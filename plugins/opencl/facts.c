@@ -130,11 +130,12 @@ static void tell_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
 }
 
 /* AMD's own query has the name on the box; its CL_DEVICE_NAME is the instruction set. */
-static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id, char *name, size_t size)
+static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
-    if (!gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, name, size) &&
-        !gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, name, size)) {
-        snprintf(name, size, "OpenCL device");
+    char name[256];
+    if (!gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, name, sizeof name) &&
+        !gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, name, sizeof name)) {
+        snprintf(name, sizeof name, "OpenCL device");
     }
     host->text(host, sink, GPUHAL_FACT_NAME, name);
 }
@@ -153,29 +154,32 @@ static void tell_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     }
 }
 
-/* Some software drivers call themselves a GPU. */
-static bool is_software(cl_device_type type, const char *name)
+/* Some software drivers call themselves a GPU (rusticl with RUSTICL_DEVICE_TYPE), or everything (Oclgrind has all type bits). */
+bool gpuhal_opencl_is_software(cl_device_id id)
 {
     static const char *const names[] = {"llvmpipe", "softpipe", "SwiftShader", "Oclgrind"};
-    bool found = (type & CL_DEVICE_TYPE_CPU) != 0;
+    char name[256];
+    cl_device_type type = 0;
+    bool found = gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type) && (type & CL_DEVICE_TYPE_CPU);
+    (void)gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, name, sizeof name);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         found = found || strstr(name, names[i]) != NULL;
     }
     return found;
 }
 
-/* A device may have several type bits (Oclgrind has all): the processor wins, since then it is one. */
-static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id, const char *name)
+static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
 {
+    cl_device_id id = entry->id;
     cl_device_type bits = 0;
     cl_bool unified = CL_FALSE;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &bits, sizeof bits);
     bool known = gpuhal_opencl_ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
-    gpuhal_device_type type = bits & CL_DEVICE_TYPE_CPU   ? GPUHAL_DEVICE_CPU
+    gpuhal_device_type type = entry->software             ? GPUHAL_DEVICE_CPU
                               : bits & CL_DEVICE_TYPE_GPU ? (unified ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU)
                                                           : GPUHAL_DEVICE_ACCELERATOR;
     host->u64(host, sink, GPUHAL_FACT_TYPE, type);
-    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, is_software(bits, name));
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, entry->software);
     if (known) {
         host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, unified ? 1 : 0);
     } else {
@@ -185,14 +189,13 @@ static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
 
 void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index)
 {
-    char name[256];
-    tell_name(host, sink, entry->id, name, sizeof name);
-    tell_type(host, sink, entry->id, name);
+    tell_name(host, sink, entry->id);
+    tell_type(host, sink, entry);
     tell_text(host, sink, GPUHAL_FACT_VENDOR, entry->id, CL_DEVICE_VENDOR);
     tell_text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->id, CL_DRIVER_VERSION);
     tell_api_version(host, sink, entry->id);
     tell_numbers(host, sink, entry->id);
-    gpuhal_opencl_tell_identity(host, sink, entry->id);
+    gpuhal_opencl_tell_identity(host, sink, entry);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);

@@ -1,8 +1,8 @@
 /* opencl/identity.c: which piece of hardware a device is: PCI address with partition, UUID, LUID; and the UUID of its driver.
  *
  * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know the
- * question. Devices that are the host's processor are not asked: whatever comes back would belong to something else. An address
- * without its domain is completed from the system's list of PCI devices where that leaves one possibility.
+ * question. Devices that are the host's processor are not asked, whatever type they state: what comes back would belong to something
+ * else, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its UUID). An address without its domain is completed from the system's list of PCI devices where that leaves one possibility.
  */
 #include "device.h"
 
@@ -161,10 +161,10 @@ static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_LUID, text);
 }
 
-void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
 {
-    cl_device_type type = 0;
-    if (gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &type, sizeof type) && (type & CL_DEVICE_TYPE_CPU)) {
+    cl_device_id id = entry->id;
+    if (entry->software) {
         const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRIVER_UUID};
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,

@@ -45,7 +45,9 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
     }
-    gpuhal_status status = create(device, 0, alloc->bytes, &buffer->mem);
+    /* PoCL (3.1, 6.0) finds host memory when the buffer is first used, and aborts the program where there is none; with this flag
+     * clCreateBuffer finds it and answers. */
+    gpuhal_status status = create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, &buffer->mem);
     if (status != GPUHAL_OK) {
         return status;
     }

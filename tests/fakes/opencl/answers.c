@@ -1,0 +1,105 @@
+/* fakes/opencl/answers.c: an OpenCL library over the installed one, which answers some calls otherwise. GPUHAL_OPENCL_LIBRARY names it.
+ *
+ * It defines those functions alone and links libOpenCL, so a program that asks it for another one by dlsym() gets the real one. What it
+ * answers stands in GPUHAL_FAKE_OPENCL: words with `;` between them.
+ *
+ *   gpu            devices state that they are GPUs, and a UUID that every device has
+ *   name=TEXT      devices state this name
+ *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
+ *
+ * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject.
+ */
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The function of the installed library. */
+static void *installed(const char *name)
+{
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *function = library ? dlsym(library, name) : NULL;
+    if (!function) {
+        fprintf(stderr, "fakes/opencl: %s is not in libOpenCL.so.1\n", name);
+        abort();
+    }
+    return function;
+}
+
+#define INSTALLED(name) ((__typeof__(name) *)installed(#name))
+
+/* The value behind a word, "" where it has none, NULL where the word is not there. In a buffer of the calling thread. */
+static const char *word(const char *wanted)
+{
+    static _Thread_local char copy[256];
+    const char *text = getenv("GPUHAL_FAKE_OPENCL");
+    snprintf(copy, sizeof copy, "%s", text ? text : "");
+    char *rest = copy, *found = NULL;
+    while ((found = strsep(&rest, ";"))) {
+        char *value = strchr(found, '=');
+        if (value) {
+            *value++ = '\0';
+        }
+        if (strcmp(found, wanted) == 0) {
+            return value ? value : "";
+        }
+    }
+    return NULL;
+}
+
+static cl_int give(const void *value, size_t bytes, size_t room, void *to, size_t *out_bytes)
+{
+    if (to && room < bytes) {
+        return CL_INVALID_VALUE;
+    }
+    if (to) {
+        memcpy(to, value, bytes);
+    }
+    if (out_bytes) {
+        *out_bytes = bytes;
+    }
+    return CL_SUCCESS;
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *to,
+                                                                          size_t *out_bytes)
+{
+    const cl_device_type gpu = CL_DEVICE_TYPE_GPU;
+    const unsigned char uuid[CL_UUID_SIZE_KHR] = "every machine's";
+    const char *name = word("name");
+    if (what == CL_DEVICE_NAME && name) {
+        return give(name, strlen(name) + 1, room, to, out_bytes);
+    }
+    if (what == CL_DEVICE_TYPE && word("gpu")) {
+        return give(&gpu, sizeof gpu, room, to, out_bytes);
+    }
+    if ((what == CL_DEVICE_UUID_KHR || what == CL_DRIVER_UUID_KHR) && word("gpu")) {
+        return give(uuid, sizeof uuid, room, to, out_bytes);
+    }
+    return INSTALLED(clGetDeviceInfo)(id, what, room, to, out_bytes);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count, const cl_mem *objects, cl_mem_migration_flags flags,
+                           cl_uint wait_count, const cl_event *waits, cl_event *out_event)
+{
+    const char *code = word("migrate");
+    return code ? (cl_int)strtol(code, NULL, 10)
+                : INSTALLED(clEnqueueMigrateMemObjects)(queue, count, objects, flags, wait_count, waits, out_event);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
+{
+    const char *path = getenv("GPUHAL_FAKE_OPENCL_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (log) {
+        fputs("clReleaseMemObject\n", log);
+        fclose(log);
+    }
+    return INSTALLED(clReleaseMemObject)(mem);
+}

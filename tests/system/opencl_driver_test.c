@@ -1,0 +1,150 @@
+/* OpenCL drivers that do what the specification does not foresee: over the installed ones, by themselves, registered twice, or with a
+ * library in between that answers otherwise (tests/fakes/opencl). */
+#include "system.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gpuhal *open_opencl(uint32_t isolation)
+{
+    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
+}
+
+/* Opens the library with that script; skips the test where there is no OpenCL at all. */
+static gpuhal *open_with_answers(const char *script)
+{
+    const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");
+    if (!library || access(library, R_OK)) {
+        SKIP_TEST("there is no OpenCL library to build this on");
+    }
+    setenv("GPUHAL_OPENCL_LIBRARY", library, 1);
+    setenv("GPUHAL_FAKE_OPENCL", script, 1);
+    return open_opencl(GPUHAL_ISOLATION_NEVER);
+}
+
+/* Registers the drivers of the installed .icd files once more, under other names. */
+static void register_twice(const char *folder)
+{
+    char command[512];
+    snprintf(command, sizeof command,
+             "for f in /etc/OpenCL/vendors/*.icd; do cp \"$f\" '%s'/a_${f##*/} && cp \"$f\" '%s'/b_${f##*/} || exit 1; done", folder,
+             folder);
+    if (system(command)) {
+        SKIP_TEST("no OpenCL driver is registered in /etc/OpenCL/vendors");
+    }
+    setenv("OCL_ICD_VENDORS", folder, 1);
+}
+
+TEST(a_driver_that_two_icd_files_name_is_listed_once)
+{
+    char folder[] = "/tmp/gpuhal-icd-XXXXXX", command[64];
+    gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* the helper's drivers, not those of this process */
+    const uint32_t once = gpuhal_device_count(gpu);
+    gpuhal_close(gpu);
+    assert_non_null(mkdtemp(folder));
+    register_twice(folder);
+    gpu = open_opencl(GPUHAL_ISOLATION_NEVER);
+    assert_int_equal(gpuhal_device_count(gpu), once);
+    for (uint32_t i = 0; i < once; i++) {
+        assert_ok(gpuhal_device_verify(gpuhal_device_at(gpu, i)));
+    }
+    gpuhal_close(gpu);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* rusticl with RUSTICL_DEVICE_TYPE=gpu: its UUID is the version of Mesa. */
+TEST(a_software_renderer_that_poses_as_a_gpu_is_a_processor_without_an_identity)
+{
+    gpuhal *gpu = open_with_answers("gpu;name=llvmpipe (LLVM 19.1.7, 256 bits)");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    uint64_t value = 0;
+    const char *text = NULL, *why = NULL;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &value));
+    assert_int_equal(value, 1);
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &value));
+    assert_int_equal(value, GPUHAL_DEVICE_CPU);
+    assert_int_not_equal(gpuhal_device_text(device, GPUHAL_FACT_UUID, &text), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_UUID, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_DRIVER_UUID, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    gpuhal_close(gpu);
+}
+
+TEST(a_gpu_that_is_no_software_renderer_keeps_its_type_and_identity)
+{
+    gpuhal *gpu = open_with_answers("gpu;name=Intel(R) Arc(TM) A770 Graphics");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    uint64_t value = 0;
+    const char *text = NULL;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &value));
+    assert_int_equal(value, 0);
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &value));
+    assert_true(value == GPUHAL_DEVICE_GPU || value == GPUHAL_DEVICE_INTEGRATED_GPU);
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_UUID, &text));
+    assert_string_equal(text, "65766572-7920-6d61-6368-696e65277300");
+    gpuhal_close(gpu);
+}
+
+/* CL_MEM_OBJECT_ALLOCATION_FAILURE is how drivers say that the memory they promised is not there. */
+TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
+{
+    char log[] = "/tmp/gpuhal-released-XXXXXX", line[64];
+    const int file = mkstemp(log);
+    assert_true(file >= 0);
+    gpuhal *gpu = open_with_answers("migrate=-4");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_device_open(device));
+    setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_null(buffer);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "clEnqueueMigrateMemObjects");
+    unsetenv("GPUHAL_FAKE_OPENCL_LOG");
+    assert_int_equal(read(file, line, sizeof line), strlen("clReleaseMemObject\n"));
+    setenv("GPUHAL_FAKE_OPENCL", "", 1);
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    close(file);
+    unlink(log);
+}
+
+/* PoCL aborts the program where host memory is missing when a buffer is first used. */
+TEST(where_the_address_space_is_short_a_buffer_is_out_of_memory_and_the_device_goes_on)
+{
+    enum { PIECE = 128 << 20, PIECES = 8 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    SKIP_TEST("the sanitizer needs the address space itself");
+#endif
+    gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_NEVER);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = PIECE};
+        const gpuhal_buffer_desc small = {.size = sizeof small, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
+        gpuhal_buffer *pieces[PIECES], *one = NULL;
+        unsigned count = 0;
+        gpuhal_status status = GPUHAL_OK;
+        struct rlimit before;
+        assert_ok(gpuhal_device_open(device));
+        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+        const struct rlimit tight = {.rlim_cur = ((rlim_t)memory_status_kib("VmSize:") << 10) + 3 * (rlim_t)PIECE, .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+        while (count < PIECES && (status = gpuhal_buffer_create(device, &desc, &pieces[count])) == GPUHAL_OK) {
+            count++;
+        }
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+        assert_int_equal(status, GPUHAL_ERROR_OUT_OF_MEMORY);
+        assert_true(count > 0 && count < 4);
+        assert_ok(gpuhal_buffer_create(device, &small, &one));
+        assert_ok(gpuhal_fill(NULL, one, 0, 4096, 7, 4));
+        gpuhal_buffer_release(one);
+        while (count > 0) {
+            gpuhal_buffer_release(pieces[--count]);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"
