@@ -1,4 +1,4 @@
-/* Remembered verdicts over a real OpenCL runtime: PoCL's own variable, and the folder in which the ICD loader finds drivers. */
+/* Remembered verdicts over real drivers: variables that change what they list, and the folder in which the ICD loader finds them. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -10,7 +10,7 @@ typedef struct answer {
 } answer;
 
 /* Each start is another process, as PoCL reads its variables once. */
-static answer start(void)
+static answer start_one(const char *backend)
 {
     int ends[2], status = 0;
     answer result = {0};
@@ -20,13 +20,13 @@ static answer start(void)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        gpuhal_config config = {.size = sizeof config, .registry = registry, .plugin_path = GPUHAL_BUILD_PLUGINS, .backends = "opencl",
+        gpuhal_config config = {.size = sizeof config, .registry = registry, .plugin_path = GPUHAL_BUILD_PLUGINS, .backends = backend,
                                 .helper_path = GPUHAL_HELPER, .helper_deadline_ns = PATIENT_NS};
         gpuhal *gpu = NULL;
         gpuhal_plugin_report report = {.size = sizeof report};
         bool good = gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK;
         result = (answer){.devices = report.device_count, .remembered = report.remembered, .state = report.state};
-        _exit(good && strcmp(report.name, "opencl") == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
+        _exit(good && strcmp(report.name, backend) == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -34,6 +34,11 @@ static answer start(void)
     close(ends[0]);
     close(ends[1]);
     return result;
+}
+
+static answer start(void)
+{
+    return start_one("opencl");
 }
 
 static void check(uint32_t devices, uint32_t remembered)
@@ -77,6 +82,40 @@ TEST(a_driver_that_is_put_into_the_folder_of_icds_is_found_at_once)
     check(1, 1);
     assert_int_equal(unlink(in_folder("icds/pocl.icd")), 0);
     check(0, 0);
+}
+
+/* A change to each variable leaves nothing remembered. */
+static void expect_asked_again(const char *backend, const char *const *names, size_t count)
+{
+    if (start_one(backend).devices != 1) {
+        SKIP_TEST("the driver is not installed");
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(start_one(backend).remembered, 1);
+        setenv(names[i], strcmp(names[i], "OCL_ICD_PLATFORM_SORT") == 0 ? "none" : in_folder("1"), 1);
+        const answer changed = start_one(backend);
+        if (changed.remembered) {
+            fail_msg("%s: answered from memory after it changed", names[i]);
+        }
+        assert_int_equal(changed.devices, 1);
+    }
+}
+
+/* Each decides what an OpenCL driver lists, or in which order; PoCL without a place for its cache lists nothing. */
+TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
+{
+    static const char *const names[] = {"OCL_ICD_PLATFORM_SORT", "OCL_ICD_ASSUME_ICD_EXTENSION", "OCLGRIND_GLOBAL_MEM_SIZE",
+                                        "OCLGRIND_LOCAL_MEM_SIZE", "OCLGRIND_MAX_WGSIZE", "RUSTICL_DEVICE_TYPE", "LP_NUM_THREADS",
+                                        "POCL_MAX_PTHREAD_COUNT", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
+    setenv("POCL_DEVICES", "basic", 1);
+    expect_asked_again("opencl", names, sizeof names / sizeof *names);
+}
+
+TEST(a_variable_that_may_change_what_vulkan_lists_makes_it_be_asked_again)
+{
+    static const char *const names[] = {"MESA_VK_DEVICE_SELECT", "MESA_VK_DEVICE_SELECT_FORCE_DEFAULT_DEVICE", "NODEVICE_SELECT",
+                                        "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH"};
+    expect_asked_again("vulkan", names, sizeof names / sizeof *names);
 }
 
 #include "test_main.h"
