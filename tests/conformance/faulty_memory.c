@@ -64,7 +64,7 @@ static bool fits(uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
     bool room = used <= TOTAL_BYTES && bytes <= TOTAL_BYTES - used;
-    room = (room || is(exhaust_never)) && !(is(exhaust_sticks) && ran_out);
+    room = (room || is(exhaust_aliases) || is(good_overcommits)) && !(is(exhaust_sticks) && ran_out);
     ran_out = ran_out || !room;
     pthread_mutex_unlock(&lock);
     return room;
@@ -108,8 +108,23 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
     return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
 }
 
+/* Memory that is alive and as large, for more than the device has; NULL: there is none. */
+static unsigned char *taken_already(uint64_t bytes)
+{
+    unsigned char *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < LIVE_MAX && !found && used + bytes > TOTAL_BYTES; i++) {
+        found = live[i] && live[i]->size == bytes ? live[i]->bytes : NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
 {
+    if (is(exhaust_aliases) && (memory->bytes = taken_already(memory->size))) {
+        return true;
+    }
     if (is(offset_32) || is(size_32)) { /* pages that nobody touches cost nothing */
         memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         memory->mapped = true;

@@ -165,6 +165,12 @@ static void *idle(void *unused)
 /* What openings do to the process that they should not. */
 static void misbehave_once(void)
 {
+    static _Atomic unsigned settling;
+    if (is(good_settles) && atomic_fetch_add(&settling, 1) < 300) {
+        char *arena = malloc(8192);
+        memset(arena, 1, 8192);
+        __asm__ volatile("" : : "r"(arena) : "memory");
+    }
     if (is(leak_memory)) {
         char *lost = malloc(8192);
         memset(lost, 1, 8192);

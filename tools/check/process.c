@@ -20,6 +20,8 @@
 
 #define SIGNALS    65
 #define LEAK_BYTES (UINT64_C(64) << 10)
+/* What drivers keep for their arenas grows ever more slowly: lavapipe 25 levels off after 480 openings. */
+#define LEAK_ROUNDS 8
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
@@ -108,16 +110,17 @@ void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, v
     for (unsigned i = 0; i < warm_up; i++) {
         once(user);
     }
-    const gpuhal_holdings before = gpuhal_holdings_now();
-    const gpuhal_holdings middle = repeat(&before, what, times, once, user);
-    if (grown(&before, &middle) <= LEAK_BYTES) {
-        return;
+    const gpuhal_holdings first = gpuhal_holdings_now();
+    gpuhal_holdings before, after = first;
+    for (unsigned round = 0; round < LEAK_ROUNDS; round++) {
+        before = after;
+        after = repeat(&before, what, times, once, user);
+        if (grown(&before, &after) <= LEAK_BYTES) {
+            return;
+        }
     }
-    const gpuhal_holdings after = repeat(&middle, what, times, once, user);
-    if (grown(&middle, &after) > LEAK_BYTES) {
-        gpuhal_fail("%s %u times left %" PRIu64 " KiB more resident memory, and as many times again %" PRIu64 " KiB more", what,
-                    times, grown(&before, &middle) >> 10, grown(&middle, &after) >> 10);
-    }
+    gpuhal_fail("%s %u times left %" PRIu64 " KiB more resident memory, the last %u times %" PRIu64 " KiB", what,
+                LEAK_ROUNDS * times, grown(&first, &after) >> 10, times, grown(&before, &after) >> 10);
 }
 
 /* ---- state */
