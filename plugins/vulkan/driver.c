@@ -108,9 +108,10 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
     return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &none, out_missing);
 }
 
-/* Drivers that are Vulkan with pieces missing (MoltenVK) are listed only to those who ask for them. Whether the loader knows of that
- * is not asked before: it would load every driver for the answer, and once more for the instance. */
-static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
+/* Loaders list drivers that are Vulkan with pieces missing (MoltenVK) only to those who ask for them. Whether a loader knows of that
+ * is not asked before: it would load every driver for the answer, and once more for the instance (25 and 31 ms with lavapipe alone). A
+ * driver in place of a loader lists itself alone, and prints a warning when it is asked (SwiftShader). */
+static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api, bool is_loader,
                                      gpuhal_vulkan_instance *made)
 {
     static const char *const portability[] = {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME};
@@ -121,9 +122,9 @@ static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulka
     };
     VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-        .flags = VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR,
+        .flags = is_loader ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0,
         .pApplicationInfo = &application,
-        .enabledExtensionCount = 1,
+        .enabledExtensionCount = is_loader ? 1 : 0,
         .ppEnabledExtensionNames = portability,
     };
     VkResult code = api->vkCreateInstance(&info, NULL, &made->handle);
@@ -141,7 +142,8 @@ static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulka
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_report(host, "vkCreateInstance", code);
 }
 
-static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_instance *made)
+static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstanceProcAddr get_proc, bool is_loader,
+                                   gpuhal_vulkan_instance *made)
 {
     gpuhal_vulkan_global_functions api;
     const char *missing = NULL;
@@ -158,7 +160,7 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     }
     made->get_proc = get_proc;
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
-    gpuhal_status status = create_instance(host, &api, made);
+    gpuhal_status status = create_instance(host, &api, is_loader, made);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -175,8 +177,9 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects our_instance while it is written */
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
-    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1}};
-    gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 1);
+    PFN_vkVoidFunction negotiate; /* what drivers have for loaders to call */
+    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1}, {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
+    gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -184,7 +187,7 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host)
     bool other = started && our_instance.get_proc != get_proc;
     if (!started) {
         gpuhal_vulkan_instance made = {0};
-        status = make_instance(host, get_proc, &made);
+        status = make_instance(host, get_proc, !negotiate, &made);
         started = status == GPUHAL_OK;
         if (started) {
             our_instance = made;

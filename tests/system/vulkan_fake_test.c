@@ -115,6 +115,15 @@ TEST(a_device_without_a_thread_of_its_own_is_byte_exact)
     end_session(&s);
 }
 
+TEST(a_driver_that_is_opened_without_a_loader_is_asked_for_nothing_that_loaders_do)
+{
+    setenv("GPUHAL_VULKAN_LIBRARY", getenv("GPUHAL_FAKE_VULKAN_LIBRARY"), 1);
+    session s = begin_session("discrete");
+    assert_int_equal(s.fake.calls("vkCreateInstance"), 1);
+    exercise_kinds(s.device, BYTES, STEPS / 4, 14);
+    end_session(&s);
+}
+
 /* ---- facts */
 
 TEST(facts_come_from_the_driver)
