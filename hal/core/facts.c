@@ -87,6 +87,7 @@ static const struct {
     {GPUHAL_LINK_MEASURED_BYTES_PER_SECOND, false, "link_measured_bytes_per_second"},
     {GPUHAL_LINK_MEASURED_LATENCY_NS, false, "link_measured_latency_ns"},
     {GPUHAL_LINK_TRIED_SECONDS, false, "link_tried_seconds"},
+    {GPUHAL_LINK_NAME, true, "link_name"},
 };
 #define KEY_COUNT (sizeof keys / sizeof *keys)
 

@@ -135,6 +135,17 @@ gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key
     return fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
 }
 
+gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key)
+{
+    if (!device || !out_key) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_key_at: device or out_key is NULL");
+    }
+    const gpuhal_facts *facts = &gpuhal_device_told(device)->facts;
+    *out_key = index < facts->count ? facts->list[index].key : 0;
+    return index < facts->count ? GPUHAL_OK
+                                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %zu facts", device->id, facts->count);
+}
+
 gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred)
 {
     if (!device || !out_number || !out_preferred) {

@@ -11,7 +11,7 @@
 
 /* What a plugin may say; the rest the library finds out. */
 static const gpuhal_key told_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
-                                       GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT};
+                                       GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT, GPUHAL_LINK_NAME};
 enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
 
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
@@ -220,11 +220,12 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
     return true;
 }
 
-/* A fact of either kind: *out_value with reason 0, or a reason with *out_why. */
-static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, gpuhal_missing *out_missing,
-                             const char **out_why)
+/* A fact of either kind: *out_value or *out_text with reason 0, or a reason with *out_why. */
+static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, const char **out_text,
+                             gpuhal_missing *out_missing, const char **out_why)
 {
     const gpuhal_facts *facts = NULL;
+    *out_text = NULL;
     if (key >= GPUHAL_LINK_VERIFIED && key <= GPUHAL_LINK_TRIED_SECONDS) {
         bool known = found_out(from, to, key, out_value);
         *out_missing = known ? 0 : GPUHAL_MISSING_NOT_READ;
@@ -233,17 +234,24 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     }
     gpuhal_status status = facts_of(from, to, &facts);
     const gpuhal_fact *fact = status ? NULL : gpuhal_facts_find(facts, key);
-    fact = fact && !fact->missing && fact->text ? NULL : fact; /* all facts of links that are known are numbers */
     *out_value = fact && !fact->missing ? fact->u64 : 0;
+    *out_text = fact && !fact->missing ? fact->text : NULL;
     *out_missing = fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
     *out_why = fact && fact->missing && fact->text ? fact->text : "";
     return status;
 }
 
-/* Keys of links are a block of their own. */
+/* Keys of links are a block of their own, beside those of vendors. */
 static bool is_link_key(gpuhal_key key)
 {
-    return key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000;
+    return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;
+}
+
+static gpuhal_status missing_fact(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, gpuhal_missing missing, const char *why)
+{
+    const char *name = gpuhal_key_name(key);
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s to %s: %s is missing: %s%s%s", from->id, to->id, name ? name : "fact",
+                            gpuhal_missing_name(missing), *why ? ": " : "", why);
 }
 
 gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
@@ -255,25 +263,43 @@ gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_u64: out_value is NULL, or key %u is of no link", key);
     }
     gpuhal_missing missing = 0;
-    const char *why = "";
+    const char *why = "", *text = NULL;
     gpuhal_status status = gpuhal_link_check("gpuhal_link_u64", from, to);
-    status = status ? status : look_up(from, to, key, out_value, &missing, &why);
-    if (!status && missing) {
-        const char *name = gpuhal_key_name(key);
-        status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s to %s: %s is missing: %s%s%s", from->id, to->id, name ? name : "fact",
-                                  gpuhal_missing_name(missing), *why ? ": " : "", why);
+    status = status ? status : look_up(from, to, key, out_value, &text, &missing, &why);
+    if (!status && (text || gpuhal_key_is_text(key))) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_link_text()", key);
     }
-    return status;
+    return !status && missing ? missing_fact(from, to, key, missing, why) : status;
+}
+
+gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_text)
+{
+    if (out_text) {
+        *out_text = NULL;
+    }
+    if (!out_text || !is_link_key(key)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_text: out_text is NULL, or key %u is of no link", key);
+    }
+    gpuhal_missing missing = 0;
+    const char *why = "";
+    uint64_t number = 0;
+    gpuhal_status status = gpuhal_link_check("gpuhal_link_text", from, to);
+    status = status ? status : look_up(from, to, key, &number, out_text, &missing, &why);
+    bool is_number = !missing && !*out_text;
+    if (!status && (is_number || (gpuhal_key_name(key) && !gpuhal_key_is_text(key)))) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a number: ask gpuhal_link_u64()", key);
+    }
+    return !status && missing ? missing_fact(from, to, key, missing, why) : status;
 }
 
 gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_why)
 {
     uint64_t ignored = 0;
     gpuhal_missing missing = 0;
-    const char *why = "";
+    const char *why = "", *text = NULL;
     if (!is_link_key(key) || gpuhal_link_check("gpuhal_link_missing", from, to)) {
         missing = GPUHAL_MISSING_NOT_SUPPORTED;
-    } else if (look_up(from, to, key, &ignored, &missing, &why)) {
+    } else if (look_up(from, to, key, &ignored, &text, &missing, &why)) {
         missing = GPUHAL_MISSING_FAILED;
         why = "the backend could not be started";
     }
@@ -287,5 +313,5 @@ const char *gpuhal_link_kind_name(gpuhal_link_kind kind)
 {
     static const char *const names[] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board", "pcie_switch",
                                         "pcie_host_bridge", "numa_node", "system",        "same_memory", "host"};
-    return names[kind < sizeof names / sizeof *names ? kind : 0];
+    return kind >= GPUHAL_VENDOR_FIRST ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
 }

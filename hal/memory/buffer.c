@@ -114,7 +114,7 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (of_host && out_memory->host != alloc->import.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
     }
-    if (alloc->kind != GPUHAL_MEMORY_DEVICE && !out_memory->host) {
+    if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
         return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
     }
     return GPUHAL_OK;

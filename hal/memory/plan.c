@@ -27,7 +27,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is no power of two", call,
                                 out->alignment);
     }
-    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED) {
+    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
     }
     return GPUHAL_OK;

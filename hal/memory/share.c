@@ -192,7 +192,8 @@ static gpuhal_status share_now(gpuhal_buffer *root, gpuhal_device *user, gpuhal_
     reasons why = {.length = 0};
     uint64_t bytes = 0;
     /* Device memory with an address that the device does not state for sharing may be a window onto a bus. */
-    bool of_pages = root->origin.memory || root->kind != GPUHAL_MEMORY_DEVICE ||
+    bool host_memory = root->kind == GPUHAL_MEMORY_UPLOAD || root->kind == GPUHAL_MEMORY_READBACK;
+    bool of_pages = root->origin.memory || host_memory || root->kind == GPUHAL_MEMORY_DEVICE_MAPPED ||
                     states(root->device, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
     const offer o = {
         .owner = root->device, .user = user, .has_host = root->memory.host && of_pages, .export_kinds = root->export_kinds};

@@ -18,7 +18,8 @@ enum kind {
     PRINTS_AT_OPEN,
     COPIES_WRONG,
     IS_A_FACE, /* two such plugins name the same PCI address */
-    HAS_A_LONG_NAME
+    HAS_A_LONG_NAME,
+    HAS_ITS_OWN_NUMBERS /* two devices, with facts and a link that only their vendor knows */
 };
 
 struct gpuhal_plugin_device {
@@ -39,12 +40,12 @@ static gpuhal_status odd_start(const gpuhal_host *host)
     return GPUHAL_OK;
 }
 
-static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     const char *name = ODD_KIND == HAS_A_LONG_NAME
                            ? "Überaus großer Grafikprozessor 图形处理器 with a name that no screen of eighty columns has room for"
                            : "Odd GPU";
-    host->device(host, sink, 0);
+    host->device(host, sink, index);
     host->text(host, sink, GPUHAL_FACT_NAME, name);
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Odd");
     host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
@@ -56,6 +57,30 @@ static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NO_PERMISSION, "sysfs is not mounted");
     if (ODD_KIND == IS_A_FACE) {
         host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0");
+    }
+    if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {
+        host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42 + index);
+        host->text(host, sink, GPUHAL_VENDOR_FIRST + 2, "systolic");
+        host->missing(host, sink, GPUHAL_VENDOR_FIRST + 0xabcdef, GPUHAL_MISSING_NO_PERMISSION, "for administrators");
+    }
+}
+
+static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    list_device(host, sink, 0);
+    if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {
+        list_device(host, sink, 1);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status odd_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+{
+    (void)from;
+    (void)to;
+    if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {
+        host->u64(host, sink, GPUHAL_LINK_KIND, GPUHAL_VENDOR_FIRST + 7);
+        host->text(host, sink, GPUHAL_LINK_NAME, "Odd Fabric");
     }
     return GPUHAL_OK;
 }
@@ -99,7 +124,7 @@ static gpuhal_status odd_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue 
 
 static gpuhal_status odd_describe(uint32_t index, gpuhal_ops *out_ops)
 {
-    if (index != 0) {
+    if (index > (ODD_KIND == HAS_ITS_OWN_NUMBERS)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
     out_ops->allocate = odd_allocate;
@@ -114,7 +139,7 @@ static gpuhal_status odd_open(const gpuhal_host *host, uint32_t index, const gpu
     static gpuhal_plugin_device device;
     (void)ops;
     *out_device = NULL;
-    if (index != 0 || adopt) {
+    if (index > (ODD_KIND == HAS_ITS_OWN_NUMBERS) || adopt) {
         return adopt ? GPUHAL_ERROR_NOT_SUPPORTED : GPUHAL_ERROR_NOT_FOUND;
     }
     if (ODD_KIND == CRASHES_AT_OPEN) {
@@ -151,6 +176,7 @@ static const gpuhal_plugin odd_plugin = {
     .describe = odd_describe,
     .open = odd_open,
     .close = odd_close,
+    .link = odd_link,
 };
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)

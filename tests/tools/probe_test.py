@@ -339,6 +339,18 @@ def links_go_from_every_device_to_every_other_one(probe):
     check(probe.json()[0]["links"] is None)
 
 
+def what_only_a_vendor_knows_is_shown_by_its_number_and_a_link_by_its_name(probe):
+    document, _ = probe.json("--links", plugins=("own_numbers",))
+    device = by_id(document)["own_numbers:1"]
+    facts = {key: value for key, value in device["facts"].items() if key.startswith("0x")}
+    check(facts == {"0x80000001": 43, "0x80000002": "systolic", "0x80abcdef": None}, facts)
+    check(device["missing"]["0x80abcdef"] == "no permission: for administrators", device["missing"])
+    link = by_ends(document)["own_numbers:0", "own_numbers:1"]
+    check(link["kind"] == "vendor" and link["name"] == "Odd Fabric", link)
+    result = probe.run("--links", "--all", plugins=("own_numbers",))
+    check("vendor" in result.out and "a link of the vendor's own" in result.out, result)
+
+
 def links_are_verified_and_measured_between_the_devices_that_are_listed(probe):
     document, result = probe.json("--links", "--verify", "--backends", "opencl", plugins=("face_a", "face_b"))
     preferred = {device["id"] for device in document["devices"] if device["preferred"]}

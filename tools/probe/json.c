@@ -6,6 +6,7 @@
 #include "print.h"
 #include "times.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -84,6 +85,24 @@ static void put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing
     }
 }
 
+/* A fact of the backend's own has no name here, and whether it is a text only its value says. */
+static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device, gpuhal_key key)
+{
+    char name[16];
+    const char *text = NULL, *why = "";
+    uint64_t number = 0;
+    snprintf(name, sizeof name, "0x%08" PRIx32, key);
+    gpuhal_missing reason = gpuhal_device_missing(device, key, &why);
+    if (reason) {
+        gpuhal_probe_put(builder, object, name, json_null());
+        put_reason(builder, missing, name, reason, why);
+    } else if (gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
+        gpuhal_probe_put(builder, object, name, gpuhal_probe_number(number));
+    } else if (gpuhal_device_text(device, key, &text) == GPUHAL_OK) {
+        gpuhal_probe_put(builder, object, name, gpuhal_probe_any_text(text));
+    }
+}
+
 static json_t *make_type(const gpuhal_device *device)
 {
     uint64_t type = 0;
@@ -128,6 +147,12 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
     for (gpuhal_key key = 1; key < FIRST_VALUE && gpuhal_key_name(key); key++) {
         if (!json_object_get(device_object, gpuhal_key_name(key))) {
             put_fact(builder, facts, missing, device, key);
+        }
+    }
+    gpuhal_key key = 0;
+    for (uint32_t i = 0; gpuhal_device_key_at(device, i, &key) == GPUHAL_OK; i++) {
+        if (key >= GPUHAL_VENDOR_FIRST) {
+            put_vendor_fact(builder, facts, missing, device, key);
         }
     }
     return facts;
@@ -236,9 +261,15 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
             bool untried = value->missing == GPUHAL_MISSING_NOT_READ && !link->tried && !link->verdict.status;
             put_reason(builder, missing, names[i], value->missing, untried ? why_untried(machine->verifying) : value->why);
         }
+        if (i == PROBE_LINK_KIND) {
+            gpuhal_probe_put(builder, object, "name", link->name_missing ? json_null() : gpuhal_probe_text(link->name));
+        }
         if (i == PROBE_LINK_ADVERTISED) {
             put_link_verdict(builder, object, missing, link, machine->verifying);
         }
+    }
+    if (link->name_missing) {
+        put_reason(builder, missing, "name", link->name_missing, link->name);
     }
     gpuhal_probe_put(builder, object, "remembered", json_boolean(link->remembered));
     gpuhal_probe_put(builder, object, "missing", missing);

@@ -42,6 +42,13 @@ static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *val
     snprintf(value->why, sizeof value->why, "%s", status ? why : "");
 }
 
+static void read_name(gpuhal_device *from, gpuhal_device *to, gpuhal_probe_link *link)
+{
+    const char *text = "";
+    link->name_missing = gpuhal_link_text(from, to, GPUHAL_LINK_NAME, &text) ? gpuhal_link_missing(from, to, GPUHAL_LINK_NAME, &text) : 0;
+    snprintf(link->name, sizeof link->name, "%s", text ? text : "");
+}
+
 /* `untried`: --verify is still to come, and what is remembered does not stand for it. */
 static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link, bool untried)
 {
@@ -54,6 +61,7 @@ static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *
             read_value(device_of(machine, link->from)->device, device_of(machine, link->to)->device, value);
         }
     }
+    read_name(device_of(machine, link->from)->device, device_of(machine, link->to)->device, link);
     link->remembered = !link->tried && !link->values[PROBE_LINK_VERIFIED].missing;
 }
 
@@ -92,6 +100,8 @@ static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const cha
         link->values[i].missing = reason;
         snprintf(link->values[i].why, sizeof link->values[i].why, "%.111s", why);
     }
+    link->name_missing = reason;
+    snprintf(link->name, sizeof link->name, "%.111s", why);
 }
 
 static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)

@@ -28,6 +28,8 @@ struct gpuhal_probe_link {
     bool remembered;   /* what copies and clocks told is from an earlier time */
     gpuhal_probe_verdict verdict; /* of verifying it, and of the driver while it was asked */
     gpuhal_value values[PROBE_LINK_VALUES];
+    gpuhal_missing name_missing; /* 0: `name` is what the vendor calls it; else why there is none */
+    char name[112];
 };
 
 /* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown. false without

@@ -21,6 +21,7 @@ static const char *const kinds[][2] = {
     [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another"},
     [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
     [GPUHAL_LINK_HOST] = {"host", "host memory, or nothing closer is known"},
+    {"vendor", "a link of the vendor's own, which --json names"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -48,7 +49,10 @@ static const gpuhal_probe_link *find(const gpuhal_probe_machine *machine, uint32
 static size_t kind_of(const gpuhal_probe_link *link)
 {
     const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
-    return kind->missing || kind->u64 >= KINDS ? 0 : (size_t)kind->u64;
+    if (!kind->missing && kind->u64 >= GPUHAL_VENDOR_FIRST) {
+        return KINDS - 1;
+    }
+    return kind->missing || kind->u64 >= KINDS - 1 ? 0 : (size_t)kind->u64;
 }
 
 static bool is_advertised(const gpuhal_probe_link *link)

@@ -99,6 +99,12 @@ GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
 
+/** The keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys from
+ *  GPUHAL_VENDOR_FIRST on are the backend's own.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
+
 /** What the device offers: bits GPUHAL_CAPABILITY_….
  *  @return the bits; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */

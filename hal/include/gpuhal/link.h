@@ -23,6 +23,12 @@ extern "C" {
  *  Owner: nothing. Threads: any. Blocks: yes, at the first question about a pair. */
 GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value);
 
+/** A fact about the link that is a text, such as GPUHAL_LINK_NAME. As gpuhal_link_u64() else.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also when the fact is a number); NOT_SUPPORTED when the value is missing; FORKED, or why the backend
+ *  could not be started
+ *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first question about a pair. */
+GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_text);
+
 /** Why a fact about the link has no value. @p out_why, a sentence or "", may be NULL.
  *  @return the reason; 0 when there is a value
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first question about a pair. */
@@ -39,7 +45,7 @@ GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device
 GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to);
 
 /** The word for a kind of link, as in JSON: "nvlink_switch".
- *  @return never NULL; "unknown" for a number that is none
+ *  @return never NULL; "vendor" for a number of a vendor's own, "unknown" for one that is none
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 

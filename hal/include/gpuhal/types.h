@@ -60,6 +60,13 @@ enum {
     GPUHAL_MISSING_NOT_READ = 6       /**< Nobody has asked the source yet. */
 };
 
+/** Numbers that belong to whoever ships a backend, and are never given a meaning here: two backends may use one number for two things, so
+ *  read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of links, from GPUHAL_VENDOR_FIRST on; kinds
+ *  of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of native objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
+#define GPUHAL_VENDOR_FIRST        0x80000000u
+#define GPUHAL_VENDOR_KIND_FIRST   24u
+#define GPUHAL_VENDOR_NATIVE_FIRST 48u
+
 /** Name of a fact, a sampled value or a fact about a link. Each has a number (u64) or a text, never both. The names in JSON are
  *  the words behind the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
 typedef uint32_t gpuhal_key;
@@ -144,11 +151,13 @@ enum {
     GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path that copies took when they were measured. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: one way, of large copies between memory of the two devices. */
     GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008,           /**< number: of a small copy, from the call to the arrival. */
-    GPUHAL_LINK_TRIED_SECONDS = 0x2009                  /**< number: when these were found out, in seconds since 1970; an earlier time than this program's where
+    GPUHAL_LINK_TRIED_SECONDS = 0x2009,                 /**< number: when these were found out, in seconds since 1970; an earlier time than this program's where
                                                              they are remembered. */
+    GPUHAL_LINK_NAME = 0x200a                           /**< text: what the vendor calls the link, "Infinity Fabric". */
 };
 
-/** What two devices are connected by: SAME_MEMORY is the closest, then the others in the order of their numbers. */
+/** What two devices are connected by: SAME_MEMORY is the closest, then the others in the order of their numbers. A fabric of a vendor's own
+ *  has a number from GPUHAL_VENDOR_FIRST on, and a GPUHAL_LINK_NAME. */
 typedef uint32_t gpuhal_link_kind;
 enum {
     GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
@@ -200,7 +209,8 @@ enum {
     GPUHAL_DEVICE_ACCELERATOR = 4
 };
 
-/** What memory is for. */
+/** What memory is for. A kind of a vendor's own (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE where the device states it, and may
+ *  have a host address. */
 typedef uint32_t gpuhal_memory_kind;
 enum {
     GPUHAL_MEMORY_DEVICE = 0,       /**< Fastest for the device; the host may not see it. Every device has it. */
