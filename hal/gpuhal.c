@@ -70,6 +70,8 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->on_lost = gpuhal_change_lost;
     gpu->on_changed = gpuhal_change_facts;
     gpu->reclaim = gpuhal_queues_reclaim;
+    gpu->serve = gpuhal_async_watch_over;
+    gpu->serve_released = gpuhal_async_released;
     if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary || !gpu->herald) {
         return gpuhal_error_host_memory();
     }

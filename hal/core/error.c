@@ -7,6 +7,7 @@
 #include "core/call.h"
 #include "core/records.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -177,6 +178,14 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
     last.error.bytes_asked = asked;
     last.error.bytes_free = free_bytes;
     last.error.bytes_total = total;
+}
+
+void gpuhal_error_add_pending(uint64_t bytes)
+{
+    size_t used = strlen(last.sentence);
+    last.error.bytes_pending = bytes;
+    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes come free when queued work ends", bytes);
+    drop_cut_character(last.sentence);
 }
 
 void gpuhal_error_save(gpuhal_error_detail *out_detail)

@@ -22,6 +22,7 @@ struct gpuhal_crew;          /* transfer/crew.h */
 struct gpuhal_listing;       /* listing.h */
 struct gpuhal_link;          /* link.h */
 struct gpuhal_diary;         /* diary.h */
+struct gpuhal_buffer;        /* memory/buffer.h */
 struct gpuhal_herald;        /* transfer/change.h */
 
 struct gpuhal {
@@ -34,7 +35,12 @@ struct gpuhal {
     struct gpuhal_herald *herald;
     struct gpuhal_address_index *addresses;
     struct gpuhal_async *async; /* what all queues share */
-    bool (*reclaim)(gpuhal_device *device); /* lets go of memory that finished work still holds; true when there was some */
+    /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
+    void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);
+    /* The service thread calls back for buffers that the application imported: `serve` makes the thread, false without one;
+     * `serve_released` has it call gpuhal_buffer_end(). */
+    bool (*serve)(gpuhal *gpu);
+    void (*serve_released)(struct gpuhal_buffer *buffer);
     void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
     /* Called when the plugin, loaded into this process, tells something else of the device than was listed; calls no plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);

@@ -252,6 +252,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
         {"peers", peer_slots(ops), 3},
         {"virtual memory", range_slots(ops), 5},
         {"programs", program_slots(ops), 4},
+        {"native_lock and native_unlock", !!ops->native_lock + !!ops->native_unlock, 2},
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (groups[i].offered != 0 && groups[i].offered != groups[i].whole) {

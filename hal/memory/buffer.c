@@ -207,6 +207,25 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     return GPUHAL_OK;
 }
 
+/* Memory of completed work is looked for before it is called short. */
+static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer, bool *out_full)
+{
+    uint64_t held = atomic_load(&device->allocated_bytes), pending = 0;
+    gpuhal_status status = create_on(device, desc, out_buffer, out_full);
+    if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
+        return status;
+    }
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    device->gpu->reclaim(device, &pending);
+    /* It may also have come free between the two looks, without this thread's help. */
+    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, out_buffer, out_full) : gpuhal_error_restore(&detail);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
+        gpuhal_error_add_pending(pending);
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *given, gpuhal_buffer **out_buffer)
 {
     if (out_buffer) {
@@ -219,10 +238,7 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
     bool full = false;
-    status = status ? status : create_on(device, &desc, out_buffer, &full);
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && device->gpu->reclaim(device)) {
-        status = create_on(device, &desc, out_buffer, &full);
-    }
+    status = status ? status : create_or_reclaim(device, &desc, out_buffer, &full);
     if (full) {
         gpuhal_diary_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
     }
@@ -260,25 +276,44 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
     }
 }
 
-void gpuhal_buffer_release(gpuhal_buffer *buffer)
+void gpuhal_buffer_end(gpuhal_buffer *buffer)
 {
-    if (!buffer || atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
-    gpuhal_device *device = buffer->device;
-    gpuhal *gpu = device->gpu;
-    /* First out of the index: whoever searches must not find memory that is being freed. */
-    gpuhal_address_index_remove(gpu->addresses, &buffer->range);
-    gpuhal_loans_return(buffer);
-    gpuhal_memory_release(device, &buffer->memory);
-    discharge(device, buffer->charged);
+    gpuhal *gpu = buffer->device->gpu;
     if (buffer->origin.released) {
         buffer->origin.released(buffer->origin.user, buffer->origin.memory);
     }
-    /* The memory of an original goes after the last that looked at it; originals have no originals, so this ends here. */
-    gpuhal_buffer_release(buffer->origin.original);
     gpuhal_buffer_free(buffer);
     gpuhal_unreference(gpu);
+}
+
+/* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. */
+static void unreference(gpuhal_buffer *buffer, bool by_caller)
+{
+    while (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1) {
+        gpuhal_device *device = buffer->device;
+        gpuhal_buffer *original = buffer->origin.original;
+        /* First out of the index: whoever searches must not find memory that is being freed. */
+        gpuhal_address_index_remove(device->gpu->addresses, &buffer->range);
+        gpuhal_loans_return(buffer);
+        gpuhal_memory_release(device, &buffer->memory);
+        discharge(device, buffer->charged);
+        if (by_caller || !buffer->origin.released) {
+            gpuhal_buffer_end(buffer);
+        } else {
+            device->gpu->serve_released(buffer);
+        }
+        buffer = original;
+    }
+}
+
+void gpuhal_buffer_release(gpuhal_buffer *buffer)
+{
+    unreference(buffer, true);
+}
+
+void gpuhal_buffer_drop(gpuhal_buffer *buffer)
+{
+    unreference(buffer, false);
 }
 
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)

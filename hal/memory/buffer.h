@@ -45,6 +45,7 @@ struct gpuhal_buffer {
     uint64_t alignment, allocated;
     gpuhal_origin origin;
     _Atomic(struct gpuhal_loan *) loans; /* imports by other devices for the sake of copies */
+    gpuhal_buffer *next_released; /* its memory is given back, and the service thread is to call `origin.released` */
 };
 #define GPUHAL_BUFFER_MAPPED (-1)
 #define GPUHAL_BUFFER_CHANGING (-2)
@@ -82,6 +83,10 @@ uint64_t gpuhal_share_unit(const gpuhal *gpu);
 /* The same for one device, its alignments for copies included. */
 uint64_t gpuhal_import_unit(const gpuhal_device *device);
 
+/* gpuhal_buffer_release() for threads that retire work: memory is given back here, `origin.released` is called by the service thread. */
+void gpuhal_buffer_drop(gpuhal_buffer *buffer);
+/* The second half: calls `origin.released` where there is one, and frees what is left. With no lock held. */
+void gpuhal_buffer_end(gpuhal_buffer *buffer);
 /* Adds a reference unless the last one is gone already. */
 bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
 /* BUSY with its detail. */

@@ -86,6 +86,7 @@ gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, void *memory, uin
     }
     gpuhal_status status = gpuhal_device_open(device);
     status = status ? status : check_host(device, memory, bytes);
+    status = !status && released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
         .bytes = bytes,
@@ -224,6 +225,7 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     native.size = sizeof native;
     gpuhal_status status = gpuhal_device_takes(device, &native);
     status = status ? status : gpuhal_device_open(device);
+    status = !status && released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
     if (!status && !device->ops.wrap_memory) {
         status = gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "wrapping memory");
     }

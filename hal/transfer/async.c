@@ -2,6 +2,7 @@
 #include "transfer/async.h"
 
 #include "core/error.h"
+#include "memory/buffer.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct gpuhal_async {
     uint64_t workers;
     bool closing;         /* the object's user is gone */
     gpuhal_watcher *callbacks, **callbacks_end;
+    gpuhal_buffer *released, **released_end; /* their owners are to be called back */
     gpuhal_watcher *listed, **listed_end;
     intptr_t notifier;    /* readable while `listed` is not empty; -1: nobody asked for it */
     gpuhal_thread thread;
@@ -35,6 +37,8 @@ static void lock(gpuhal_async *async)
     async->has_thread = async->looking = false;
     async->callbacks = async->listed = NULL;
     async->callbacks_end = &async->callbacks;
+    async->released = NULL;
+    async->released_end = &async->released;
     async->listed_end = &async->listed;
     if (async->notifier >= 0) {
         gpuhal_os_descriptor_close(async->notifier);
@@ -50,6 +54,7 @@ gpuhal_async *gpuhal_async_create(void)
         gpuhal_mutex_init(&async->mutex);
         gpuhal_condition_init(&async->condition);
         async->callbacks_end = &async->callbacks;
+        async->released_end = &async->released;
         async->listed_end = &async->listed;
         async->notifier = -1;
     }
@@ -204,7 +209,7 @@ static void rest(gpuhal *gpu, gpuhal_async *async)
     }
     uint64_t until = gpuhal_deadline(GPUHAL_LOOK_NS);
     gpuhal_condition_wait_until(&async->condition, &async->mutex, until);
-    if (async->workers == 0 || async->callbacks || gpuhal_os_monotonic_ns() < until) {
+    if (async->workers == 0 || async->callbacks || async->released || gpuhal_os_monotonic_ns() < until) {
         return;
     }
     atomic_fetch_add(&gpu->references, 1);
@@ -217,23 +222,40 @@ static void rest(gpuhal *gpu, gpuhal_async *async)
     gpuhal_condition_signal_all(&async->condition);
 }
 
-/* Calls back, one after the other, with no lock held. */
+/* Makes the next call back, with no lock held. With the mutex held, which is let go meanwhile; false when there is none. */
+static bool call_next(gpuhal *gpu, gpuhal_async *async)
+{
+    gpuhal_watcher *watcher = async->callbacks;
+    gpuhal_buffer *released = watcher ? NULL : async->released;
+    if (watcher) {
+        async->callbacks = watcher->next;
+        async->callbacks_end = async->callbacks ? async->callbacks_end : &async->callbacks;
+        gpuhal_mutex_unlock(&async->mutex);
+        watcher->done(watcher->user, watcher->status);
+        free(watcher);
+        gpuhal_unreference(gpu);
+        lock(async);
+    } else if (released) {
+        async->released = released->next_released;
+        async->released_end = async->released ? async->released_end : &async->released;
+        gpuhal_mutex_unlock(&async->mutex);
+        gpuhal_buffer_end(released);
+        lock(async);
+    }
+    return watcher || released;
+}
+
+/* Calls back, one after the other. */
 static void *call_back(void *user)
 {
     gpuhal *const gpu = user;
     gpuhal_async *async = gpu->async;
     lock(async);
     for (;;) {
-        gpuhal_watcher *watcher = async->callbacks;
-        if (watcher) {
-            async->callbacks = watcher->next;
-            async->callbacks_end = async->callbacks ? async->callbacks_end : &async->callbacks;
-            gpuhal_mutex_unlock(&async->mutex);
-            watcher->done(watcher->user, watcher->status);
-            free(watcher);
-            gpuhal_unreference(gpu);
-            lock(async);
-        } else if (async->stop) {
+        if (call_next(gpu, async)) {
+            continue;
+        }
+        if (async->stop) {
             break;
         } else {
             rest(gpu, async);
@@ -265,6 +287,17 @@ bool gpuhal_async_may_look(gpuhal *gpu)
     gpuhal_async *async = gpu->async;
     uint64_t now = gpuhal_os_monotonic_ns(), looked = atomic_load_explicit(&async->looked_ns, memory_order_relaxed);
     return now - looked >= GPUHAL_LOOK_NS / 2 && atomic_compare_exchange_strong(&async->looked_ns, &looked, now);
+}
+
+void gpuhal_async_released(gpuhal_buffer *buffer)
+{
+    gpuhal_async *async = buffer->device->gpu->async;
+    buffer->next_released = NULL;
+    lock(async);
+    *async->released_end = buffer;
+    async->released_end = &buffer->next_released;
+    gpuhal_condition_signal_all(&async->condition);
+    gpuhal_mutex_unlock(&async->mutex);
 }
 
 void gpuhal_async_ended(gpuhal_watcher *watcher)

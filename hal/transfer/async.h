@@ -32,6 +32,8 @@ void gpuhal_async_settle(gpuhal *gpu, bool closing);
 bool gpuhal_async_watch_over(gpuhal *gpu);
 /* Whether it is some time ago that somebody looked. */
 bool gpuhal_async_may_look(gpuhal *gpu);
+/* Has that thread call gpuhal_buffer_end(). The thread is there: whoever imports with a callback has made it. */
+void gpuhal_async_released(struct gpuhal_buffer *buffer);
 /* A callback or a watch whose point has ended; taken over. */
 void gpuhal_async_ended(gpuhal_watcher *watcher);
 

@@ -4,11 +4,16 @@
 
 #include "core/error.h"
 #include "transfer/ordinary.h"
+#include "transfer/plugin_event.h"
 #include "transfer/ranges.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Between two questions to a plugin that is not ready. */
+#define RETRY_LEAST_NS UINT64_C(20000)
+#define RETRY_MOST_NS UINT64_C(1000000)
 
 /* How much goes through host memory at once when a copy inside a device breaks its alignment. */
 #define BOUNCE_BYTES (256u << 10)
@@ -256,4 +261,19 @@ gpuhal_status gpuhal_bytes_copy_failed(gpuhal_device *device, gpuhal_status stat
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     status = late ? gpuhal_device_late() : status;
     return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_status status = GPUHAL_NOT_READY;
+    uint64_t pause = RETRY_LEAST_NS;
+    while (status == GPUHAL_NOT_READY) {
+        status = gpuhal_plugin_event_record(device, queue, event);
+        if (status == GPUHAL_NOT_READY) {
+            gpuhal_os_sleep(pause);
+            pause = pause < RETRY_MOST_NS ? pause * 2 : RETRY_MOST_NS;
+            status = gpuhal_device_check(device) ? GPUHAL_ERROR_DEVICE_LOST : status;
+        }
+    }
+    return status;
 }

@@ -179,7 +179,7 @@ static gpuhal_status mark(gpuhal_device *device, gpuhal_chunk *chunk, gpuhal_sta
 {
     gpuhal_status status = started;
     if (!status) {
-        status = gpuhal_plugin_event_record(device, chunk->queue, chunk->event);
+        status = gpuhal_event_record_blocking(device, chunk->queue, chunk->event);
         status = status ? gpuhal_device_failed(device, status, "submitting a copy with staging memory") : GPUHAL_OK;
     }
     chunk->under_way = !status;
@@ -219,10 +219,10 @@ gpuhal_status gpuhal_chunk_wait(gpuhal_device *device, gpuhal_chunk *chunk)
     if (!chunk->under_way) {
         return GPUHAL_OK;
     }
-    gpuhal_status status = GPUHAL_OK;
-    do {
+    gpuhal_status status = GPUHAL_NOT_READY;
+    while (status == GPUHAL_NOT_READY) {
         status = gpuhal_plugin_event_block(device, chunk->event, GPUHAL_BLOCK_NS);
-    } while (status == GPUHAL_NOT_READY);
+    }
     chunk->under_way = false;
     if (status) {
         status = gpuhal_device_failed(device, status, "copying through staging memory");

@@ -14,11 +14,11 @@ static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, 
     return ((to_offset | from_offset | bytes) & mask) == 0;
 }
 
-/* Ends the call of a slot, and turns its failure into a detail; that it takes no such memory is none. */
+/* Ends the call of a slot, and turns its failure into a detail; that it takes no such memory, or nothing now, is none. */
 static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what, uint64_t bytes)
 {
     status = gpuhal_device_result(device, call, status);
-    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY;
     return failed ? gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", what, bytes) : status;
 }
 

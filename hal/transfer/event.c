@@ -111,7 +111,7 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
     }
     gpuhal_point *point = NULL, *old = NULL;
     gpuhal_watcher *watcher = NULL;
-    gpuhal_status status = gpuhal_queue_mark(queue, timed, false, &point);
+    gpuhal_status status = gpuhal_queue_mark(queue, timed, &point);
     if (status) {
         return status;
     }
@@ -132,6 +132,7 @@ gpuhal_status gpuhal_event_poll(gpuhal_event *event)
     gpuhal_status status = recording(event, "gpuhal_event_poll", &point);
     if (!status) {
         status = gpuhal_point_poll(point);
+        status = status ? status : gpuhal_point_retire(point, 0);
         gpuhal_point_release(point);
     }
     return status;

@@ -172,7 +172,7 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     if (!status) {
         status = copy_pattern(p, queue);
         gpuhal_error_save(&detail);
-        gpuhal_status recorded = gpuhal_plugin_event_record(runner, queue, event);
+        gpuhal_status recorded = gpuhal_event_record_blocking(runner, queue, event);
         gpuhal_status ended = recorded ? recorded : wait_for(runner, event);
         p->stuck = ended == GPUHAL_ERROR_TIMEOUT && !recorded;
         if (!status) {

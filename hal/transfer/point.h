@@ -60,6 +60,7 @@ typedef struct gpuhal_point {
     gpuhal_queue *queue;        /* with a reference */
     uint64_t number;            /* submissions of the queue that it comes after */
     bool timed;
+    _Atomic bool retired;       /* DONE, and what the work before it held has been given back */
     bool wanted;                /* somebody waits: its end has to be noticed without being asked for */
     bool armed, noticed;        /* the plugin will tell; it has told */
     bool blocked_on;            /* a thread of the application waits for it in the plugin, and will tell */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How long a plugin is left alone that cannot flush now. */
+#define RETRY_NS UINT64_C(1000000)
 /* How long destroying a queue whose thread has nothing to do waits for that thread to notice. */
 #define NOTICE_NS UINT64_C(1000000000)
 
@@ -228,7 +230,7 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     }
     /* A point is what lets the queue notice by itself that buffers are free, and recording one flushes. */
     gpuhal_point *point = NULL;
-    gpuhal_status status = gpuhal_queue_mark(queue, false, false, &point);
+    gpuhal_status status = gpuhal_queue_mark(queue, false, &point);
     gpuhal_point_release(point);
     return status;
 }
@@ -240,7 +242,7 @@ gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns)
     }
     gpuhal_point *point = NULL;
     uint64_t deadline = gpuhal_deadline(timeout_ns);
-    gpuhal_status status = gpuhal_queue_mark(queue, false, true, &point);
+    gpuhal_status status = gpuhal_queue_mark_to_wait(queue, deadline, &point);
     status = status ? status : gpuhal_point_wait(point, deadline);
     gpuhal_point_release(point);
     return status;
@@ -267,7 +269,7 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     /* All are marked before any is waited for; the first failure is told, and the others are waited for all the same. */
     for (size_t pass = 0; points && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
-            gpuhal_status status = pass == 0    ? gpuhal_queue_mark(queues[i], false, true, &points[i])
+            gpuhal_status status = pass == 0    ? gpuhal_queue_mark_to_wait(queues[i], deadline, &points[i])
                                    : points[i] ? gpuhal_point_wait(points[i], deadline)
                                                : GPUHAL_OK;
             if (status && !first) {
@@ -296,6 +298,39 @@ static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
+/* One look at the vendor's queue, which other sections may have, for as long as a call may take without being a hang. */
+static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
+{
+    gpuhal_device *device = queue->device;
+    const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
+    gpuhal_status status = device->ops.native_lock ? device->ops.native_lock(queue->vendor, timeout_ns)
+                                                   : device->ops.queue_flush(queue->vendor);
+    status = gpuhal_device_result(device, call, status);
+    if (status == GPUHAL_NOT_READY && !device->ops.native_lock) {
+        gpuhal_os_sleep(timeout_ns < RETRY_NS ? timeout_ns : RETRY_NS);
+    }
+    return status;
+}
+
+/* With the right to call. NOT_READY at the deadline. Waiting is no call that hangs: each look counts as a step. */
+static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
+{
+    gpuhal_status status = GPUHAL_NOT_READY;
+    for (uint64_t now = 0; status == GPUHAL_NOT_READY;) {
+        now = gpuhal_os_monotonic_ns();
+        uint64_t rest = deadline > now ? deadline - now : 0;
+        status = try_native(queue, rest < GPUHAL_LOOK_NS ? rest : GPUHAL_LOOK_NS);
+        if (status == GPUHAL_NOT_READY && rest == 0) {
+            break;
+        }
+        gpuhal_queue_lock(queue);
+        queue->steps++;
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) ? GPUHAL_ERROR_DEVICE_LOST : status;
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native)
 {
     if (!queue || !out_native) {
@@ -320,12 +355,11 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.native_queue(queue->vendor, out_native);
-    status = status || device->ops.native_lock ? status : device->ops.queue_flush(queue->vendor);
-    if (!status && device->ops.native_lock) {
-        device->ops.native_lock(queue->vendor, 1);
-    }
     status = gpuhal_device_result(device, call, status);
-    if (status) {
+    status = status ? status : lock_native(queue, deadline);
+    if (status == GPUHAL_NOT_READY) {
+        status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the vendor's queue was not free in time", device->id);
+    } else if (status) {
         gpuhal_device_failed(device, status, "beginning a native section");
         gpuhal_cause *cause = gpuhal_cause_create();
         gpuhal_queue_break(queue, cause, false);
@@ -353,9 +387,9 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!inside) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
-    if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_lock) {
+    if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
-        queue->device->ops.native_lock(queue->vendor, 0);
+        queue->device->ops.native_unlock(queue->vendor);
         gpuhal_call_end(call);
     }
     gpuhal_queue_lock(queue);

@@ -20,7 +20,8 @@ typedef struct gpuhal_op gpuhal_op;
 
 /* What can be enqueued. */
 typedef struct gpuhal_op_kind {
-    /* Enqueues on the plugin's queue; NOT_SUPPORTED without a detail and without side effects: it has to be done by `run`. NULL: always. */
+    /* Enqueues on the plugin's queue; NOT_SUPPORTED without a detail and without side effects: it has to be done by `run`. NULL: always.
+     * NOT_READY likewise: not now. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
     /* Does it; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
@@ -96,6 +97,7 @@ struct gpuhal_queue {
     bool in_section;
     bool joined;             /* that call is for work with the buffers of the last flight */
     bool running;            /* the queue's thread does a piece of work itself */
+    uint64_t retry_ns;       /* how long it slept before it asked the plugin once more, which had no time; 0: the plugin took the last piece */
     uint64_t steps;          /* calls and pieces begun or ended, but for those that passed the gate, which `submitted` tells */
     uint64_t allowance_ns;   /* how long the present one may take */
     uint64_t looked_ns, looked_step, stuck_ns; /* what hang.c saw when it looked last */
@@ -106,6 +108,7 @@ struct gpuhal_queue {
     gpuhal_point *points, **points_end; /* submitted and not known to be done, in order */
     gpuhal_point *ended;     /* to be let go of, as soon as the plugin has told of those for which it was asked to */
     gpuhal_held *dropped;    /* to be freed */
+    uint64_t retiring;       /* the oldest submission that a thread gives back right now (retire.c), UINT64_MAX: none of them; 0: nobody does */
     gpuhal_flight *flights;  /* a ring */
     size_t flight_first, flight_count, flight_space;
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
@@ -157,9 +160,11 @@ void gpuhal_queue_close_flight(gpuhal_queue *queue);
 
 /* Enqueues a transfer whose arguments were checked. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
-/* A new point behind everything enqueued; flushes. `by_thread`: the queue's thread calls the plugin, since who asks has to be back in its
- * time. */
-gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread, gpuhal_point **out_point);
+/* A new point behind everything enqueued; flushes. */
+gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, gpuhal_point **out_point);
+/* The same for a thread that is going to wait, and has to be back in its time: where the plugin makes no promise of that, and where it has
+ * no time right now, the queue's thread has the point recorded. */
+gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_point **out_point);
 /* What is enqueued from now on comes after the point. */
 gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
 
@@ -168,8 +173,8 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
 gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED without a detail: it has to be
- * done by the queue's thread. What the plugin refuses for another reason is missing from then on, so the queue has failed. On success the
+/* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. Without a detail: NOT_SUPPORTED, it has to be
+ * done by the queue's thread; NOT_READY, it would have to wait, and the queue's thread tries again. What the plugin refuses for another reason is missing from then on, so the queue has failed. On success the
  * caller tells by the functions below, with the mutex held. */
 gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point);
@@ -200,6 +205,11 @@ bool gpuhal_queue_want(gpuhal_point *point);
 gpuhal_status gpuhal_point_poll(gpuhal_point *point);
 /* Calls no plugin as long as the queue's thread can: a driver that hangs does not keep who waits. */
 gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns);
+/* Of a point that is DONE: its failure; or OK once everything that the work before it held has been given back, by this thread or another
+ * one; TIMEOUT, and NOT_READY for a deadline of 0, while that goes on. */
+gpuhal_status gpuhal_point_retire(gpuhal_point *point, uint64_t deadline_ns);
+/* Whether threads of the application may have the plugin record, ask it, and wait in it. */
+bool gpuhal_device_honors_timeouts(const gpuhal_device *device);
 /* What the plugin said of a submitted point: ends it and those before, or the queue. Not with the mutex held. */
 void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status);
 /* The same for a status of the plugin's that is a failure. Asks the plugin for what was awaited, to learn the original cause. */
@@ -209,16 +219,20 @@ void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status);
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told);
 /* The same without the mutex. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted);
-/* Lets go of what has ended, and of its buffers; true when there was something. Not with the mutex held, and not in a driver's callback,
- * since it calls the plugin. */
+
+/* ---- retire.c */
+
+/* Gives back what has ended; true when there was something, and no other thread at it. Not with the mutex held, and not in a driver's
+ * callback, since it calls the plugin. */
 bool gpuhal_queue_reap(gpuhal_queue *queue);
 /* With the mutex held: whether that would do something. */
 bool gpuhal_queue_has_rest(const gpuhal_queue *queue);
-/* Has the queue's thread do it, where there is one: giving memory back may take long. */
-void gpuhal_queue_tidy(gpuhal_queue *queue);
-
-/* Memory of the device is short: lets go of what its queues have done; true when there was something. */
-bool gpuhal_queues_reclaim(gpuhal_device *device);
+/* OK once what submissions up to a number held has been given back, by whichever thread; those have ended. TIMEOUT, DEVICE_LOST;
+ * NOT_READY for a deadline of 0. */
+gpuhal_status gpuhal_queue_retire(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
+/* Memory of the device is short: gives back what completed work of all queues holds. *out_pending: bytes that come free once queued work
+ * has ended. */
+void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 
 /* ---- hang.c */
 

@@ -5,6 +5,9 @@
 #include "core/error.h"
 #include "transfer/queue.h"
 
+/* How long a plugin is left alone that cannot take an event now. */
+#define RETRY_NS UINT64_C(1000000)
+
 /* Until the driver has ended what it still has of the old queue. One that takes no more events has ended as far as anybody can tell.
  * With the right to call. */
 static gpuhal_status outwait(gpuhal_queue *queue)
@@ -13,7 +16,12 @@ static gpuhal_status outwait(gpuhal_queue *queue)
     if (!point) {
         return gpuhal_error_host_memory();
     }
-    if (gpuhal_queue_hand_over_point(queue, point) == GPUHAL_OK) {
+    gpuhal_status status = gpuhal_queue_hand_over_point(queue, point);
+    while (status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) == GPUHAL_OK) {
+        gpuhal_os_sleep(RETRY_NS);
+        status = gpuhal_queue_hand_over_point(queue, point);
+    }
+    if (status == GPUHAL_OK) {
         gpuhal_queue_lock(queue);
         gpuhal_queue_list_point(queue, point);
         gpuhal_mutex_unlock(&queue->mutex);

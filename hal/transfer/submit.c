@@ -33,7 +33,7 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     queue->calling = false;
     queue->joined = false;
     queue->steps++;
-    if (queue->dozing > (queue->at_rest ? 1u : 0u) || gpuhal_queue_has_rest(queue)) {
+    if (queue->dozing > (queue->at_rest ? 1u : 0u) || (queue->has_thread && gpuhal_queue_has_rest(queue))) {
         gpuhal_condition_signal_all(&queue->condition);
     }
 }
@@ -88,8 +88,8 @@ static void leave(gpuhal_buffer *to, gpuhal_buffer *from)
 void gpuhal_flight_end(const gpuhal_flight *flight)
 {
     leave(flight->to, flight->from);
-    gpuhal_buffer_release(flight->from);
-    gpuhal_buffer_release(flight->to);
+    gpuhal_buffer_drop(flight->from);
+    gpuhal_buffer_drop(flight->to);
     gpuhal_point_release(flight->awaited);
 }
 
@@ -97,6 +97,12 @@ void gpuhal_flight_end(const gpuhal_flight *flight)
 static bool is_plain(const gpuhal_buffer *buffer)
 {
     return !buffer || !buffer->needs_clean;
+}
+
+/* What is no failure: the work is to be deferred. */
+static bool is_deferred(gpuhal_status status)
+{
+    return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
 /* This thread's last error is why. What was submitted before is not concerned; what the plugin has no time for now is not lost. */
@@ -125,7 +131,7 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
     if (status && !queue->joined) {
         leave(op->to, op->from);
     }
-    return status && status != GPUHAL_ERROR_NOT_SUPPORTED ? refused(queue, status) : status;
+    return status && !is_deferred(status) ? refused(queue, status) : status;
 }
 
 void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
@@ -175,7 +181,7 @@ gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *po
     }
     status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {
-        status = refused(queue, gpuhal_device_failed(device, status, "recording an event"));
+        status = status == GPUHAL_NOT_READY ? status : refused(queue, gpuhal_device_failed(device, status, "recording an event"));
         gpuhal_queue_put_event(queue, event, point->timed);
         return status;
     }
@@ -210,10 +216,10 @@ static bool must_queue_up(const gpuhal_queue *queue)
 }
 
 /* With the mutex held, which is let go meanwhile. OK with the right to call; NOT_READY: get in line; or why nothing is taken. */
-static gpuhal_status admit(gpuhal_queue *queue)
+static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !queue->failed && !must_queue_up(queue)) {
-        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, UINT64_MAX);
+        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
         if (status) {
             return status;
@@ -222,7 +228,7 @@ static gpuhal_status admit(gpuhal_queue *queue)
     if (queue->failed) {
         return gpuhal_cause_status(queue->cause);
     }
-    return must_queue_up(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, UINT64_MAX);
+    return must_queue_up(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, deadline_ns);
 }
 
 /* What became of a transfer that the plugin was given; ends the right to call. With the mutex held. */
@@ -230,8 +236,8 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
 {
     if (status == GPUHAL_OK) {
         gpuhal_queue_note(queue, op);
-    } else if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-        status = gpuhal_queue_hold(queue, op, true);
+    } else if (is_deferred(status)) {
+        status = gpuhal_queue_hold(queue, op, status == GPUHAL_ERROR_NOT_SUPPORTED);
     }
     gpuhal_queue_end_call(queue);
     if (status == GPUHAL_OK) {
@@ -244,7 +250,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
-    gpuhal_status status = admit(queue);
+    gpuhal_status status = admit(queue, UINT64_MAX);
     if (status == GPUHAL_OK) {
         bool space = gpuhal_queue_reserve(queue, op);
         gpuhal_mutex_unlock(&queue->mutex);
@@ -254,10 +260,10 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     } else if (status == GPUHAL_NOT_READY) {
         status = gpuhal_queue_hold(queue, op, false);
     }
-    bool rest = gpuhal_queue_has_rest(queue);
+    bool rest = !queue->has_thread && gpuhal_queue_has_rest(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     if (rest) {
-        gpuhal_queue_tidy(queue);
+        (void)gpuhal_queue_reap(queue);
     }
     return status;
 }
@@ -272,7 +278,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
         return enqueue_locked(queue, op);
     }
     if (__builtin_expect(status != GPUHAL_OK, 0)) {
-        status = status == GPUHAL_ERROR_NOT_SUPPORTED ? status : refused(queue, status);
+        status = is_deferred(status) ? status : refused(queue, status);
         gpuhal_queue_lock(queue);
         status = conclude(queue, op, status);
         gpuhal_mutex_unlock(&queue->mutex);
@@ -310,27 +316,34 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
 }
 
 /* With the mutex held, which is let go meanwhile. */
-static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, bool by_thread, gpuhal_watcher **told)
+static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
 {
-    if (queue->closed || (by_thread && !queue->adopted && !queue->failed && gpuhal_queue_is_idle(queue))) {
-        gpuhal_point_finish(point, NULL, told);
-        return GPUHAL_OK;
-    }
-    if (by_thread && queue->vendor && !queue->in_section && !queue->failed &&
-        gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false) == GPUHAL_OK) {
-        return GPUHAL_OK;
-    }
-    gpuhal_status status = admit(queue);
+    gpuhal_status status = admit(queue, deadline_ns);
     if (status == GPUHAL_OK) {
         status = mark_now(queue, point, told);
         gpuhal_queue_end_call(queue);
-    } else if (status == GPUHAL_NOT_READY) {
-        status = gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false);
     }
-    return status;
+    return status == GPUHAL_NOT_READY ? gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false) : status;
 }
 
-gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread, gpuhal_point **out_point)
+/* With the mutex held, which is let go meanwhile. */
+static gpuhal_status mark_to_wait(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
+{
+    bool may_call = gpuhal_device_honors_timeouts(queue->device);
+    if (!queue->adopted && !queue->failed && gpuhal_queue_is_idle(queue)) {
+        point->number = queue->submitted;
+        gpuhal_point_finish(point, NULL, told);
+        return GPUHAL_OK;
+    }
+    if (!may_call && queue->vendor && !queue->in_section && !queue->failed &&
+        gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false) == GPUHAL_OK) {
+        return GPUHAL_OK;
+    }
+    return mark(queue, point, deadline_ns, told);
+}
+
+/* `waits`: the thread does, until the deadline. */
+static gpuhal_status make_mark(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns, gpuhal_point **out_point)
 {
     gpuhal_status status = gpuhal_queue_check(queue);
     if (status) {
@@ -342,7 +355,12 @@ gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread,
     }
     gpuhal_watcher *told = NULL;
     gpuhal_queue_lock(queue);
-    status = mark(queue, point, by_thread, &told);
+    if (queue->closed) {
+        point->number = queue->submitted;
+        gpuhal_point_finish(point, NULL, &told);
+    } else {
+        status = waits ? mark_to_wait(queue, point, deadline_ns, &told) : mark(queue, point, deadline_ns, &told);
+    }
     bool older = queue->points && queue->points->next;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
@@ -350,11 +368,21 @@ gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, bool by_thread,
         gpuhal_point_release(point);
         return status;
     }
-    if (!by_thread && older) {
+    if (!waits && older) {
         look_back(queue);
     }
     *out_point = point;
     return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, gpuhal_point **out_point)
+{
+    return make_mark(queue, timed, false, UINT64_MAX, out_point);
+}
+
+gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_point **out_point)
+{
+    return make_mark(queue, false, true, deadline_ns, out_point);
 }
 
 /* A queue waits natively only for what the same device has been given already: where a device waits for another one, drivers do not tell
@@ -371,7 +399,7 @@ static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
     gpuhal_error_detail detail;
     const gpuhal_call call = gpuhal_call_prompt(queue->device);
     gpuhal_status status = gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, point->event));
-    if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
+    if (!status || is_deferred(status)) {
         return status;
     }
     gpuhal_device_failed(queue->device, status, "waiting for an event");
@@ -398,7 +426,7 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
         gpuhal_mutex_unlock(&queue->mutex);
         return status;
     }
-    status = admit(queue);
+    status = admit(queue, UINT64_MAX);
     bool hold = status == GPUHAL_NOT_READY;
     if (status == GPUHAL_OK) {
         hold = !may_wait_natively(queue, point) || !gpuhal_queue_reserve(queue, &op);
@@ -406,7 +434,7 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
             gpuhal_mutex_unlock(&queue->mutex);
             status = wait_natively(queue, point);
             gpuhal_queue_lock(queue);
-            hold = status == GPUHAL_ERROR_NOT_SUPPORTED;
+            hold = is_deferred(status);
         }
         if (status == GPUHAL_OK && !hold) {
             gpuhal_queue_note(queue, &op);

@@ -9,11 +9,8 @@
 
 /* How often a point is asked for whose queue cannot have a thread. */
 #define ALONE_NS UINT64_C(1000000)
-/* How many flights are ended between two looks at the queue. */
-enum { FLIGHTS_AT_ONCE = 8 };
 
-/* Whether threads of the application may ask the plugin, and wait in it. */
-static bool honors_timeouts(const gpuhal_device *device)
+bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 {
     return device->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS;
 }
@@ -125,24 +122,34 @@ static gpuhal_cause *cause_of_awaited(const gpuhal_queue *queue, uint64_t number
     return NULL;
 }
 
-void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
+/* Watchers are put in front of *told. */
+static void settle(gpuhal_point *point, gpuhal_status status, gpuhal_watcher **told)
 {
     gpuhal_queue *queue = point->queue;
-    gpuhal_watcher *told = NULL;
     gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
     gpuhal_queue_lock(queue);
     if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && status) {
         gpuhal_cause *original = cause_of_awaited(queue, point->number);
         queue->done = point->number > queue->done ? point->number : queue->done;
-        gpuhal_queue_fail(queue, original ? original : cause, true, &told);
+        gpuhal_queue_fail(queue, original ? original : cause, true, told);
         gpuhal_cause_release(original);
     } else if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
-        end_points(queue, point, NULL, &told);
-        gpuhal_condition_signal_all(&queue->condition);
+        end_points(queue, point, NULL, told);
+        if (queue->dozing > (queue->at_rest ? 1u : 0u)) {
+            gpuhal_condition_signal_all(&queue->condition);
+        }
     }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
     gpuhal_cause_release(cause);
+}
+
+/* Memory is given back before anybody is notified. */
+void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
+{
+    gpuhal_watcher *told = NULL;
+    settle(point, status, &told);
+    (void)gpuhal_queue_reap(point->queue);
+    gpuhal_watchers_tell(told);
 }
 
 /* What was awaited may have failed without anybody's having asked. A queue asks once at a time, so this goes no deeper than there are
@@ -202,8 +209,20 @@ gpuhal_status gpuhal_point_poll(gpuhal_point *point)
     } else {
         gpuhal_point_settle(point, GPUHAL_OK);
     }
-    gpuhal_queue_tidy(point->queue);
     return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : status;
+}
+
+gpuhal_status gpuhal_point_retire(gpuhal_point *point, uint64_t deadline_ns)
+{
+    gpuhal_status status = GPUHAL_OK;
+    if (point->cause) {
+        return gpuhal_point_result(point);
+    }
+    if (!atomic_load_explicit(&point->retired, memory_order_acquire)) {
+        status = gpuhal_queue_retire(point->queue, point->number, deadline_ns);
+        atomic_store_explicit(&point->retired, status == GPUHAL_OK, memory_order_release);
+    }
+    return status;
 }
 
 /* With the mutex held, which is let go meanwhile. */
@@ -221,13 +240,14 @@ static gpuhal_status sleep_once(gpuhal_point *point, uint64_t deadline_ns)
     gpuhal_queue_lock(queue);
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
+
 /* In the plugin, from this thread: for one thread at a time. NOT_READY when somebody else does it or the plugin may not keep its time, and at
  * the deadline. The queue's thread goes on where this one stops. */
 static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_device *device = queue->device;
-    if (!honors_timeouts(device) || !device->ops.event_block) {
+    if (!gpuhal_device_honors_timeouts(device) || !device->ops.event_block) {
         return GPUHAL_NOT_READY;
     }
     gpuhal_status status = gpuhal_point_poll(point);
@@ -246,22 +266,22 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
         if (status == GPUHAL_NOT_READY) {
             gpuhal_queues_look(device->gpu);
             status = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED ? GPUHAL_NOT_READY : GPUHAL_OK;
-        } else if (status && status != GPUHAL_NOT_READY) {
+        } else if (status) {
             gpuhal_point_failed(point, status);
-        } else if (!status) {
+        } else {
             gpuhal_point_settle(point, GPUHAL_OK);
         }
     }
     gpuhal_queue_lock(queue);
     point->blocked_on = false;
-    gpuhal_condition_signal_all(&queue->condition);
+    if (gpuhal_point_now(point) != GPUHAL_POINT_DONE) {
+        gpuhal_condition_signal_all(&queue->condition);
+    }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_queue_tidy(queue);
     return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : GPUHAL_NOT_READY;
 }
 
-
-gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
+static gpuhal_status wait_for(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_status status = gpuhal_point_now(point) == GPUHAL_POINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
@@ -286,6 +306,12 @@ gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
     return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : status;
 }
 
+gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
+{
+    gpuhal_status status = wait_for(point, deadline_ns);
+    return status ? status : gpuhal_point_retire(point, deadline_ns);
+}
+
 /* Called by the plugin, on any thread, also inside event_notify. No call of the plugin may be made here, so nothing is let go of: the
  * point stays with its queue until `noticed` says so. */
 static void notified(void *user, gpuhal_status status)
@@ -295,7 +321,9 @@ static void notified(void *user, gpuhal_status status)
     if (status) {
         status = gpuhal_device_failed(queue->device, status, "the work before an event");
     }
-    gpuhal_point_settle(point, status);
+    gpuhal_watcher *told = NULL;
+    settle(point, status, &told);
+    gpuhal_watchers_tell(told);
     gpuhal_queue_lock(queue);
     point->noticed = true;
     gpuhal_condition_signal_all(&queue->condition);
@@ -309,7 +337,7 @@ bool gpuhal_queue_want(gpuhal_point *point)
     gpuhal_device *device = queue->device;
     bool noticed = true;
     /* What is done already needs no change of threads. */
-    if (honors_timeouts(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
+    if (gpuhal_device_honors_timeouts(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
         return true;
     }
     gpuhal_queue_lock(queue);
@@ -334,124 +362,4 @@ bool gpuhal_queue_want(gpuhal_point *point)
         gpuhal_mutex_unlock(&queue->mutex);
     }
     return noticed;
-}
-
-static bool has_ended(const gpuhal_queue *queue)
-{
-    return queue->flight_count > 0 && queue->flights[queue->flight_first].number <= queue->done;
-}
-
-/* Takes some out. With the mutex held. */
-static size_t take_flights(gpuhal_queue *queue, gpuhal_flight flights[FLIGHTS_AT_ONCE])
-{
-    size_t count = 0;
-    while (count < FLIGHTS_AT_ONCE && has_ended(queue)) {
-        flights[count++] = queue->flights[queue->flight_first];
-        queue->flight_first = (queue->flight_first + 1) % queue->flight_space;
-        queue->flight_count--;
-    }
-    return count;
-}
-
-/* Takes out what may go; the rest waits for the plugin's word. With the mutex held. */
-static gpuhal_point *take_ended(gpuhal_queue *queue)
-{
-    gpuhal_point *taken = NULL;
-    for (gpuhal_point **link = &queue->ended; *link;) {
-        gpuhal_point *point = *link;
-        if (point->armed && !point->noticed) {
-            link = &point->next;
-            continue;
-        }
-        *link = point->next;
-        point->next = taken;
-        taken = point;
-    }
-    return taken;
-}
-
-bool gpuhal_queue_reap(gpuhal_queue *queue)
-{
-    if (!gpuhal_device_is_reachable(queue->device)) {
-        return false;
-    }
-    gpuhal_flight flights[FLIGHTS_AT_ONCE];
-    gpuhal_queue_lock(queue);
-    gpuhal_point *ended = take_ended(queue);
-    gpuhal_held *dropped = queue->dropped;
-    queue->dropped = NULL;
-    size_t count = take_flights(queue, flights);
-    gpuhal_mutex_unlock(&queue->mutex);
-    bool any = ended || dropped || count > 0;
-    while (ended) {
-        gpuhal_point *point = ended;
-        ended = point->next;
-        gpuhal_point_release(point);
-    }
-    while (dropped) {
-        gpuhal_held *held = dropped;
-        dropped = held->next;
-        gpuhal_held_free(held);
-    }
-    while (count > 0) {
-        for (size_t i = 0; i < count; i++) {
-            gpuhal_flight_end(&flights[i]);
-        }
-        if (count < FLIGHTS_AT_ONCE) {
-            break;
-        }
-        gpuhal_queue_lock(queue);
-        count = take_flights(queue, flights);
-        gpuhal_mutex_unlock(&queue->mutex);
-    }
-    return any;
-}
-
-bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
-{
-    bool any = queue->dropped || has_ended(queue);
-    for (const gpuhal_point *point = queue->ended; point && !any; point = point->next) {
-        any = !point->armed || point->noticed;
-    }
-    return any && gpuhal_device_is_reachable(queue->device);
-}
-
-void gpuhal_queue_tidy(gpuhal_queue *queue)
-{
-    gpuhal_queue_lock(queue);
-    bool rest = gpuhal_queue_has_rest(queue), itself = rest && !queue->has_thread;
-    if (rest && !itself) {
-        gpuhal_condition_signal_all(&queue->condition);
-    }
-    gpuhal_mutex_unlock(&queue->mutex);
-    if (itself) {
-        (void)gpuhal_queue_reap(queue);
-    }
-}
-
-/* The oldest submitted point, as long as it turns out to be done. */
-static void look_through(gpuhal_queue *queue)
-{
-    for (bool more = true; more;) {
-        gpuhal_queue_lock(queue);
-        gpuhal_point *oldest = queue->points ? gpuhal_point_retain(queue->points) : NULL;
-        gpuhal_mutex_unlock(&queue->mutex);
-        more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;
-        gpuhal_point_release(oldest);
-    }
-}
-
-/* Released buffers stay with work that nobody waited for: before memory is called short, what has ended is looked for. */
-bool gpuhal_queues_reclaim(gpuhal_device *device)
-{
-    bool any = false;
-    size_t count = 0;
-    gpuhal_queue **queues = gpuhal_async_queues(device->gpu, device, &count);
-    for (size_t i = 0; i < count; i++) {
-        look_through(queues[i]);
-        any = gpuhal_queue_reap(queues[i]) || any;
-        gpuhal_queue_release(queues[i]);
-    }
-    free(queues);
-    return any;
 }

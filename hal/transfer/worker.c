@@ -20,14 +20,33 @@
 
 void gpuhal_held_free(gpuhal_held *held)
 {
-    gpuhal_buffer_release(held->op.to);
-    gpuhal_buffer_release(held->op.from);
+    gpuhal_buffer_drop(held->op.to);
+    gpuhal_buffer_drop(held->op.from);
     gpuhal_point_release(held->op.record);
     gpuhal_point_release(held->op.await);
-    if (held->op.kind && held->op.kind->form == GPUHAL_OP_JOB) {
+    if (held->op.kind && held->op.kind->form == GPUHAL_OP_JOB && held->op.job) {
         held->op.free_job(held->op.job);
     }
     free(held);
+}
+
+/* What the first piece held, once it is done or was handed over. `running` keeps it in its place meanwhile, so that nothing behind it ends
+ * before its memory is given back. With the mutex held, which is let go meanwhile. */
+static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
+{
+    gpuhal_buffer *to = held->op.to, *from = held->op.from;
+    void *job = held->op.kind && held->op.kind->form == GPUHAL_OP_JOB ? held->op.job : NULL;
+    held->op.to = held->op.from = NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_buffer_drop(from);
+    gpuhal_buffer_drop(to);
+    if (job) {
+        held->op.free_job(job);
+    }
+    gpuhal_queue_lock(queue);
+    if (job) {
+        held->op.job = NULL;
+    }
 }
 
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host)
@@ -143,6 +162,14 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
     gpuhal_queue_lock(queue);
 }
 
+/* The plugin would have to wait for somebody: asks again in a while. With the mutex held, which is let go meanwhile. */
+static void sleep_before_retry(gpuhal_queue *queue)
+{
+    uint64_t longer = queue->retry_ns ? queue->retry_ns * 2 : POLL_LEAST_NS;
+    queue->retry_ns = longer < POLL_MOST_NS ? longer : POLL_MOST_NS;
+    gpuhal_queue_doze(queue, gpuhal_deadline(queue->retry_ns));
+}
+
 /* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
  * go meanwhile. */
 static void mark_tail(gpuhal_queue *queue)
@@ -160,7 +187,9 @@ static void mark_tail(gpuhal_queue *queue)
         }
         gpuhal_queue_end_call(queue);
     }
-    if (status) {
+    if (status == GPUHAL_NOT_READY) {
+        sleep_before_retry(queue);
+    } else if (status) {
         cause = gpuhal_cause_create();
         queue->untold = true;
         gpuhal_queue_fail(queue, cause, false, &told);
@@ -211,6 +240,8 @@ static void run_first(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = held->op.kind->run(&held->op);
     gpuhal_queue_lock(queue);
+    queue->steps++;
+    empty_first(queue, held);
     queue->running = false;
     queue->steps++;
     finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
@@ -236,19 +267,25 @@ static void submit_first(gpuhal_queue *queue)
         status = held->op.record ? gpuhal_queue_hand_over_point(queue, held->op.record) : gpuhal_queue_hand_over(queue, &held->op);
     }
     gpuhal_queue_lock(queue);
-    queue->running = false;
     bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !held->op.record;
+    bool later = status == GPUHAL_NOT_READY;
     gpuhal_watcher *told = NULL;
     if (status == GPUHAL_OK && held->op.record) {
         gpuhal_queue_note_point(queue, held->op.record, &told);
     } else if (status == GPUHAL_OK) {
         gpuhal_queue_note(queue, &held->op);
+        empty_first(queue, held);
     }
+    queue->running = false;
     gpuhal_queue_end_call(queue);
-    if (refused && !queue->failed) {
-        held->on_host = true;
+    if ((refused || later) && !queue->failed) {
+        held->on_host = refused;
+        if (later) {
+            sleep_before_retry(queue);
+        }
         return;
     }
+    queue->retry_ns = 0;
     bool wanted = status == GPUHAL_OK && held->op.record && held->op.record->wanted;
     gpuhal_point *point = wanted ? gpuhal_point_retain(held->op.record) : NULL;
     finish_first(queue, status);

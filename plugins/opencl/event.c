@@ -212,7 +212,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     uint64_t heard = bell_rings(event->bell);
     gpuhal_status status = gpuhal_opencl_event_query(event);
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
-        return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+        return status;
     }
     uint64_t now = now_ns();
     const uint64_t deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
@@ -222,7 +222,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
         status = gpuhal_opencl_event_query(event);
         now = now_ns();
     }
-    return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+    return status;
 }
 
 /* When the recording was done, by the device's clock. Also OK: 0, where a driver takes no time of markers. */

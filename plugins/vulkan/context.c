@@ -178,6 +178,7 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
         ops->native_queue = NULL;
         ops->native_event = NULL;
         ops->native_lock = NULL;
+        ops->native_unlock = NULL;
     }
     if (!(device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
         ops->elapsed = NULL;
@@ -257,12 +258,12 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, uint32_t index, const 
     list_families(device);
     describe(device);
     for (uint32_t i = 0; i < device->port_count; i++) {
-        pthread_mutex_init(&device->ports[i].mutex, NULL);
+        gpuhal_vulkan_port_init(&device->ports[i]);
     }
     status = gpuhal_vulkan_lanes_start(device);
     if (status != GPUHAL_OK) {
         for (uint32_t i = 0; i < device->port_count; i++) {
-            pthread_mutex_destroy(&device->ports[i].mutex);
+            gpuhal_vulkan_port_finish(&device->ports[i]);
         }
         free_opening(device);
         return status;
@@ -277,7 +278,7 @@ void gpuhal_vulkan_close(gpuhal_plugin_device *device)
     gpuhal_vulkan_timelines_stop(device);
     gpuhal_vulkan_lanes_stop(device);
     for (uint32_t i = 0; i < device->port_count; i++) {
-        pthread_mutex_destroy(&device->ports[i].mutex);
+        gpuhal_vulkan_port_finish(&device->ports[i]);
     }
     free_opening(device);
 }

@@ -96,7 +96,9 @@ typedef struct gpuhal_vulkan_port {
     struct gpuhal_vulkan_port *next; /* of extra_ports */
     VkQueue queue;
     uint32_t family, index;
-    pthread_mutex_t mutex; /* around submissions, and held by native_lock; for adopted queues the caller's lock comes inside it */
+    pthread_mutex_t mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
+    pthread_cond_t freed;  /* with mutex: `taken` is false again */
+    bool taken;            /* by a native section */
 } gpuhal_vulkan_port;
 
 /* A command buffer for one blocking call. lane.c alone looks inside. */
@@ -217,14 +219,23 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 /* type.c: which kinds the memory types suit, for the survey. */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
-/* lane.c: submissions, and blocking ones. */
+/* port.c: submissions. */
+
+void gpuhal_vulkan_port_init(gpuhal_vulkan_port *port);
+void gpuhal_vulkan_port_finish(gpuhal_vulkan_port *port);
+/* The right to submit once, on this thread. False: a native section has the port, and this thread may not wait for its end. */
+bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait);
+void gpuhal_vulkan_port_leave(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+/* The same for a native section, which any thread may end. False when the time is over. */
+bool gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns);
+void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+/* vkQueueSubmit with the locks it wants; waits for native sections. */
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence);
+
+/* lane.c: blocking submissions. */
 
 /* Whether a wait that answered this is worth another try, number @p tries; sleeps a little first. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
-/* vkQueueSubmit with the locks it wants. */
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence);
-void gpuhal_vulkan_lock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
-void gpuhal_vulkan_unlock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
 /* Every command buffer of ours begins with a barrier that orders it after all that was submitted to its VkQueue before, also by
  * others, and ends with one that orders all of that before what comes after it, on the device and on the host. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
@@ -256,13 +267,14 @@ void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 
 /* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the piece after what
- * touches the same bytes before it (a buffer of NULL counts as none). The caller records right after, and nothing else. */
+ * touches the same bytes before it (a buffer of NULL counts as none). The caller records right after, and nothing else. NOT_READY, with
+ * nothing done, where that would wait for the device or for a native section; never for a piece of a transfer that has @p begun. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;
 } gpuhal_vulkan_span;
-gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
-                                         VkCommandBuffer *out_commands);
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun, gpuhal_vulkan_span written,
+                                         gpuhal_vulkan_span read, VkCommandBuffer *out_commands);
 /* Whether everything that was enqueued is done, so that the host may touch memory in order with it. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
 

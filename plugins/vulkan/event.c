@@ -139,7 +139,7 @@ gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint
         }
         timeout_ns -= slice;
         if (timeout_ns == 0) {
-            return GPUHAL_ERROR_TIMEOUT;
+            return GPUHAL_NOT_READY;
         }
     }
 }
@@ -241,18 +241,25 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     return GPUHAL_OK;
 }
 
-/* With nothing new in the queue the event is the last submission's value, and nothing is submitted. What the caller submitted by
- * itself has no value yet: an empty batch behind it gets one. */
+/* With the right to submit. What the caller submitted by itself has no value yet: an empty batch behind it gets one. */
+static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event, uint32_t bits)
+{
+    gpuhal_status status = bits > 0          ? write_stamp(queue, event)
+                           : queue->foreign ? gpuhal_vulkan_queue_open(queue)
+                                            : GPUHAL_OK;
+    return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
+}
+
+/* With nothing new in the queue the event is the last submission's value, and nothing is submitted. */
 static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->port->family) : 0;
-    if (status == GPUHAL_OK && bits > 0) {
-        status = write_stamp(queue, event);
-    } else if (status == GPUHAL_OK && queue->foreign) {
-        status = gpuhal_vulkan_queue_open(queue);
+    bool submits = bits > 0 || queue->foreign || queue->open;
+    if (status == GPUHAL_OK && submits && (status = gpuhal_vulkan_queue_enter(queue)) == GPUHAL_OK) {
+        status = submit_end(queue, event, bits);
+        gpuhal_vulkan_port_leave(queue->device, queue->port);
     }
-    status = status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
     if (status != GPUHAL_OK) {
         return status;
     }

@@ -1,4 +1,4 @@
-/* vulkan/lane.c: submissions to ports, and the lanes that blocking calls use.
+/* vulkan/lane.c: the lanes that blocking calls use.
  *
  * A lane belongs to one caller from begin to finish. Idle ones are bits in a word, so taking and giving back costs no lock while
  * there is one; callers that find none sleep. Lanes wait with fences, which every VkDevice has, so blocking copies
@@ -20,30 +20,6 @@ bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries)
     }
     nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
     return true;
-}
-
-void gpuhal_vulkan_lock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
-{
-    pthread_mutex_lock(&port->mutex);
-    if (device->lock) {
-        device->lock(device->lock_user, port->queue);
-    }
-}
-
-void gpuhal_vulkan_unlock_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
-{
-    if (device->unlock) {
-        device->unlock(device->lock_user, port->queue);
-    }
-    pthread_mutex_unlock(&port->mutex);
-}
-
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence)
-{
-    gpuhal_vulkan_lock_port(device, port);
-    VkResult code = device->api.vkQueueSubmit(port->queue, 1, submit, fence);
-    gpuhal_vulkan_unlock_port(device, port);
-    return code;
 }
 
 static void free_lane(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
@@ -112,7 +88,7 @@ void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device)
     while (device->extra_ports) {
         gpuhal_vulkan_port *port = device->extra_ports;
         device->extra_ports = port->next;
-        pthread_mutex_destroy(&port->mutex);
+        gpuhal_vulkan_port_finish(port);
         free(port);
     }
     pthread_cond_destroy(&device->lane_freed);
@@ -354,7 +330,7 @@ static gpuhal_vulkan_port *extra_port(gpuhal_plugin_device *device, VkQueue queu
         port->queue = queue;
         port->family = family;
         port->index = index;
-        pthread_mutex_init(&port->mutex, NULL);
+        gpuhal_vulkan_port_init(port);
         port->next = device->extra_ports;
         device->extra_ports = port;
     }

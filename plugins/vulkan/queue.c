@@ -1,6 +1,6 @@
 /* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
  *
- * Several queues may share a port; they meet in gpuhal_vulkan_submit() alone. Each has its own command pool, which needs no lock
+ * Several queues may share a port; they meet in port.c alone. Each has its own command pool, which needs no lock
  * since the core has one call in progress on a queue at most. Inside a batch barriers stand where the hazards want them; batches
  * are ordered by the barriers that every command buffer begins and ends with.
  *
@@ -13,7 +13,7 @@
 
 /* A batch that has grown to this is submitted by itself, so that long runs start early and take bounded memory. */
 #define BATCH_OPERATIONS 256u
-/* So many command buffers per queue; a queue that is further ahead of the device waits for the oldest. */
+/* So many command buffers per queue; one that is further ahead of the device is not ready for more. */
 #define BATCHES 64u
 
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
@@ -83,12 +83,7 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     }
     gpuhal_status status = take_back(queue);
     if (status == GPUHAL_OK && !queue->idle) {
-        if (queue->batch_count < BATCHES) {
-            status = make_batch(queue);
-        } else {
-            status = gpuhal_vulkan_timeline_wait(queue->timeline, queue->first->value, UINT64_MAX);
-            status = status == GPUHAL_OK ? take_back(queue) : status;
-        }
+        status = queue->batch_count < BATCHES ? make_batch(queue) : GPUHAL_NOT_READY;
     }
     if (status == GPUHAL_OK) {
         status = gpuhal_vulkan_open_commands(queue->device, queue->idle->commands);
@@ -129,7 +124,23 @@ static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_bat
         .signalSemaphoreCount = 1,
         .pSignalSemaphores = &queue->timeline->semaphore,
     };
-    return gpuhal_vulkan_submit(queue->device, queue->port, &submit, VK_NULL_HANDLE);
+    return queue->device->api.vkQueueSubmit(queue->port->queue, 1, &submit, VK_NULL_HANDLE);
+}
+
+gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue)
+{
+    return gpuhal_vulkan_port_enter(queue->device, queue->port, false) ? GPUHAL_OK : GPUHAL_NOT_READY;
+}
+
+/* For whom a native section is no reason to wait: NOT_READY. */
+static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status = queue->open ? gpuhal_vulkan_queue_enter(queue) : GPUHAL_OK;
+    if (status == GPUHAL_OK && queue->open) {
+        status = gpuhal_vulkan_queue_submit(queue);
+        gpuhal_vulkan_port_leave(queue->device, queue->port);
+    }
+    return status;
 }
 
 /* A batch that could not be submitted is dropped, and the queue is of no use from then on: what comes after would run without it.
@@ -164,12 +175,13 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
-                                         VkCommandBuffer *out_commands)
+/* What has begun stays in its batch, however large that grows. */
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun, gpuhal_vulkan_span written,
+                                         gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
-    if (status == GPUHAL_OK && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
-        status = gpuhal_vulkan_queue_submit(queue);
+    if (status == GPUHAL_OK && !begun && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
+        status = enter_and_submit(queue);
     }
     status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
     if (status != GPUHAL_OK) {
@@ -192,7 +204,7 @@ bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
 static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
-    return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
+    return status == GPUHAL_OK ? enter_and_submit(queue) : status;
 }
 
 /* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those that write
@@ -280,8 +292,10 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
 static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
-    if (!atomic_load(&device->lost) && !queue->failed) {
+    if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
+        (void)gpuhal_vulkan_port_enter(device, queue->port, true);
         (void)gpuhal_vulkan_queue_submit(queue);
+        gpuhal_vulkan_port_leave(device, queue->port);
     }
     if (!has_ended(queue)) {
         device->host->log(device->host, GPUHAL_LOG_ERROR, "work of a Vulkan queue does not end; the device counts as lost");
@@ -317,7 +331,7 @@ static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
                                            "the event belongs to another VkDevice, whose semaphores this one cannot wait for");
     }
     if (queue->open && (queue->open->recorded > 0 || queue->open->awaited_count == GPUHAL_VULKAN_AWAITED)) {
-        status = gpuhal_vulkan_queue_submit(queue);
+        status = enter_and_submit(queue);
     }
     status = status == GPUHAL_OK ? gpuhal_vulkan_queue_open(queue) : status;
     if (status != GPUHAL_OK) {
@@ -338,17 +352,26 @@ static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* The lock is taken on a lost device as well: the caller will give it back in any case, and a submission of the caller's own
- * fails by itself then. A failed flush shows in the next call on the queue. */
-static void vulkan_native_lock(gpuhal_plugin_queue *queue, int32_t lock)
+static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
-    if (lock) {
-        (void)vulkan_flush(queue);
-        gpuhal_vulkan_lock_port(queue->device, queue->port);
-    } else {
-        queue->foreign = true;
-        gpuhal_vulkan_unlock_port(queue->device, queue->port);
+    gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    if (!gpuhal_vulkan_port_take(queue->device, queue->port, timeout_ns)) {
+        return GPUHAL_NOT_READY;
+    }
+    status = gpuhal_vulkan_queue_submit(queue);
+    if (status != GPUHAL_OK) {
+        gpuhal_vulkan_port_give(queue->device, queue->port);
+    }
+    return status;
+}
+
+static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
+{
+    queue->foreign = true;
+    gpuhal_vulkan_port_give(queue->device, queue->port);
 }
 
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
@@ -362,5 +385,6 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
     ops->queue_wait = vulkan_queue_wait;
     ops->native_queue = vulkan_native_queue;
     ops->native_lock = vulkan_native_lock;
+    ops->native_unlock = vulkan_native_unlock;
     gpuhal_vulkan_describe_events(hardware, ops);
 }

@@ -70,9 +70,12 @@ struct gpuhal_plugin_event {
 
 /* OK, or why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
-/* Opens a batch where none is open, and takes back those whose value was reached. */
+/* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while all are in
+ * flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
-/* Submits the open batch, if any. */
+/* The right to submit; NOT_READY while a native section has the VkQueue. */
+gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
+/* Submits the open batch, if any. With the right to submit. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
 /* event.c */
@@ -85,7 +88,7 @@ void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline);
 void gpuhal_vulkan_timeline_note(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* OK, NOT_READY, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
-/* OK, TIMEOUT, or DEVICE_LOST. */
+/* OK, NOT_READY when the time is over, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
 /* The vendor's wait, also on a lost device. */
 VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);

@@ -38,12 +38,15 @@ typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue; /* NULL: a lane */
     gpuhal_vulkan_lane *lane;   /* NULL: not begun */
+    bool begun;                 /* on the queue */
 } target;
 
 static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
 {
     if (to->queue) {
-        return gpuhal_vulkan_queue_record(to->queue, written, read, out_commands);
+        const gpuhal_status recorded = gpuhal_vulkan_queue_record(to->queue, to->begun, written, read, out_commands);
+        to->begun = to->begun || recorded == GPUHAL_OK;
+        return recorded;
     }
     gpuhal_status status = to->lane ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, &to->lane);
     *out_commands = status == GPUHAL_OK ? to->lane->commands : VK_NULL_HANDLE;

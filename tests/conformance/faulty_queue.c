@@ -231,7 +231,7 @@ static gpuhal_status faulty_event_block(gpuhal_plugin_event *event, uint64_t tim
         error = pthread_cond_timedwait(&changed, &lock, &until);
     }
     pthread_mutex_unlock(&lock);
-    return error == 0 ? GPUHAL_OK : GPUHAL_ERROR_TIMEOUT;
+    return error == 0 ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
 static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user)

@@ -131,7 +131,8 @@ AT(gpuhal_ops, native_queue, 328);
 AT(gpuhal_ops, native_event, 336);
 AT(gpuhal_ops, wrap_memory, 344);
 AT(gpuhal_ops, native_lock, 352);
-SIZE(gpuhal_ops, 360);
+AT(gpuhal_ops, native_unlock, 360);
+SIZE(gpuhal_ops, 368);
 
 AT(gpuhal_plugin, size, 0);
 AT(gpuhal_plugin, abi, 4);

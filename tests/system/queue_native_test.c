@@ -6,6 +6,7 @@
 
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
+#include <pthread.h>
 
 enum { BYTES = 65536, TURNS = 10000 };
 
@@ -132,6 +133,61 @@ TEST(a_section_on_vulkan_keeps_the_order)
     gpuhal_queue_destroy(queue);
     gpuhal_close(gpu);
     unmake_owner(&program);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static void *end_section(void *user)
+{
+    assert_ok(gpuhal_queue_native_end(user));
+    return NULL;
+}
+
+/* lavapipe has one VkQueue, which all queues of a device share. */
+TEST(waits_keep_their_time_while_another_queue_has_the_vendors_and_any_thread_may_end_that)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal_device *device = NULL;
+    if (gpuhal_select(gpu, "vulkan:0", 0, &device, NULL)) {
+        gpuhal_close(gpu);
+        skip();
+    }
+    gpuhal_queue *queue = queue_or_fail(device, 0), *other = queue_or_fail(device, 0);
+    gpuhal_event *event = event_or_fail(gpu, 0);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_native native = {.size = sizeof native};
+    unsigned char got[16] = {0};
+    pthread_t thread;
+    const uint64_t began = now_ns();
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    assert_ok(gpuhal_fill(other, buffer, 0, BYTES, 0x44, 1));
+    assert_ok(gpuhal_queue_flush(other));
+    assert_ok(gpuhal_event_record(event, other));
+    assert_int_equal(gpuhal_event_poll(event), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_queue_synchronize(other, 100 * MILLISECOND_NS), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(gpuhal_event_wait(event, 100 * MILLISECOND_NS), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(gpuhal_queue_native_begin(other, 100 * MILLISECOND_NS, &native), GPUHAL_ERROR_TIMEOUT);
+    assert_true(now_ns() - began < 10 * SECOND_NS);
+    pthread_create(&thread, NULL, end_section, queue);
+    pthread_join(thread, NULL);
+    assert_ok(gpuhal_event_wait(event, PATIENCE_NS));
+    assert_ok(gpuhal_read(NULL, got, buffer, BYTES - 16, 16));
+    assert_int_equal(got[15], 0x44);
+    assert_ok(gpuhal_queue_native_begin(other, PATIENCE_NS, &native));
+    assert_int_equal(gpuhal_queue_native_begin(queue, 100 * MILLISECOND_NS, &native), GPUHAL_ERROR_TIMEOUT);
+    assert_ok(gpuhal_queue_native_end(other));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 0x55, 1));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    gpuhal_buffer_release(buffer);
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_queue_destroy(other);
+    gpuhal_close(gpu);
 }
 
 TEST(the_librarys_own_queues_have_no_native_section)

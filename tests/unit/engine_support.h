@@ -38,6 +38,11 @@ static struct {
     int fail_at[SLOTS]; /* that call fails; 0: none */
     gpuhal_status failure;
     bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
+    _Atomic bool never_done;  /* event_query goes on saying NOT_READY */
+    _Atomic bool block_lies;  /* event_block says that all is done, and it is not */
+    _Atomic gpuhal_status block_says; /* what event_block answers when its time is over; OK: it does the work */
+    _Atomic int busy;         /* so many records and copies with a queue are not ready */
+    bool honors_timeouts;
 } engine;
 
 static bool fails(slot which)
@@ -111,6 +116,10 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     if (fails(RECORD)) {
         return failed("engineRecord");
     }
+    if (engine.busy > 0) {
+        engine.busy--;
+        return GPUHAL_NOT_READY;
+    }
     event->queue = queue;
     event->asked = 0;
     return GPUHAL_OK;
@@ -118,7 +127,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
 
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
-    if (event->queue->stuck || ++event->asked < 3) {
+    if (event->queue->stuck || engine.never_done || ++event->asked < 3) {
         return GPUHAL_NOT_READY;
     }
     finish(event->queue);
@@ -127,11 +136,18 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
 
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
-    (void)timeout_ns;
     if (fails(BLOCK)) {
         return failed("engineBlock");
     }
+    if (engine.block_lies) {
+        return GPUHAL_OK;
+    }
+    if (engine.block_says) {
+        gpuhal_os_sleep(timeout_ns);
+        return engine.block_says;
+    }
     finish(event->queue);
+    event->asked = 2; /* and is done by the next question */
     return GPUHAL_OK;
 }
 
@@ -140,6 +156,10 @@ static gpuhal_status begin(gpuhal_plugin_queue *queue, const work *w)
     if (!queue) {
         perform(w);
         return GPUHAL_OK;
+    }
+    if (engine.busy > 0) {
+        engine.busy--;
+        return GPUHAL_NOT_READY;
     }
     assert_true(queue->count < PENDING);
     queue->pending[queue->count++] = *w;
@@ -211,6 +231,7 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
     engine.lab = gpuhal_lab_query(host_abi, host);
     plugin = *engine.lab;
     plugin.describe = describe;
+    plugin.flags |= engine.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0;
     return &plugin;
 }
 

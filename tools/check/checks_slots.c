@@ -7,10 +7,21 @@
 #include <string.h>
 
 /* The slots by name and place. A group is filled whole or not at all; 0 is no group. */
-enum { GROUP_NONE, GROUP_COHERENCE, GROUP_REGISTER, GROUP_MAP, GROUP_QUEUES, GROUP_PEERS, GROUP_RANGES, GROUP_PROGRAMS, GROUP_COUNT };
+enum {
+    GROUP_NONE,
+    GROUP_COHERENCE,
+    GROUP_REGISTER,
+    GROUP_MAP,
+    GROUP_QUEUES,
+    GROUP_PEERS,
+    GROUP_RANGES,
+    GROUP_PROGRAMS,
+    GROUP_NATIVE_LOCK,
+    GROUP_COUNT
+};
 static const char *const group_words[] = {
     "", "memory_flush and memory_invalidate", "register_host and unregister_host", "map and unmap", "queues and events", "peers",
-    "virtual memory", "programs"};
+    "virtual memory", "programs", "native_lock and native_unlock"};
 
 #define SLOT(name, group)                                                                                                        \
     {                                                                                                                            \
@@ -64,7 +75,8 @@ static const struct {
     SLOT(native_queue, 0),
     SLOT(native_event, 0),
     SLOT(wrap_memory, 0),
-    SLOT(native_lock, 0),
+    SLOT(native_lock, GROUP_NATIVE_LOCK),
+    SLOT(native_unlock, GROUP_NATIVE_LOCK),
 };
 #define SLOT_COUNT (sizeof slots / sizeof *slots)
 

@@ -24,6 +24,7 @@ typedef struct gpuhal_error {
     uint64_t bytes_asked;     /**< Out of memory, too large: what was asked for; 0 otherwise. */
     uint64_t bytes_free;      /**< Out of memory: free on the device, UINT64_MAX when nobody knows. */
     uint64_t bytes_total;     /**< Out of memory, too large: the total or the limit, UINT64_MAX when nobody knows. */
+    uint64_t bytes_pending;   /**< Out of memory: of released buffers, free once queued work has ended; 0: none. */
 } gpuhal_error;
 
 /** The detail of the last error on this thread.

@@ -33,7 +33,7 @@ enum {
      *  was created with. The buffer begins with the first byte of ours. To wrap one: transfer usage both ways; shared (CONCURRENT)
      *  over the families of the device's queues where they are of more than one; [1] may be 0 when nobody else needs it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
-    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only between native_lock() calls. */
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only in a native section (gpuhal_queue_native_begin()). */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
@@ -91,7 +91,8 @@ typedef struct gpuhal_vulkan_device {
     const gpuhal_vulkan_queue *queues; /**< Queues of the device that may be used, at least one; families in any order. */
     const void *features;          /**< VkPhysicalDeviceFeatures2 with the chain that vkCreateDevice got; NULL: nothing enabled. */
     /** Around every submission to a queue; both NULL when nobody else submits to these queues, or when got. May be called from any
-     *  thread. */
+     *  thread, and on another one to unlock where a native section ends on another one. The caller holds such a lock for no longer than
+     *  a submission takes: waits of the library keep their time only as far as it does. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

@@ -233,22 +233,26 @@ typedef struct gpuhal_ops {
     /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may give up what goes on for seconds after
      *  this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
+    /** Hands what was enqueued to the device. NOT_READY, before any side effect and without report(), where that would have to wait (a
+     *  ring that is full, a vendor's queue that a native section holds): the core calls again later, from the queue's thread. The same
+     *  holds for event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     void (*event_destroy)(gpuhal_plugin_event *event);
-    /** May be called again on the same event; flushes. */
+    /** May be called again on the same event; flushes. NOT_READY as for queue_flush. */
     gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     /** OK, NOT_READY, or the error of the work before the event. */
     gpuhal_status (*event_query)(gpuhal_plugin_event *event);
 
     /* Queues, each optional. */
 
-    /** BLOCKS, without spinning; may overrun its time. The core calls it on a thread of its own, or for a copy that blocks anyway; of a
-     *  plugin with GPUHAL_PLUGIN_HONORS_TIMEOUTS on a thread that waits, too. Fallback: polling. */
+    /** BLOCKS, without spinning; may overrun its time. As event_query: OK once the work has ended; NOT_READY, which is no error and has no
+     *  report(), when the time is over; or the error of the work. The core calls it on a thread of its own, or for a copy that blocks
+     *  anyway; of a plugin with GPUHAL_PLUGIN_HONORS_TIMEOUTS on a thread that waits, too. Fallback: polling. */
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
-    /** The event was recorded and flushed before. NOT_SUPPORTED for this pair: the core holds the queue. */
+    /** The event was recorded and flushed before. NOT_SUPPORTED for this pair: the core holds the queue. NOT_READY as for queue_flush. */
     gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
 
@@ -291,9 +295,12 @@ typedef struct gpuhal_ops {
      *  of another type or one that cannot hold @p bytes. */
     gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory);
-    /** Around the caller's own submissions to native_queue(): lock 1 flushes what the queue holds and locks the vendor's queue where
-     *  the API wants that (VkQueue), lock 0 gives it back. Work of the queue is ordered with what was submitted in between. */
-    void (*native_lock)(gpuhal_plugin_queue *queue, int32_t lock);
+    /** Around the caller's own submissions to native_queue(). Lock flushes what the queue holds and takes the vendor's queue where the API
+     *  wants that (VkQueue); it BLOCKS up to @p timeout_ns, and answers NOT_READY, with nothing taken, when that is over. Unlock gives it
+     *  back, from any thread. Work of the queue is ordered with what was submitted in between. Both or none; without them the core
+     *  flushes. */
+    gpuhal_status (*native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
+    void (*native_unlock)(gpuhal_plugin_queue *queue);
 } gpuhal_ops;
 
 /* ------------------------------------------------------------------------------------------------ the plugin itself */
@@ -301,8 +308,9 @@ typedef struct gpuhal_ops {
 /** Flags of gpuhal_plugin. */
 enum {
     GPUHAL_PLUGIN_FORK_SAFE = 1u,   /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
-    GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u   /**< event_query returns at once and event_block in its time, as far as the driver can be made to:
-                                     *   threads of the application that wait may call them, which spares a change of threads. */
+    GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u /**< event_query, event_record and queue_flush return at once and event_block in its time, as far
+                                        *   as the driver can be made to: threads of the application that wait may call them, which
+                                        *   spares a change of threads. */
 };
 
 /** Flags of gpuhal_plugin.sample(). */

@@ -11,7 +11,8 @@
  *  refuses fails the queue as well, since what it was to do is missing; one that the library refuses for its arguments does not.
  *
  *  Waiting takes a timeout in nanoseconds: 0 asks without waiting, UINT64_MAX means no limit. A thread that waits uses no processor
- *  time, and is not in the driver itself: only who asks without waiting is. When a driver does not come back from a call for
+ *  time. After a wait, or a poll, has returned OK, everything that the awaited work held has been given back: memory that was released
+ *  before can be allocated again, and buffers can be mapped. When a driver does not come back from a call for
  *  gpuhal_config.hang_ns, its device counts as lost (hung): whoever waits is told, by descriptors and callbacks too, and other devices go
  *  on. A driver that waits for work that does not end does not hang: waits for that work end with TIMEOUT.
  */
@@ -84,16 +85,20 @@ GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeou
 
 /** Begins a native section: hands everything enqueued to the vendor's queue, gives that queue, and locks it where the API wants that
  *  (VkQueue). What the caller submits to it until gpuhal_queue_native_end() comes after what was enqueued before and before what is
- *  enqueued later. Meanwhile other calls on this queue are BUSY.
- *  @return GPUHAL_OK; TIMEOUT when held work could not be handed over in time; NOT_SUPPORTED for a queue that is the library's own;
- *  INVALID_ARGUMENT; BUSY in another native section; the cause of the queue's failure; DEVICE_LOST; FORKED
- *  Owner: the library keeps the vendor's queue. Threads: any; the one that begins a section ends it, and makes no blocking transfers
- *  on the device in between. Blocks: yes, up to @p timeout_ns. */
+ *  enqueued later, without barriers of the caller's around it: on Vulkan, what the library submits begins and ends with barriers for all
+ *  commands. Meanwhile other calls on this queue are BUSY.
+ *  Several queues may share one VkQueue. While one of them is in a section, another one cannot begin one, and what is enqueued on it is
+ *  submitted later; blocking transfers of the device wait for the section to end, so the thread in it makes none.
+ *  @return GPUHAL_OK; TIMEOUT when deferred work could not be handed over, or the vendor's queue not be had, in time; NOT_SUPPORTED for a
+ *  queue that is the library's own; INVALID_ARGUMENT, also for a size of 0; BUSY in another native section; the cause of the queue's
+ *  failure; DEVICE_LOST; FORKED
+ *  Owner: the library keeps the vendor's queue; at most `size` bytes of @p out_native are written. Threads: any. Blocks: yes, up to
+ *  @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native);
 
 /** Ends the native section.
  *  @return GPUHAL_OK, INVALID_ARGUMENT outside a section, DEVICE_LOST, FORKED
- *  Owner: nothing. Threads: the one that began it. Blocks: no. */
+ *  Owner: nothing. Threads: any, also another one than began it. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
 /** Waits until everything that was enqueued on all queues of the device through this gpuhal object has ended.

@@ -28,7 +28,8 @@ extern "C" {
 
 /** Called once, when the library has let go of memory that the caller lent it; may call the library except to open or close a
  *  gpuhal object. Runs inside the gpuhal_buffer_release() that took the last reference, that of a buffer that shares the memory
- *  included; in the child of a fork also, where the vendor is not told. */
+ *  included; in the child of a fork also, where the vendor is not told. Where queued work had the last reference, it runs soon after
+ *  that has ended, on the thread that also makes the callbacks of events: never on a queue's thread nor inside a wait, so it may wait. */
 typedef void gpuhal_released_fn(void *user, void *memory);
 
 /** Whether memory of device @p owner can be seen by device @p user without copying, and in which form. Looks at what both sides

@@ -1,0 +1,184 @@
+/* Waiting over a plugin that answers what a good one does not, or that has no time: the engine of engine_support.h. */
+#include "engine_support.h"
+
+#include "os/os.h"
+
+enum { PIECE = 4096 };
+static const uint64_t second_ns = 1000000000;
+
+typedef struct desk {
+    gpuhal *gpu;
+    gpuhal_queue *queue;
+    gpuhal_event *event;
+    gpuhal_buffer *to, *from;
+} desk;
+
+static desk open_desk(bool honors_timeouts)
+{
+    unsigned char pattern[PIECE];
+    engine.honors_timeouts = honors_timeouts;
+    desk d = {.gpu = open_engine()};
+    memset(pattern, 0x3c, PIECE);
+    d.to = gpuhal_lab_buffer(d.gpu, 0, PIECE);
+    d.from = gpuhal_lab_buffer(d.gpu, 0, PIECE);
+    assert_int_equal(gpuhal_write(NULL, d.from, 0, pattern, PIECE), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_create(gpuhal_buffer_device(d.to), NULL, &d.queue), GPUHAL_OK);
+    assert_int_equal(gpuhal_event_create(d.gpu, 0, &d.event), GPUHAL_OK);
+    return d;
+}
+
+static void close_desk(desk *d)
+{
+    gpuhal_event_destroy(d->event);
+    gpuhal_queue_destroy(d->queue);
+    gpuhal_buffer_release(d->to);
+    gpuhal_buffer_release(d->from);
+    close_engine(d->gpu);
+}
+
+static void expect_copied(const desk *d)
+{
+    unsigned char got[PIECE] = {0};
+    assert_int_equal(gpuhal_read(NULL, got, d->to, 0, PIECE), GPUHAL_OK);
+    for (int i = 0; i < PIECE; i++) {
+        assert_int_equal(got[i], 0x3c);
+    }
+}
+
+static void copy_and_record(const desk *d)
+{
+    assert_int_equal(gpuhal_copy(d->queue, d->to, 0, d->from, 0, PIECE), GPUHAL_OK);
+    assert_int_equal(gpuhal_event_record(d->event, d->queue), GPUHAL_OK);
+}
+
+TEST(ok_of_event_block_counts_only_once_event_query_confirms_it)
+{
+    for (int honors = 0; honors < 2; honors++) {
+        desk d = open_desk(honors);
+        engine.block_lies = true;
+        copy_and_record(&d);
+        assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
+        expect_copied(&d);
+        engine.block_lies = false;
+        close_desk(&d);
+    }
+}
+
+TEST(a_wait_ends_in_its_time_whatever_event_block_calls_the_end_of_its_own)
+{
+    const gpuhal_status says[] = {GPUHAL_NOT_READY, GPUHAL_ERROR_TIMEOUT};
+    for (int i = 0; i < 4; i++) {
+        desk d = open_desk(i & 1);
+        engine.never_done = true;
+        engine.block_says = says[i >> 1];
+        copy_and_record(&d);
+        uint64_t began = gpuhal_os_monotonic_ns();
+        assert_int_equal(gpuhal_event_wait(d.event, second_ns / 4), GPUHAL_ERROR_TIMEOUT);
+        assert_true(gpuhal_os_monotonic_ns() - began < 5 * second_ns);
+        assert_int_equal(gpuhal_event_poll(d.event), GPUHAL_NOT_READY);
+        engine.never_done = false;
+        engine.block_says = GPUHAL_OK;
+        assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
+        expect_copied(&d);
+        close_desk(&d);
+    }
+}
+
+TEST(what_a_plugin_is_not_ready_for_is_done_later_and_in_order)
+{
+    for (int honors = 0; honors < 2; honors++) {
+        desk d = open_desk(honors);
+        engine.busy = 5;
+        copy_and_record(&d);
+        assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
+        assert_int_equal(engine.busy, 0);
+        expect_copied(&d);
+        assert_int_equal(gpuhal_copy(d.queue, d.from, 0, d.to, 0, PIECE), GPUHAL_OK);
+        engine.busy = 5;
+        assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
+        assert_int_equal(engine.busy, 0);
+        close_desk(&d);
+    }
+}
+
+TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
+{
+    desk d = open_desk(true);
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
+    engine.busy = 1000000;
+    uint64_t began = gpuhal_os_monotonic_ns();
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, second_ns / 10), GPUHAL_ERROR_TIMEOUT);
+    assert_true(gpuhal_os_monotonic_ns() - began < 5 * second_ns);
+    engine.busy = 0;
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
+    expect_copied(&d);
+    close_desk(&d);
+}
+
+/* ---- memory of queued work */
+
+TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
+{
+    desk d = open_desk(true);
+    gpuhal_device *device = gpuhal_buffer_device(d.to);
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 8 * PIECE};
+    gpuhal_buffer *held = NULL, *more = NULL;
+    assert_int_equal(gpuhal_device_limit_memory(device, 12 * PIECE), GPUHAL_OK);
+    engine.never_done = true;
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &held), GPUHAL_OK);
+    assert_int_equal(gpuhal_copy(d.queue, held, 0, d.from, 0, PIECE), GPUHAL_OK);
+    assert_int_equal(gpuhal_event_record(d.event, d.queue), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_error()->bytes_pending, 0);
+    gpuhal_buffer_release(held);
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_error()->bytes_pending, 8 * PIECE);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "32768 bytes come free when queued work ends"));
+    engine.never_done = false;
+    for (int i = 0; i < 3; i++) { /* the engine is done when it has been asked three times */
+        (void)gpuhal_event_poll(d.event);
+    }
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_OK);
+    gpuhal_buffer_release(more);
+    close_desk(&d);
+}
+
+typedef struct owner {
+    gpuhal_queue *queue;
+    _Atomic int calls;
+    _Atomic int32_t status;
+} owner;
+
+static void released(void *user, void *memory)
+{
+    owner *o = user;
+    (void)memory;
+    o->status = gpuhal_queue_synchronize(o->queue, 10 * second_ns);
+    o->calls++;
+}
+
+/* A callback on the thread that waits, or on the queue's, would wait for itself. */
+TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
+{
+    for (int honors = 0; honors < 2; honors++) {
+        gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+        desk d = open_desk(honors);
+        void *memory = aligned_alloc(4096, PIECE);
+        gpuhal_buffer *imported = NULL;
+        owner o = {.queue = d.queue};
+        assert_int_equal(gpuhal_buffer_import_host(gpuhal_buffer_device(d.to), memory, PIECE, released, &o, &imported), GPUHAL_OK);
+        assert_int_equal(gpuhal_copy(d.queue, d.to, 0, imported, 0, PIECE), GPUHAL_OK);
+        gpuhal_buffer_release(imported);
+        assert_int_equal(o.calls, 0);
+        assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
+        for (int i = 0; i < 10000 && o.calls == 0; i++) {
+            gpuhal_os_sleep(1000000);
+        }
+        assert_int_equal(o.calls, 1);
+        assert_int_equal(o.status, GPUHAL_OK);
+        free(memory);
+        close_desk(&d);
+    }
+}
+
+#include "test_main.h"
