@@ -1,0 +1,104 @@
+/* The cpu plugin's allocator over a system whose memory is fragmented: madvise() and the clock are those of this test. */
+#include "test.h"
+
+#include "../../plugins/cpu/device.h"
+
+#include <gpuhal/plugin.h>
+
+#include <stdint.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+enum { HUGE_PAGE = 2 << 20, BYTES = 64 << 20, PAGES = BYTES / HUGE_PAGE };
+
+/* What the system was asked for, by huge page of the one mapping of a test. */
+static struct {
+    uint64_t now_ns, slow_ns; /* a huge page takes slow_ns to find */
+    uintptr_t start;
+    bool wished[2 * PAGES], found[2 * PAGES]; /* with MADV_HUGEPAGE; populated while it was wished for */
+    unsigned populated, sought;
+    bool refused;
+} machine;
+
+int __real_madvise(void *start, size_t bytes, int advice);
+int __wrap_madvise(void *start, size_t bytes, int advice);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
+
+int __wrap_madvise(void *start, size_t bytes, int advice)
+{
+    machine.start = machine.start ? machine.start : (uintptr_t)start;
+    const size_t first = ((uintptr_t)start - machine.start) / HUGE_PAGE, end = first + bytes / HUGE_PAGE;
+    for (size_t page = first; page < end && page < 2 * PAGES; page++) {
+        machine.wished[page] = machine.wished[page] || advice == MADV_HUGEPAGE;
+        if (advice == MADV_POPULATE_WRITE) {
+            machine.populated++;
+            machine.found[page] = machine.wished[page];
+            machine.sought += machine.wished[page];
+            machine.now_ns += machine.wished[page] ? machine.slow_ns : 0;
+        }
+    }
+    const int result = __real_madvise(start, bytes, advice);
+    machine.refused = machine.refused || (result != 0 && advice == MADV_HUGEPAGE);
+    return result;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now)
+{
+    (void)clock;
+    *out_now = (struct timespec){.tv_sec = (time_t)(machine.now_ns / 1000000000u), .tv_nsec = (long)(machine.now_ns % 1000000000u)};
+    return 0;
+}
+
+/* Allocates, looks at the machine, and releases. */
+static void allocate(uint64_t slow_ns)
+{
+    gpuhal_cpu_entry entry = {.total = UINT64_C(1) << 40};
+    gpuhal_plugin_device device = {.entry = &entry};
+    gpuhal_ops ops = {.size = sizeof ops};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = BYTES};
+    gpuhal_memory memory = {.size = sizeof memory};
+    memset(&machine, 0, sizeof machine);
+    machine.slow_ns = slow_ns;
+    gpuhal_cpu_describe_memory(&ops);
+    assert_int_equal(ops.allocate(&device, &alloc, &memory), GPUHAL_OK);
+    unsigned char resident[BYTES / 4096];
+    const size_t pages = BYTES / (size_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(mincore(memory.host, BYTES, resident), 0);
+    for (size_t page = 0; page < pages; page++) {
+        assert_true(resident[page] & 1);
+    }
+    assert_int_equal(machine.populated, PAGES);
+    ops.release(&device, &memory);
+    if (machine.refused) {
+        SKIP_TEST("this kernel has no huge pages to ask for");
+    }
+}
+
+TEST(memory_gets_huge_pages_where_the_system_has_them_at_hand)
+{
+    allocate(500000);
+    assert_int_equal(machine.sought, PAGES);
+}
+
+/* 35 ms for each was measured where 214 MiB took 3.8 s. */
+TEST(memory_is_there_in_time_where_huge_pages_have_to_be_made_and_they_may_come_later)
+{
+    allocate(35000000);
+    assert_true(machine.now_ns <= 100000000);
+    assert_true(machine.sought > 0);
+    for (unsigned page = 0; page < PAGES; page++) {
+        assert_true(machine.wished[page]);
+    }
+}
+
+TEST(huge_pages_are_asked_for_until_one_is_slow)
+{
+    allocate(20000000); /* two of them are below the bound of 50 ms for one look at the clock */
+    assert_int_equal(machine.sought, PAGES);
+}
+
+#include "test_main.h"
