@@ -129,8 +129,12 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
 static bool ask_families(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
 {
     const VkQueueFlags useful = VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT;
-    hardware->family_count = GPUHAL_VULKAN_FAMILIES;
-    api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &hardware->family_count, hardware->families);
+    uint32_t count = 0;
+    api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &count, NULL);
+    count = count < GPUHAL_VULKAN_FAMILIES ? count : GPUHAL_VULKAN_FAMILIES;
+    hardware->family_count = count;
+    /* SwiftShader fills in as many as there is room for, and leaves the count. */
+    api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &count, hardware->families);
     bool found = false;
     for (uint32_t i = 0; i < hardware->family_count; i++) {
         found = found || (hardware->families[i].queueCount > 0 && (hardware->families[i].queueFlags & useful));

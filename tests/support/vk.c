@@ -44,7 +44,8 @@ void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_cou
     static const float priorities[VK_QUEUES] = {1, 1, 1, 1};
     VkQueueFamilyProperties families[VK_FAMILIES];
     VkDeviceQueueCreateInfo queues[VK_FAMILIES];
-    v->family_count = VK_FAMILIES;
+    v->vkGetPhysicalDeviceQueueFamilyProperties(v->physical, &v->family_count, NULL);
+    v->family_count = v->family_count < VK_FAMILIES ? v->family_count : VK_FAMILIES;
     v->vkGetPhysicalDeviceQueueFamilyProperties(v->physical, &v->family_count, families);
     for (uint32_t f = 0; f < v->family_count; f++) {
         queues[f] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = f,

@@ -24,9 +24,10 @@ static struct {
     bool refused;
 } machine;
 
+/* Visible, since the linker takes what sanitizers' libraries call for these. */
 int __real_madvise(void *start, size_t bytes, int advice);
-int __wrap_madvise(void *start, size_t bytes, int advice);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
+__attribute__((visibility("default"))) int __wrap_madvise(void *start, size_t bytes, int advice);
+__attribute__((visibility("default"))) int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
 
 int __wrap_madvise(void *start, size_t bytes, int advice)
 {
