@@ -1,4 +1,5 @@
-/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, and the driver itself beside them.
+/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, or the only device of another driver, and the driver itself beside
+ * them.
  *
  * A gate is a barrier of the caller's that waits for a user event: what is enqueued behind it begins when the gate is opened, and fails
  * when it is broken. On PoCL's `basic` device, which works inside the calls, a gate would wait for itself: it is for `pthread`.
@@ -83,16 +84,24 @@ static inline gpuhal_plugin_event *event_or_fail(const desk *d, uint32_t flags)
     return event;
 }
 
+static inline void count_device(void *user, uint32_t index)
+{
+    (void)index;
+    ++*(uint32_t *)user;
+}
+
 static inline void open_desk(desk *d, uint32_t index, uint32_t flags)
 {
-    const gpuhal_direct_listener nobody = {0};
+    uint32_t count = 0;
+    const gpuhal_direct_listener listener = {.user = &count, .device = count_device};
     gpuhal_native native = {.size = sizeof native};
     *d = (desk){0};
     d->ops = &d->slots.ops;
     assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
     assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &d->plugin, NULL));
     expect_fine(d, d->plugin->start(gpuhal_direct_host()), "start");
-    expect_fine(d, gpuhal_direct_enumerate(d->plugin, &nobody), "enumerate");
+    expect_fine(d, gpuhal_direct_enumerate(d->plugin, &listener), "enumerate");
+    index = index < count ? index : 0;
     d->ops->size = sizeof *d->ops;
     expect_fine(d, d->plugin->describe(index, d->ops), "describe");
     expect_fine(d, d->plugin->open(gpuhal_direct_host(), index, NULL, &d->device, d->ops), "open");
@@ -181,7 +190,7 @@ static inline void open_gate(gate g)
 
 static inline void break_gate(gate g)
 {
-    end_gate(g, CL_OUT_OF_RESOURCES);
+    end_gate(g, CL_INVALID_OPERATION); /* drivers hand it on, or say CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1 (PoCL) */
 }
 
 #endif

@@ -64,11 +64,7 @@ static void section_of_opencl(gpuhal *gpu, gpuhal_device *device, gpuhal_queue *
 TEST(a_section_on_opencl_keeps_the_order_also_on_a_queue_of_the_programs)
 {
     gpuhal *gpu = open_or_fail(NULL);
-    gpuhal_device *device = NULL;
-    if (gpuhal_select(gpu, "opencl:1", 0, &device, NULL)) {
-        gpuhal_close(gpu);
-        skip();
-    }
+    gpuhal_device *device = select_or_fail(gpu, "opencl:1");
     gpuhal_queue *queue = queue_or_fail(device, 0), *adopted = NULL;
     gpuhal_native native = {.size = sizeof native};
     cl_context context = NULL;

@@ -83,6 +83,7 @@ TEST(work_of_queues_is_counted_once)
 TEST(a_pair_counts_by_the_way_that_was_taken)
 {
     gpuhal *gpu = open_or_fail(NULL);
+    skip_without_two_opencl_devices(gpu);
     gpuhal_device *from_device = select_or_fail(gpu, "opencl:0"), *to_device = select_or_fail(gpu, "opencl:1");
     gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, LARGE), *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, LARGE);
     gpuhal_path path = 0;
