@@ -2,6 +2,7 @@
 #include "device/listing.h"
 
 #include "core/error.h"
+#include "core/job.h"
 #include "device/diary.h"
 
 #include <stdarg.h>
@@ -34,14 +35,57 @@ const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device)
     return here ? here : entry ? entry->listed : device->listed;
 }
 
+typedef struct closing {
+    gpuhal_job job;
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_device *handle;
+} closing;
+
+static void run_closing(gpuhal_job *job)
+{
+    closing *own = (closing *)job;
+    const gpuhal_call call = gpuhal_call_blocking(own, 0);
+    own->plugin->close(own->handle);
+    gpuhal_call_end(call);
+}
+
+static void free_closing(gpuhal_job *job)
+{
+    free(job);
+}
+
+/* A driver that does not come back from closing keeps a thread, not the caller. Without a further thread, or memory, the caller's own. */
+static void close_in_time(const gpuhal_device *device)
+{
+    closing *own = calloc(1, sizeof *own);
+    if (!own) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        device->plugin->close(device->handle);
+        gpuhal_call_end(call);
+        return;
+    }
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    gpuhal_job_init(&own->job, run_closing, NULL, free_closing);
+    own->plugin = device->plugin;
+    own->handle = device->handle;
+    gpuhal_job_state state = gpuhal_job_run(&own->job, device->gpu->settings.hang_ns);
+    if (state == GPUHAL_JOB_NO_THREAD) {
+        run_closing(&own->job);
+    } else if (state == GPUHAL_JOB_ABANDONED) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver does not come back from closing the device", device->id);
+    }
+    gpuhal_job_release(&own->job);
+    gpuhal_error_restore(&before);
+}
+
 /* In the child of a fork the opening is the parent's: closing it there would talk to a driver that the child does not have. */
 void gpuhal_device_destroy(gpuhal_device *device)
 {
     if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) && !atomic_load(&device->stuck)) {
-        const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->plugin->close(device->handle);
-        gpuhal_call_end(call);
+        close_in_time(device);
     }
+    gpuhal_job_release(device->abandoned);
     gpuhal_links_free(device);
     gpuhal_condition_finish(&device->condition);
     gpuhal_mutex_finish(&device->mutex);

@@ -15,6 +15,7 @@
 
 #include <stdatomic.h>
 
+struct gpuhal_job;           /* core/job.h */
 struct gpuhal_address_index; /* memory/address_index.h */
 struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
@@ -82,7 +83,8 @@ struct gpuhal_device {
     gpuhal_condition condition; /* `state` changed */
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
     uint32_t opening_generation; /* fork generation of the thread that opens */
-    const void *opener;          /* that thread, by the address of its mark */
+    const void *opener;          /* that thread, by gpuhal_job_caller() */
+    struct gpuhal_job *abandoned; /* an opening that did not come back in time; NULL: none. Touched by the one thread that opens */
 
     /* Set by opening. */
     gpuhal_backend *backend;
@@ -145,6 +147,11 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
+/* The driver did not come back from a call: the device counts as lost (hung) for every caller, which listeners and the registry learn once.
+ * Leaves the last error as it is. */
+void gpuhal_device_hangs(gpuhal_device *device);
+/* How long the driver may take for one value, or one link. */
+uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
 /* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
 /* Turns a plugin's status into the detail "opencl:1: <what>: …", and remembers a lost device. `format` tells what was tried. */

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/diary.h"
+#include "loader/query.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,12 +119,16 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
         set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend tells nothing of links");
         return GPUHAL_OK;
     }
-    gpuhal_sink sink = {.facts = facts};
-    const gpuhal_call call = gpuhal_call_blocking(from, 0);
-    status = gpuhal_device_result(from, call, plugin->link(gpuhal_host_table(), source->index, target->index, &sink));
-    if (status || sink.problem[0]) {
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    status = gpuhal_query_link(plugin, source->index, target->index, gpuhal_device_query_ns(from), facts, problem);
+    if (facts->failed) {
+        return gpuhal_error_host_memory();
+    }
+    if (status == GPUHAL_ERROR_TIMEOUT) {
+        set_missing(facts, GPUHAL_MISSING_TIMED_OUT, "the driver did not come back from the call in time");
+    } else if (status || problem[0]) {
         gpuhal_facts_finish(facts);
-        const char *why = sink.problem;
+        const char *why = problem;
         if (status) {
             gpuhal_error_from_plugin(status, from->candidate->name, from->id, "asking for a link");
             why = gpuhal_last_error()->sentence;

@@ -1,20 +1,24 @@
 /* device/open.c: opening a device once, over a device of the library's own or the caller's.
  *
- * Opening happens outside the device's lock: a second caller waits on the condition, and a vendor call that hangs holds no lock.
- * In the child of a fork an opening that was in progress in the parent never ends; whoever finds one answers FORKED. */
+ * Opening happens outside the device's lock, on a thread that is abandoned when the driver does not come back (core/job.h); over a device of
+ * the caller's, on the caller's thread, whose current context may matter. A second caller waits on the condition, until its own deadline. The
+ * device then counts as lost (hung), and is not opened again before that thread has come back; what it then brings it closes itself.
+ * In the child of a fork an opening that was in progress in the parent never ends; a caller that finds one answers FORKED. */
 #include "device/listing.h"
 
+#include "core/call.h"
 #include "core/error.h"
+#include "core/job.h"
+#include "device/diary.h"
 #include "device/known.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char thread_mark; /* its address names the thread */
-
 /* Rules checked the fact already; what is no power of two after all counts as 1. */
-static uint64_t alignment_mask(const gpuhal_listed_device *listed, gpuhal_key key)
+static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
-    uint64_t alignment = gpuhal_facts_u64(&listed->facts, key, 1);
+    uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
@@ -29,15 +33,48 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device)
     return status;
 }
 
+void gpuhal_device_hangs(gpuhal_device *device)
+{
+    gpuhal_error_detail before;
+    uint32_t lost = atomic_load(&device->lost);
+    while (lost != GPUHAL_LOST_HUNG && lost != GPUHAL_LOST_VANISHED) {
+        if (atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_HUNG)) {
+            gpuhal_error_save(&before);
+            (void)gpuhal_device_unusable(device);
+            gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
+            if (device->gpu->on_lost) {
+                device->gpu->on_lost(device);
+            }
+            gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
+            gpuhal_error_restore(&before);
+            return;
+        }
+    }
+}
+
+/* A plugin that does not come back from starting or listing takes all its devices with it, until it does. */
+static void backend_hangs(gpuhal_device *device)
+{
+    for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
+        gpuhal_device *other = gpuhal_device_at(device->gpu, d);
+        if (strcmp(other->candidate->name, device->candidate->name) == 0) {
+            gpuhal_device_hangs(other);
+        }
+    }
+}
+
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed)
 {
     if (atomic_load(&device->lost) == GPUHAL_LOST_VANISHED) {
         return gpuhal_device_unusable(device);
     }
-    gpuhal_status status = gpuhal_backend_start(device->candidate, out_backend);
+    gpuhal_status status = gpuhal_backend_start(device->candidate, device->gpu->settings.helper_deadline_ns, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
         gpuhal_known_failed(device, status);
+        if (status == GPUHAL_ERROR_TIMEOUT) {
+            backend_hangs(device);
+        }
         return status;
     }
     *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
@@ -54,68 +91,168 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
-/* Everything that opening sets, set by the one thread that opens; others see it after the state says so. `adopt` may be NULL. */
-static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
+/* ---- one opening */
+
+typedef struct opening {
+    gpuhal_job job;
+    const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    uint32_t index;
+    const gpuhal_native *adopt; /* the caller's, which does not leave before; NULL: nothing */
+    const void *subject;        /* of the calls, for the watchdog: the device; itself in a job, which has a deadline of its own */
+    gpuhal_status status;
+    const char *failed; /* what was tried */
+    gpuhal_plugin_device *handle;
+    union {
+        gpuhal_ops ops;
+        unsigned char ops_space[GPUHAL_OPS_SPACE];
+    };
+} opening;
+
+static void run_opening(gpuhal_job *job)
 {
-    const gpuhal_listed_device *listed = NULL;
-    begin_anew(device);
-    gpuhal_status status = gpuhal_device_start_backend(device, &device->backend, &listed);
-    if (status) {
-        return status;
-    }
-    device->plugin = gpuhal_backend_plugin(device->backend);
-    device->generation = gpuhal_backend_generation(device->backend);
-    /* A failed attempt may have left slots behind. */
-    memset(device->ops_space, 0, sizeof device->ops_space);
-    device->ops.size = sizeof device->ops;
-    gpuhal_call call = gpuhal_call_prompt(device);
-    status = gpuhal_device_result(device, call, device->plugin->describe(listed->index, &device->ops));
-    if (status) {
-        return gpuhal_device_failed(device, status, "asking what the device offers");
-    }
-    device->handle = NULL;
-    call = gpuhal_call_blocking(device, 0);
-    status = device->plugin->open(gpuhal_host_table(), listed->index, adopt, &device->handle, &device->ops);
+    opening *own = (opening *)job;
+    own->ops.size = sizeof own->ops;
+    own->failed = "asking what the device offers";
+    gpuhal_call call = gpuhal_call_prompt(own->subject);
+    own->status = own->plugin->describe(own->index, &own->ops);
     gpuhal_call_end(call);
-    if (status) {
-        return gpuhal_device_failed(device, status, adopt ? "taking over the caller's device" : "opening the device");
+    if (own->status) {
+        return;
     }
-    if (!device->ops.allocate || !device->ops.release || !device->ops.copy) {
-        call = gpuhal_call_blocking(device, 0);
-        device->plugin->close(device->handle);
+    own->failed = own->adopt ? "taking over the caller's device" : "opening the device";
+    call = gpuhal_call_blocking(own->subject, 0);
+    own->status = own->plugin->open(gpuhal_host_table(), own->index, own->adopt, &own->handle, &own->ops);
+    gpuhal_call_end(call);
+    if (!own->status && (!own->ops.allocate || !own->ops.release || !own->ops.copy)) {
+        call = gpuhal_call_blocking(own->subject, 0);
+        own->plugin->close(own->handle);
         gpuhal_call_end(call);
-        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "the opened device lacks allocate, release or copy");
+        gpuhal_error_forget_report();
+        own->status = GPUHAL_ERROR_DRIVER;
+        own->failed = "the opened device lacks allocate, release or copy";
     }
-    device->memory_kinds = (uint32_t)gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
-    device->copy_mask = alignment_mask(listed, GPUHAL_FACT_COPY_ALIGNMENT_BYTES);
-    device->fill_mask = alignment_mask(listed, GPUHAL_FACT_FILL_ALIGNMENT_BYTES);
-    device->allocation_max_bytes = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
+}
+
+static void close_opening(gpuhal_job *job)
+{
+    opening *own = (opening *)job;
+    if (!own->status) {
+        const gpuhal_call call = gpuhal_call_blocking(own, 0);
+        own->plugin->close(own->handle);
+        gpuhal_call_end(call);
+    }
+}
+
+static void free_opening(gpuhal_job *job)
+{
+    free(job);
+}
+
+/* Everything that opening sets, set by the one thread that opens; others see it after the state says so. */
+static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
+{
+    memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
+    device->handle = own->handle;
+    device->memory_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
+    device->copy_mask = alignment_mask(facts, GPUHAL_FACT_COPY_ALIGNMENT_BYTES);
+    device->fill_mask = alignment_mask(facts, GPUHAL_FACT_FILL_ALIGNMENT_BYTES);
+    device->allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
+}
+
+/* An opening over the caller's device has no deadline: its thread is the caller's. */
+static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
+{
+    if (own->adopt) {
+        run_opening(&own->job);
+        return own->status ? gpuhal_device_failed(device, own->status, "%s", own->failed) : GPUHAL_OK;
+    }
+    gpuhal_job_state state = gpuhal_job_run(&own->job, device->gpu->settings.hang_ns);
+    if (state == GPUHAL_JOB_NO_THREAD) {
+        gpuhal_error_add_device(device->candidate->name, device->id);
+        return GPUHAL_ERROR_HOST_MEMORY;
+    }
+    if (state == GPUHAL_JOB_ABANDONED) {
+        gpuhal_job_retain(&own->job);
+        device->abandoned = &own->job;
+        gpuhal_device_hangs(device);
+        return gpuhal_device_unusable(device);
+    }
+    if (own->status) {
+        gpuhal_error_restore(&own->job.detail);
+        return gpuhal_device_failed(device, own->status, "%s", own->failed);
+    }
     return GPUHAL_OK;
 }
 
-/* The right to open the device: *out_state says CLOSED to the one thread that shall, OPENING to one that must not wait for it. */
+/* Whether an earlier opening has not come back yet. */
+static bool is_still_opening(gpuhal_device *device)
+{
+    if (device->abandoned && atomic_load(&device->abandoned->ended)) {
+        gpuhal_job_release(device->abandoned);
+        device->abandoned = NULL;
+    }
+    return device->abandoned != NULL;
+}
+
+/* `adopt` may be NULL. */
+static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
+{
+    const gpuhal_listed_device *listed = NULL;
+    if (is_still_opening(device)) {
+        return gpuhal_device_unusable(device);
+    }
+    gpuhal_status status = gpuhal_device_start_backend(device, &device->backend, &listed);
+    opening *own = status ? NULL : calloc(1, sizeof *own);
+    if (!own) {
+        return status ? status : gpuhal_error_host_memory();
+    }
+    begin_anew(device);
+    device->plugin = gpuhal_backend_plugin(device->backend);
+    device->generation = gpuhal_backend_generation(device->backend);
+    gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
+    own->plugin = device->plugin;
+    own->index = listed->index;
+    own->adopt = adopt;
+    own->subject = adopt ? (const void *)device : own;
+    status = run_in_time(device, own);
+    if (!status) {
+        take_opening(device, own, &listed->facts);
+    }
+    gpuhal_job_release(&own->job);
+    return status;
+}
+
+/* The right to open the device: *out_state says CLOSED to the one thread that shall, OPENING to one that must not wait for it any longer. A
+ * start and an opening that end in time take no longer than this. */
 static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_state, bool *out_by_itself)
 {
+    const gpuhal_settings *settings = &device->gpu->settings;
+    uint64_t waited = 0, deadline_ns = settings->helper_deadline_ns + settings->hang_ns;
     gpuhal_mutex_lock(&device->mutex);
-    bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == &thread_mark;
-    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself) {
-        gpuhal_condition_wait(&device->condition, &device->mutex);
+    bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
+    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself &&
+           waited < deadline_ns) {
+        waited += gpuhal_job_wait(&device->condition, &device->mutex, deadline_ns - waited);
     }
     *out_state = atomic_load(&device->state);
     if (*out_state == GPUHAL_DEVICE_CLOSED) {
         atomic_store(&device->state, GPUHAL_DEVICE_OPENING);
         device->opening_generation = generation;
-        device->opener = &thread_mark;
+        device->opener = gpuhal_job_caller();
     }
     gpuhal_mutex_unlock(&device->mutex);
     *out_by_itself = by_itself;
 }
 
-/* Somebody else is opening it, in a way that cannot be waited for. */
-static gpuhal_status stuck_opening(const gpuhal_device *device, bool by_itself)
+/* Another thread is opening it, in a way that cannot be waited for. */
+static gpuhal_status stuck_opening(gpuhal_device *device, uint32_t generation, bool by_itself)
 {
     if (by_itself) {
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is just being opened by this very thread", device->id);
+    }
+    if (device->opening_generation == generation) {
+        gpuhal_device_hangs(device);
+        return gpuhal_device_unusable(device);
     }
     gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s was being opened when this process was forked: fork before opening, or exec",
                      device->id);
@@ -128,10 +265,11 @@ static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt
 {
     int state = GPUHAL_DEVICE_CLOSED;
     bool by_itself = false;
-    claim_opening(device, gpuhal_os_fork_generation(), &state, &by_itself);
+    uint32_t generation = gpuhal_os_fork_generation();
+    claim_opening(device, generation, &state, &by_itself);
     *out_opened = false;
     if (state == GPUHAL_DEVICE_OPENING) {
-        return stuck_opening(device, by_itself);
+        return stuck_opening(device, generation, by_itself);
     }
     if (state == GPUHAL_DEVICE_IS_OPEN) {
         return gpuhal_device_check(device);

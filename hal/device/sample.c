@@ -2,8 +2,10 @@
 #include "device/device.h"
 
 #include "core/error.h"
+#include "loader/query.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
 
@@ -43,19 +45,27 @@ static void take(const gpuhal_facts *facts, gpuhal_value *value)
     }
 }
 
+uint64_t gpuhal_device_query_ns(const gpuhal_device *device)
+{
+    uint64_t hang_ns = device->gpu->settings.hang_ns;
+    return hang_ns < GPUHAL_QUERY_NS ? hang_ns : GPUHAL_QUERY_NS;
+}
+
 static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plugin, uint32_t index, gpuhal_value *values, uint32_t count)
 {
     gpuhal_facts facts = {0};
-    gpuhal_status status = GPUHAL_OK;
-    /* Key by key: the caller's array holds keys among its values, and a plugin may answer several at its own pace. */
-    for (uint32_t i = 0; i < count && !status; i++) {
-        if (is_ours(values[i].key)) {
-            continue;
-        }
-        gpuhal_sink sink = {.facts = &facts};
-        const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        status = gpuhal_device_result(device, call, plugin->sample(gpuhal_host_table(), index, &values[i].key, 1, 0, &sink));
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    gpuhal_key *keys = malloc(count * sizeof *keys);
+    if (!keys) {
+        return gpuhal_error_host_memory();
     }
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        keys[asked] = values[i].key;
+        asked += !is_ours(values[i].key);
+    }
+    gpuhal_status status = gpuhal_query_sample(plugin, index, keys, asked, gpuhal_device_query_ns(device), &facts, problem);
+    free(keys);
     if (status) {
         status = gpuhal_device_failed(device, status, "reading values");
     } else if (facts.failed) {

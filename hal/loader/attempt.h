@@ -17,6 +17,9 @@ typedef struct gpuhal_attempt {
     const char *name; /* of the backend, for log lines; may be NULL */
     gpuhal_log *log;  /* may be NULL */
     bool ignore_environment;
+    uint64_t deadline_ns; /* for the plugin's start in this process; 0: on the caller's thread, however long it takes */
+    uint64_t sample_ns;   /* for each value that is read while listing; 0: GPUHAL_QUERY_NS */
+    bool hangs;           /* a value of an earlier device did not come in time: no further one is read while listing */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     gpuhal_status status; /* for callers that asked for this one plugin */

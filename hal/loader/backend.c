@@ -1,11 +1,13 @@
 /* loader/backend.c: backends that were started in this process. They live for ever and are shared by all gpuhal objects.
  *
- * A backend is known by its file (device and inode), or by its query function where it is linked in. One thread starts it; others
- * wait for that thread's answer. No lock is held while the plugin's code runs. What a READY backend holds never changes.
+ * A backend is known by its file (device and inode), or by its query function where it is linked in. One thread starts it, which its
+ * caller abandons at its deadline; others wait for that thread's answer, each until its own deadline. No lock is held while the plugin's
+ * code runs. What a READY backend holds never changes.
  */
 #include "loader/backend.h"
 
 #include "core/error.h"
+#include "core/job.h"
 #include "core/text.h"
 #include "loader/file_check.h"
 #include "loader/load.h"
@@ -15,14 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_READY } backend_progress;
+/* STUCK: starting for longer than a caller would wait. Its thread may still come back, and then the backend is READY or FAILED. */
+typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
 struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
     uint64_t device, inode;
     backend_progress progress;
-    const void *starter;  /* the thread that starts it, by the address of its mark */
+    const void *starter;  /* gpuhal_job_caller() of who starts it */
+    gpuhal_job *job;      /* that starts it; NULL: none, or on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
     uint64_t begun_ns;    /* when the start began */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
@@ -34,7 +38,6 @@ struct gpuhal_backend {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-static _Thread_local char thread_mark;
 
 static gpuhal_backend *find(gpuhal_builtin_fn *builtin, uint64_t device, uint64_t inode)
 {
@@ -114,54 +117,176 @@ static bool refuse_forked(gpuhal_attempt *attempt)
                                "it was started before this process was forked: fork before opening, or exec");
 }
 
-/* Waits until nobody is starting the backend. Called with list_mutex held. */
-static bool wait_for_starter(gpuhal_attempt *attempt, const gpuhal_backend *backend)
+/* ---- starting */
+
+/* A start on a thread of its own. It has copies of what its caller may free: only the backend lives for ever. */
+typedef struct start_job {
+    gpuhal_job job;
+    gpuhal_backend *backend;
+    gpuhal_attempt attempt;
+    char *name, *path;
+    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for a caller that gives up */
+} start_job;
+
+static void end_start(gpuhal_backend *backend, const gpuhal_attempt *attempt, bool good)
 {
-    while (backend->progress == BACKEND_STARTING) {
+    gpuhal_mutex_lock(&list_mutex);
+    keep_outcome(backend, attempt);
+    backend->progress = good ? BACKEND_READY : BACKEND_FAILED;
+    backend->job = NULL;
+    gpuhal_condition_signal_all(&list_changed);
+    gpuhal_mutex_unlock(&list_mutex);
+}
+
+static void run_start(gpuhal_job *job)
+{
+    start_job *own = (start_job *)job;
+    bool good = start(&own->attempt, own->backend, own->path);
+    end_start(own->backend, &own->attempt, good);
+}
+
+static void destroy_start(gpuhal_job *job)
+{
+    start_job *own = (start_job *)job;
+    gpuhal_attempt_finish(&own->attempt);
+    free(own->name);
+    free(own->path);
+    free(own);
+}
+
+static void note_stage(void *user, gpuhal_plugin_stage stage)
+{
+    start_job *own = user;
+    atomic_store(&own->stage, stage);
+}
+
+static start_job *make_start(const gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
+{
+    start_job *own = calloc(1, sizeof *own);
+    if (!own) {
+        return NULL;
+    }
+    gpuhal_job_init(&own->job, run_start, NULL, destroy_start);
+    own->backend = backend;
+    own->name = gpuhal_text_copy(attempt->name);
+    own->path = gpuhal_text_copy(path);
+    own->attempt = (gpuhal_attempt){.name = own->name,
+                                    .ignore_environment = attempt->ignore_environment,
+                                    .sample_ns = attempt->deadline_ns / 3,
+                                    .on_stage = note_stage,
+                                    .user = own};
+    if ((attempt->name && !own->name) || (path && !own->path)) {
+        gpuhal_job_release(&own->job);
+        return NULL;
+    }
+    return own;
+}
+
+static bool stuck(gpuhal_attempt *attempt, gpuhal_backend *backend)
+{
+    const start_job *job = (const start_job *)backend->job;
+    attempt->stage = job ? (gpuhal_plugin_stage)atomic_load(&job->stage) : attempt->stage;
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+                               gpuhal_attempt_while(attempt->stage), (double)attempt->deadline_ns / 1e9);
+}
+
+/* Waits until the backend is not starting any more, at most until the attempt's deadline. Called with list_mutex held. */
+static bool wait_for_start(gpuhal_attempt *attempt, gpuhal_backend *backend)
+{
+    uint64_t waited = 0, deadline_ns = attempt->deadline_ns ? attempt->deadline_ns : UINT64_MAX;
+    while (backend->progress == BACKEND_STARTING && waited < deadline_ns) {
         if (backend->generation != gpuhal_os_fork_generation()) {
             return refuse_forked(attempt);
         }
-        if (backend->starter == &thread_mark) {
+        if (backend->starter == gpuhal_job_caller()) {
             return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_BUSY,
                                        "the plugin opens itself while it starts");
         }
-        gpuhal_condition_wait(&list_changed, &list_mutex);
+        waited += gpuhal_job_wait(&list_changed, &list_mutex, deadline_ns - waited);
     }
-    return true;
+    return backend->progress != BACKEND_STARTING || stuck(attempt, backend);
+}
+
+/* Runs the start on a thread of its own and waits for it. Called without a lock. False when it did not end in time. */
+static bool start_in_time(gpuhal_attempt *attempt, gpuhal_backend *backend, start_job *own)
+{
+    gpuhal_job_state state = gpuhal_job_run(&own->job, attempt->deadline_ns);
+    if (state == GPUHAL_JOB_NO_THREAD) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s", gpuhal_last_error()->sentence);
+        end_start(backend, attempt, false);
+    }
+    if (state == GPUHAL_JOB_DONE && own->attempt.reason) {
+        gpuhal_error_restore(&own->job.detail);
+    }
+    return state != GPUHAL_JOB_ABANDONED;
 }
 
 /* Called with list_mutex held, which is given up meanwhile. */
 static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
+    start_job *own = attempt->deadline_ns ? make_start(attempt, backend, path) : NULL;
+    if (attempt->deadline_ns && !own) {
+        return gpuhal_attempt_no_memory(attempt);
+    }
     backend->progress = BACKEND_STARTING;
-    backend->starter = &thread_mark;
+    backend->starter = gpuhal_job_caller();
+    backend->job = own ? &own->job : NULL;
     backend->generation = gpuhal_os_fork_generation();
     backend->begun_ns = gpuhal_os_monotonic_ns();
     gpuhal_mutex_unlock(&list_mutex);
-    bool good = start(attempt, backend, path);
+    bool ended = true, good = true;
+    if (own) {
+        ended = start_in_time(attempt, backend, own);
+    } else {
+        good = start(attempt, backend, path);
+        end_start(backend, attempt, good);
+    }
     gpuhal_mutex_lock(&list_mutex);
-    keep_outcome(backend, attempt);
-    backend->progress = good ? BACKEND_READY : BACKEND_FAILED;
-    gpuhal_condition_signal_all(&list_changed);
+    if (!ended && backend->progress == BACKEND_STARTING) {
+        backend->progress = BACKEND_STUCK;
+        gpuhal_condition_signal_all(&list_changed);
+    }
+    good = own ? backend->progress == BACKEND_STUCK ? stuck(attempt, backend) : repeat_outcome(backend, attempt) : good;
+    if (own) {
+        gpuhal_job_release(&own->job);
+    }
     return good;
+}
+
+/* What hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded until it comes back. Called
+ * with list_mutex held. */
+static bool loader_is_free(gpuhal_attempt *attempt)
+{
+    for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
+        if (backend->progress == BACKEND_STUCK && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
+            const start_job *own = (const start_job *)backend->job;
+            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
+                                       "not loaded: %s hangs inside the dynamic loader, which loads nothing else meanwhile",
+                                       own->name ? own->name : "another plugin");
+        }
+    }
+    return true;
 }
 
 /* Called with list_mutex held. */
 static bool use(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
-    /* Who waited takes the answer as it is, also a failure; only who comes later tries again. */
+    /* A caller that waited takes the answer as it is, also a failure; only a later one tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
-    if (waited && !wait_for_starter(attempt, backend)) {
+    if (waited && !wait_for_start(attempt, backend)) {
         return false;
     }
+    bool is_of_parent = backend->generation != gpuhal_os_fork_generation();
+    if (backend->progress == BACKEND_STUCK) {
+        return is_of_parent ? refuse_forked(attempt) : stuck(attempt, backend);
+    }
     /* Also a driver that was started and then listed nothing does not live on in a child. */
-    if ((backend->progress == BACKEND_READY || backend->started) && gpuhal_backend_generation(backend) != 0 &&
-        backend->generation != gpuhal_os_fork_generation()) {
+    if ((backend->progress == BACKEND_READY || backend->started) && is_of_parent && gpuhal_backend_generation(backend) != 0) {
         attempt->stage = GPUHAL_STAGE_START;
         return refuse_forked(attempt);
     }
     if (backend->progress == BACKEND_FAILED && !waited) {
-        return start_unlocked(attempt, backend, path);
+        return (backend->builtin || loader_is_free(attempt)) && start_unlocked(attempt, backend, path);
     }
     return repeat_outcome(backend, attempt);
 }
@@ -188,10 +313,10 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
     return good;
 }
 
-gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, gpuhal_backend **out_backend)
+gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend)
 {
     *out_backend = NULL;
-    gpuhal_attempt attempt = {.name = candidate->name, .ignore_environment = candidate->ignore_environment};
+    gpuhal_attempt attempt = {.name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
     gpuhal_status status = gpuhal_backend_obtain(&attempt, candidate, out_backend) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
     gpuhal_attempt_finish(&attempt);
     return status;

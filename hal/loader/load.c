@@ -2,6 +2,7 @@
  * no member is read before the size says that it is there. */
 #include "loader/load.h"
 
+#include "core/job.h"
 #include "core/records.h"
 #include "core/text.h"
 #include "loader/host.h"
@@ -117,12 +118,25 @@ static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *
     return good;
 }
 
+void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
+{
+    gpuhal_job *job = gpuhal_job_current();
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, true);
+    }
+    void *library = gpuhal_os_library_open(name, reason, reason_bytes);
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, false);
+    }
+    return library;
+}
+
 bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_LOAD);
     char reason[768];
-    void *library = gpuhal_os_library_open(path, reason, sizeof reason);
+    void *library = gpuhal_plugin_dlopen(path, reason, sizeof reason);
     if (!library) {
         return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }

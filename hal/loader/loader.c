@@ -112,9 +112,12 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
 }
 
 /* Meets a plugin in this process. */
-static gpuhal_status meet_here(gpuhal_log *log, gpuhal_candidate *candidate)
+static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
 {
-    gpuhal_attempt attempt = {.name = candidate->name, .log = log, .ignore_environment = candidate->ignore_environment};
+    gpuhal_attempt attempt = {.name = candidate->name,
+                              .log = verdicts->log,
+                              .ignore_environment = candidate->ignore_environment,
+                              .deadline_ns = verdicts->settings->helper_deadline_ns};
     gpuhal_backend *backend = NULL;
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
     bool good = gpuhal_backend_obtain(&attempt, candidate, &backend);
@@ -147,7 +150,7 @@ static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
             status = gpuhal_verdict_recall_danger(verdicts, &candidates->list[i]);
         }
         if (!status && gpuhal_candidate_is_open(&candidates->list[i])) {
-            status = meet_here(verdicts->log, &candidates->list[i]);
+            status = meet_here(verdicts, &candidates->list[i]);
         }
     }
     return status;

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/listed.h"
 #include "core/log.h"
+#include "os/os.h"
 #include "registry/content.h"
 
 #include <gpuhal/plugin.h>
@@ -57,9 +58,10 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 /* A plugin that is loaded and started in this process. */
 typedef struct gpuhal_backend gpuhal_backend;
 
-/* Loads, shakes hands, starts and enumerates, once per process; a second caller waits for the first and gets the same answer, a
- * failed start may be tried again. FORKED when the backend was started before a fork and is not fork-safe. */
-gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
+/* Loads, shakes hands, starts and enumerates, once per process, on a thread of its own; a second caller waits for the first and gets the same
+ * answer, a failed start may be tried again. FORKED when the backend was started before a fork and is not fork-safe. TIMEOUT when the plugin
+ * does not come back in time, and from then on at once, until it does. */
+gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* The devices as listed in this process, immutable. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
@@ -75,6 +77,8 @@ struct gpuhal_sink {
     gpuhal_facts *facts;            /* where facts go now; NULL: nowhere */
     gpuhal_listed_devices *devices; /* enumerating: device() adds here; else NULL */
     const void *listener;           /* gpuhal_direct_listener, instead of the two above; else NULL */
+    gpuhal_mutex *mutex;            /* taken around each fact, since another thread may take what came so far; NULL: none does */
+    bool closed;                    /* that thread has taken it: what still comes is dropped */
     char problem[160];              /* first rule that the plugin broke, "" when none */
 };
 

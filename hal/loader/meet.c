@@ -4,6 +4,7 @@
 #include "core/call.h"
 #include "loader/device_rules.h"
 #include "loader/host.h"
+#include "loader/query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,15 +83,16 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
         return !device->facts.failed || gpuhal_attempt_no_memory(attempt);
     }
-    gpuhal_facts values = {0};
-    gpuhal_sink sink = {.facts = &values};
-    gpuhal_attempt_call_begin(attempt);
-    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->sample(gpuhal_host_table(), device->index, &key, 1, 0, &sink);
-    gpuhal_call_end(call);
-    gpuhal_attempt_call_end(attempt);
+    if (attempt->hangs) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
+        return !device->facts.failed || gpuhal_attempt_no_memory(attempt);
+    }
+    gpuhal_facts values;
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    uint64_t deadline_ns = attempt->sample_ns ? attempt->sample_ns : GPUHAL_QUERY_NS;
+    gpuhal_status status = gpuhal_query_sample(plugin, device->index, &key, 1, deadline_ns, &values, problem);
     const gpuhal_fact *value = gpuhal_facts_find(&values, key);
-    if (sink.problem[0] == 0 && status != GPUHAL_OK) {
+    if (problem[0] == 0 && status != GPUHAL_OK) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_FAILED, "the plugin could not read it");
     } else if (!value) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin does not sample it");
@@ -99,10 +101,11 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     } else {
         gpuhal_facts_set_u64(&device->facts, key, value->u64);
     }
+    attempt->hangs = attempt->hangs || (value && value->missing == GPUHAL_MISSING_TIMED_OUT);
     bool whole = !values.failed && !device->facts.failed;
     gpuhal_facts_finish(&values);
-    if (sink.problem[0]) {
-        return broke_rule(attempt, sink.problem);
+    if (problem[0]) {
+        return broke_rule(attempt, problem);
     }
     return whole || gpuhal_attempt_no_memory(attempt);
 }

@@ -57,10 +57,24 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     sink->facts = device ? &device->facts : NULL;
 }
 
+static void lock(const gpuhal_sink *sink)
+{
+    if (sink && sink->mutex) {
+        gpuhal_mutex_lock(sink->mutex);
+    }
+}
+
+static void unlock(const gpuhal_sink *sink)
+{
+    if (sink && sink->mutex) {
+        gpuhal_mutex_unlock(sink->mutex);
+    }
+}
+
 /* Whether a fact can be taken now. */
 static bool takes_facts(gpuhal_sink *sink)
 {
-    if (!sink || sink->problem[0]) {
+    if (!sink || sink->closed || sink->problem[0]) {
         return false;
     }
     if (!sink->facts) {
@@ -81,9 +95,13 @@ void gpuhal_sink_u64(__attribute__((unused)) const gpuhal_host *host, gpuhal_sin
         if (listener->u64) {
             listener->u64(listener->user, key, value);
         }
-    } else if (takes_facts(sink) && gpuhal_rules_number(key, value, sink->problem, sizeof sink->problem)) {
+        return;
+    }
+    lock(sink);
+    if (takes_facts(sink) && gpuhal_rules_number(key, value, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_u64(sink->facts, key, value);
     }
+    unlock(sink);
 }
 
 void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
@@ -93,9 +111,13 @@ void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_si
         if (listener->text) {
             listener->text(listener->user, key, value);
         }
-    } else if (takes_facts(sink) && gpuhal_rules_text(key, value, sink->problem, sizeof sink->problem)) {
+        return;
+    }
+    lock(sink);
+    if (takes_facts(sink) && gpuhal_rules_text(key, value, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_text(sink->facts, key, value);
     }
+    unlock(sink);
 }
 
 void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key,
@@ -106,7 +128,11 @@ void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal
         if (listener->missing) {
             listener->missing(listener->user, key, reason, why);
         }
-    } else if (takes_facts(sink) && gpuhal_rules_missing(key, reason, why, sink->problem, sizeof sink->problem)) {
+        return;
+    }
+    lock(sink);
+    if (takes_facts(sink) && gpuhal_rules_missing(key, reason, why, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_missing(sink->facts, key, reason, why);
     }
+    unlock(sink);
 }

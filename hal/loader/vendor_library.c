@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "loader/attempt.h"
 #include "loader/host.h"
+#include "loader/load.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static gpuhal_status no_driver(char *sentence)
 static void *try_name(const char *name, gpuhal_text *tried)
 {
     char reason[512];
-    void *library = gpuhal_os_library_open(name, reason, sizeof reason);
+    void *library = gpuhal_plugin_dlopen(name, reason, sizeof reason);
     if (!library) {
         gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name, reason);
     }

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/diary.h"
+#include "loader/query.h"
 #include "memory/loan.h"
 
 #include <inttypes.h>
@@ -54,16 +55,15 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     const gpuhal_plugin *plugin = device->plugin;
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
         const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-        gpuhal_facts facts = {0};
-        gpuhal_sink sink = {.facts = &facts};
-        const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        gpuhal_status sampled = plugin->sample(gpuhal_host_table(), device->listed->index, &key, 1, 0, &sink);
-        gpuhal_call_end(call);
-        if (sampled == GPUHAL_OK) {
+        gpuhal_facts facts;
+        gpuhal_error_detail before;
+        char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+        gpuhal_error_save(&before);
+        if (gpuhal_query_sample(plugin, device->listed->index, &key, 1, gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
             free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
         }
         gpuhal_facts_finish(&facts);
-        gpuhal_error_forget_report();
+        gpuhal_error_restore(&before);
     }
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
         gpuhal_error_add_bytes(bytes, free_bytes, total);

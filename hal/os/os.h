@@ -50,13 +50,13 @@ typedef struct gpuhal_condition {
 void gpuhal_condition_init(gpuhal_condition *condition);
 void gpuhal_condition_finish(gpuhal_condition *condition);
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
-/* The same until this time of gpuhal_os_monotonic_ns() at the latest. Not for statics, whose clock is another. */
+/* The same until this time of gpuhal_os_monotonic_ns() at the latest. */
 void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
 /* Whether a parent process made it, and this one has not used it: threads that it knows of are not here. */
 bool gpuhal_condition_is_inherited(const gpuhal_condition *condition);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
-/* Starts a thread with all signals blocked, so that the host's handlers never run on it. Returns 0 or errno. */
+/* Starts a thread with all signals blocked that others send, so that the host's handlers of those never run on it. Returns 0 or errno. */
 typedef struct gpuhal_thread {
     pthread_t thread;
 } gpuhal_thread;

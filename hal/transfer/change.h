@@ -28,7 +28,7 @@ typedef struct gpuhal_herald {
 
     uint64_t begun, ended; /* looks at the machine: begun so far, and the last one that went well */
     bool running;          /* a look is under way */
-    const void *looker;    /* the thread that looks, by the address of its mark */
+    const void *looker;    /* the thread that looks, by gpuhal_job_caller() */
 
     bool asked;   /* the kernel was asked for its news */
     bool watches; /* the thread is there */

@@ -1,5 +1,6 @@
 /* transfer/rescan.c: looking at the machine again, because somebody asks or because the kernel tells of hardware that came or went. */
 #include "core/error.h"
+#include "core/job.h"
 #include "transfer/change.h"
 #include "transfer/queue.h"
 
@@ -10,8 +11,6 @@
  * though not for ever. */
 #define QUIET_NS  300000000u
 #define SETTLE_NS UINT64_C(3000000000)
-
-static _Thread_local char thread_mark; /* its address names the thread */
 
 /* Work on what is gone ends before its end is told. The news is told in the order of the list. */
 static gpuhal_status look(gpuhal *gpu)
@@ -39,7 +38,7 @@ static gpuhal_status look_or_wait(gpuhal *gpu)
     gpuhal_status status = GPUHAL_OK;
     gpuhal_herald_lock(herald);
     uint64_t wanted = herald->begun + 1;
-    bool by_itself = herald->running && herald->looker == &thread_mark;
+    bool by_itself = herald->running && herald->looker == gpuhal_job_caller();
     while (!status && herald->ended < wanted && !herald->closing && !by_itself) {
         if (herald->running) {
             gpuhal_condition_wait(&herald->condition, &herald->mutex);
@@ -47,7 +46,7 @@ static gpuhal_status look_or_wait(gpuhal *gpu)
         }
         uint64_t mine = ++herald->begun;
         herald->running = true;
-        herald->looker = &thread_mark;
+        herald->looker = gpuhal_job_caller();
         gpuhal_mutex_unlock(&herald->mutex);
         status = look(gpu);
         gpuhal_herald_lock(herald);

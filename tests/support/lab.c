@@ -33,10 +33,30 @@ static gpuhal_lab_device *lab_of(uint32_t index)
     return &gpuhal_lab.devices[index];
 }
 
+static void stop_at(uint32_t call)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (!(gpuhal_lab.stops & call)) {
+        return;
+    }
+    gpuhal_lab.stopped_thread = pthread_self();
+    gpuhal_lab.stopped++;
+    while (gpuhal_lab.stops & call) {
+        nanosleep(&pause, NULL);
+    }
+    gpuhal_lab.stopped--;
+}
+
 static gpuhal_status start(const gpuhal_host *host)
 {
     (void)host;
     return GPUHAL_OK;
+}
+
+static gpuhal_status start_lab(const gpuhal_host *host)
+{
+    stop_at(GPUHAL_LAB_START);
+    return start(host);
 }
 
 static void optional_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
@@ -91,6 +111,7 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
 
 static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 {
+    stop_at(GPUHAL_LAB_ENUMERATE);
     for (uint32_t i = 0; i < gpuhal_lab.count; i++) {
         list_device(host, sink, i, lab_of(i));
     }
@@ -109,6 +130,9 @@ static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuha
 {
     (void)flags;
     for (uint32_t i = 0; i < count; i++) {
+        if (gpuhal_lab.stop_key == 0 || gpuhal_lab.stop_key == keys[i]) {
+            stop_at(GPUHAL_LAB_SAMPLE);
+        }
         if (keys[i] == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
             uint64_t total = lab_of(index)->total_bytes ? lab_of(index)->total_bytes : 1u << 30;
             host->u64(host, sink, keys[i], total - (uint64_t)lab_of(index)->allocated_bytes);
@@ -116,6 +140,14 @@ static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuha
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED, "the lab has no such value");
         }
     }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status tell_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+{
+    host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, 1);
+    stop_at(GPUHAL_LAB_LINK);
+    host->u64(host, sink, GPUHAL_LINK_COUNT, from + to);
     return GPUHAL_OK;
 }
 
@@ -519,6 +551,7 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
 static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                                  gpuhal_ops *ops)
 {
+    stop_at(GPUHAL_LAB_OPEN);
     return open_lab(host, lab_of(index), adopt, out_device, ops);
 }
 
@@ -531,6 +564,7 @@ static gpuhal_status open_cpu(const gpuhal_host *host, uint32_t index, const gpu
 
 static void close_device(gpuhal_plugin_device *device)
 {
+    stop_at(device->lab == &lab_cpu ? 0 : GPUHAL_LAB_CLOSE);
     device->lab->openings--;
     free(device);
 }
@@ -541,7 +575,7 @@ const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host
                                          .abi = GPUHAL_ABI,
                                          .name = "lab",
                                          .version = "1",
-                                         .start = start,
+                                         .start = start_lab,
                                          .enumerate = enumerate,
                                          .describe = describe,
                                          .open = open_device,
@@ -549,6 +583,7 @@ const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host
                                          .sample = sample};
     (void)host;
     plugin.flags = gpuhal_lab.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0;
+    plugin.link = gpuhal_lab.links ? tell_link : NULL;
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 

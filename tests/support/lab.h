@@ -8,12 +8,15 @@
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/plugin.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum { GPUHAL_LAB_DEVICES = 10 };
 
 /* Slots that a device may refuse. Of read and write only for memory without a host address. */
 enum { GPUHAL_LAB_READ_WRITE = 1, GPUHAL_LAB_RECT = 2 };
+/* Calls in which the lab stops until the bit is taken out of gpuhal_lab.stops. */
+enum { GPUHAL_LAB_START = 1, GPUHAL_LAB_ENUMERATE = 2, GPUHAL_LAB_OPEN = 4, GPUHAL_LAB_CLOSE = 8, GPUHAL_LAB_SAMPLE = 16, GPUHAL_LAB_LINK = 32 };
 /* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the lab to adopt it; fill is then missing. A GPUHAL_NATIVE_OPENCL_BUFFER
  * is wrapped with its address in values[0] and its size in values[1]. */
 #define GPUHAL_LAB_NATIVE UINT64_C(0x1ab)
@@ -51,6 +54,11 @@ typedef struct gpuhal_lab_state {
     uint32_t slow_open_ms;
     uint32_t fork_safe;
     uint32_t chatty_open; /* logs a line while it opens */
+    uint32_t links;       /* offers link() */
+    gpuhal_key stop_key;  /* the value in whose reading GPUHAL_LAB_SAMPLE stops; 0: every one */
+    _Atomic uint32_t stops;   /* GPUHAL_LAB_START … */
+    _Atomic uint32_t stopped; /* calls that are in there */
+    pthread_t stopped_thread; /* of the last of them */
     gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
 } gpuhal_lab_state;
 

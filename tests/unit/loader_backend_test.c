@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#define DEADLINE_NS UINT64_C(20000000000)
+
 static gpuhal_candidate candidate_of(const char *name)
 {
     gpuhal_candidate candidate = {.name = gpuhal_text_copy(name), .file = gpuhal_text_copy(test_plugin(name))};
@@ -24,7 +26,7 @@ static void finish(gpuhal_candidate *candidate)
 static gpuhal_status start(const char *name, gpuhal_backend **out_backend)
 {
     gpuhal_candidate candidate = candidate_of(name);
-    gpuhal_status status = gpuhal_backend_start(&candidate, out_backend);
+    gpuhal_status status = gpuhal_backend_start(&candidate, DEADLINE_NS, out_backend);
     finish(&candidate);
     return status;
 }
@@ -84,6 +86,60 @@ TEST(a_failed_start_is_told_with_the_vendors_code_and_may_be_tried_again)
     assert_non_null(backend);
 }
 
+static gpuhal_status start_within(const char *name, uint64_t deadline_ns, uint64_t *out_ns)
+{
+    gpuhal_candidate candidate = candidate_of(name);
+    gpuhal_backend *backend = NULL;
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    gpuhal_status status = gpuhal_backend_start(&candidate, deadline_ns, &backend);
+    *out_ns = gpuhal_os_monotonic_ns() - begun;
+    finish(&candidate);
+    return status;
+}
+
+TEST(a_plugin_that_hangs_while_starting_is_not_waited_for_twice_and_others_start)
+{
+    uint64_t ns = 0;
+    assert_int_equal(start_within("start_hangs", 500000000u, &ns), GPUHAL_ERROR_TIMEOUT);
+    assert_in_range(ns, 500000000u, 8000000000u);
+    assert_string_equal(gpuhal_last_error()->sentence, "start_hangs: the driver hangs while starting (timeout of 0.5 s)");
+    assert_int_equal(start_within("start_hangs", DEADLINE_NS, &ns), GPUHAL_ERROR_TIMEOUT);
+    assert_in_range(ns, 0, DEADLINE_NS / 2);
+    assert_int_equal(start_in_child("start_hangs"), 1);
+    assert_int_equal(start_within("good", DEADLINE_NS, &ns), GPUHAL_OK);
+}
+
+/* 0, or the number of the step that went wrong. */
+static int play_a_held_loader(void)
+{
+    uint64_t ns = 0;
+    if (start_within("good", DEADLINE_NS, &ns) != GPUHAL_OK) {
+        return 1;
+    }
+    if (start_within("constructor_sleeps", 500000000u, &ns) != GPUHAL_ERROR_TIMEOUT || !strstr(gpuhal_last_error()->sentence, "while loading")) {
+        return 2;
+    }
+    if (start_within("good_fork_safe", DEADLINE_NS, &ns) != GPUHAL_ERROR_BUSY || ns > DEADLINE_NS / 2 ||
+        !strstr(gpuhal_last_error()->sentence, "constructor_sleeps hangs inside the dynamic loader")) {
+        return 3;
+    }
+    return start_within("good", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 4;
+}
+
+/* In a child, which leaves by _exit: exit() takes the lock that the constructor holds. */
+TEST(while_a_plugin_hangs_inside_the_dynamic_loader_others_are_refused_and_those_that_were_started_work)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(play_a_held_loader());
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 TEST(a_plugin_is_started_once_even_when_its_first_listing_fails)
 {
     gpuhal_backend *backend;
@@ -97,7 +153,7 @@ TEST(a_file_that_went_away_is_an_error_that_names_it)
 {
     gpuhal_candidate candidate = {.name = (char *)"good", .file = (char *)"/nowhere/gpuhal-good.so"};
     gpuhal_backend *backend;
-    assert_int_equal(gpuhal_backend_start(&candidate, &backend), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_backend_start(&candidate, DEADLINE_NS, &backend), GPUHAL_ERROR_NOT_FOUND);
     assert_string_equal(gpuhal_last_error()->sentence, "good: /nowhere/gpuhal-good.so does not exist");
 }
 
@@ -110,9 +166,9 @@ TEST(a_started_backend_does_not_need_its_file_any_more)
     gpuhal_candidates candidates = run_loader(&settings);
     const gpuhal_candidate *good = find_candidate(&candidates, "good");
     gpuhal_backend *first, *second;
-    assert_int_equal(gpuhal_backend_start(good, &first), GPUHAL_OK);
+    assert_int_equal(gpuhal_backend_start(good, DEADLINE_NS, &first), GPUHAL_OK);
     assert_int_equal(unlink(in_folder("gpuhal-good.so")), 0);
-    assert_int_equal(gpuhal_backend_start(good, &second), GPUHAL_OK);
+    assert_int_equal(gpuhal_backend_start(good, DEADLINE_NS, &second), GPUHAL_OK);
     assert_ptr_equal(first, second);
     gpuhal_candidates_finish(&candidates);
 }
@@ -127,7 +183,7 @@ TEST(a_file_that_was_replaced_since_the_listing_is_started_as_it_is_now)
     copy_file(test_plugin("good_many_devices"), in_folder("new.so"));
     assert_int_equal(rename(in_folder("new.so"), in_folder("gpuhal-good.so")), 0);
     gpuhal_backend *backend;
-    assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), &backend), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), DEADLINE_NS, &backend), GPUHAL_ERROR_DRIVER);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "calls itself \"good_many_devices\", its manifest says \"good\""));
     gpuhal_candidates_finish(&candidates);
 }

@@ -118,8 +118,10 @@ GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uin
 
 /** Opens the device now; otherwise the first buffer does. Loads the plugin into this process.
  *  @return GPUHAL_OK, also when it is open; else what the backend answered: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY, DEVICE_LOST,
- *  INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER
- *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. Blocks: yes. */
+ *  INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when the plugin does not come back from starting within
+ *  gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when the driver does not come back from opening within gpuhal_config.hang_ns
+ *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. The driver is called on a thread of the
+ *  library's. Blocks: yes, no longer than that. */
 GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
 /** Opens the device over the caller's own vendor device, which the library then allocates from and submits to (native.h:
@@ -144,9 +146,10 @@ typedef struct gpuhal_value {
 } gpuhal_value;
 
 /** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded when it was not, unless the library
- *  answers all of them by itself. A value that the device does not have is missing, which is no error. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, or why the backend could not be started
- *  Owner: caller. Threads: any. Blocks: yes. */
+ *  answers all of them by itself. A value that the device does not have is missing, which is no error; so is one from whose reading the
+ *  driver does not come back within 5 s, or gpuhal_config.hang_ns. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, or why the backend could not be started
+ *  Owner: caller. Threads: any. The driver is called on a thread of the library's. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
                                               uint64_t *out_time_ns);
 

@@ -46,7 +46,7 @@ typedef struct gpuhal_config {
     const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
     const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library. */
     const char *devices;           /**< (GPUHAL_DEVICES) Comma list of selectors; devices that match none are hidden. */
-    uint64_t helper_deadline_ns;   /**< Time for a plugin to list its devices; 0: 15 s. */
+    uint64_t helper_deadline_ns;   /**< Time for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t memory_limit_bytes;   /**< Most that this object allocates on each device; 0: no limit. See gpuhal_device_limit_memory(). */
     uint64_t staging_limit_bytes;  /**< Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
     uint64_t staging_total_bytes;  /**< (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */

@@ -102,10 +102,16 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
     pthread_cond_broadcast(&condition->condition);
 }
 
+/* What a thread's own instruction causes reaches the handler all the same: blocked, it would end the process without a crash report, or, as
+ * SIGSYS of a seccomp filter, where the handler would have answered the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        sigdelset(&all, own[i]);
+    }
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&out_thread->thread, NULL, run, user);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

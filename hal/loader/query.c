@@ -1,0 +1,239 @@
+/* loader/query.c: see query.h. */
+#include "loader/query.h"
+
+#include "core/call.h"
+#include "core/job.h"
+#include "loader/host.h"
+#include "loader/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS     1000000000u /* for the other values of a sample of which one hangs */
+#define ABANDONED_MAX 8u          /* calls of one plugin that have not come back: more are not begun */
+#define NO_KEY        0u
+
+/* One call of sample() for each key, or one of link(). Owned by the caller and the job's thread together. */
+typedef struct query {
+    gpuhal_job job;
+    const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    uint32_t index, other;       /* `other` only of a link */
+    uint32_t count;              /* of keys; 0: a link */
+    _Atomic uint32_t at;         /* the key that is being read */
+    gpuhal_status status;
+    gpuhal_mutex mutex; /* protects facts and sink.closed */
+    gpuhal_facts facts;
+    gpuhal_sink sink;
+    struct query *next; /* in the list of abandoned ones */
+    bool listed, returned;
+    gpuhal_key keys[];
+} query;
+
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and `listed` and `returned` of each */
+static query *abandoned;
+
+/* Once the caller has gone, the other values are asked for by another call. */
+static bool is_wanted(query *own)
+{
+    gpuhal_mutex_lock(&own->mutex);
+    bool wanted = !own->sink.closed && !own->sink.problem[0];
+    gpuhal_mutex_unlock(&own->mutex);
+    return wanted;
+}
+
+static void run(gpuhal_job *job)
+{
+    query *own = (query *)job;
+    /* For nothing that the watchdog knows: what hangs here costs no device. */
+    if (own->count == 0) {
+        const gpuhal_call call = gpuhal_call_blocking(own, 0);
+        own->status = own->plugin->link(gpuhal_host_table(), own->index, own->other, &own->sink);
+        gpuhal_call_end(call);
+    }
+    for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
+        atomic_store(&own->at, i);
+        gpuhal_job_step(job);
+        gpuhal_host_forget_report();
+        const gpuhal_call call = gpuhal_call_blocking(own, 0);
+        own->status = own->plugin->sample(gpuhal_host_table(), own->index, &own->keys[i], 1, 0, &own->sink);
+        gpuhal_call_end(call);
+    }
+}
+
+static void leave_list(gpuhal_job *job)
+{
+    query *own = (query *)job;
+    gpuhal_mutex_lock(&list_mutex);
+    own->returned = true;
+    for (query **at = &abandoned; own->listed && *at; at = &(*at)->next) {
+        if (*at == own) {
+            *at = own->next;
+            break;
+        }
+    }
+    gpuhal_mutex_unlock(&list_mutex);
+}
+
+/* The list has no reference: its members leave it themselves, before their thread lets go of them. */
+static void enter_list(query *own)
+{
+    gpuhal_mutex_lock(&list_mutex);
+    if (!own->returned) {
+        own->listed = true;
+        own->next = abandoned;
+        abandoned = own;
+    }
+    gpuhal_mutex_unlock(&list_mutex);
+}
+
+static void destroy(gpuhal_job *job)
+{
+    query *own = (query *)job;
+    gpuhal_facts_finish(&own->facts);
+    gpuhal_mutex_finish(&own->mutex);
+    free(own);
+}
+
+static query *make(const gpuhal_plugin *plugin, uint32_t index, uint32_t other, uint32_t room)
+{
+    query *own = calloc(1, sizeof *own + room * sizeof *own->keys);
+    if (own) {
+        gpuhal_job_init(&own->job, run, leave_list, destroy);
+        own->plugin = plugin;
+        own->index = index;
+        own->other = other;
+        gpuhal_mutex_init(&own->mutex);
+        own->sink = (gpuhal_sink){.facts = &own->facts, .mutex = &own->mutex};
+    }
+    return own;
+}
+
+/* Whether an abandoned call still asks for this. In the child of a fork no thread of the parent's comes back. */
+static bool is_being_asked(const gpuhal_plugin *plugin, uint32_t index, uint32_t other, gpuhal_key key)
+{
+    uint32_t stuck = 0;
+    bool same = false;
+    gpuhal_mutex_lock(&list_mutex);
+    for (const query *one = abandoned; one; one = one->next) {
+        bool of_plugin = one->plugin == plugin;
+        gpuhal_key at = one->count > 0 ? one->keys[atomic_load(&one->at)] : NO_KEY;
+        stuck += of_plugin;
+        same = same || (of_plugin && one->index == index && one->other == other && at == key);
+    }
+    gpuhal_mutex_unlock(&list_mutex);
+    return same || stuck >= ABANDONED_MAX;
+}
+
+/* Moves over what the plugin gave; of an abandoned call, what it gave until now. */
+static void take_facts(query *own, gpuhal_facts *to)
+{
+    gpuhal_mutex_lock(&own->mutex);
+    own->sink.closed = true;
+    for (size_t i = 0; i < own->facts.count; i++) {
+        const gpuhal_fact *fact = &own->facts.list[i];
+        if (fact->missing) {
+            gpuhal_facts_set_missing(to, fact->key, fact->missing, fact->text);
+        } else if (fact->text) {
+            gpuhal_facts_set_text(to, fact->key, fact->text);
+        } else {
+            gpuhal_facts_set_u64(to, fact->key, fact->u64);
+        }
+    }
+    to->failed = to->failed || own->facts.failed;
+    gpuhal_mutex_unlock(&own->mutex);
+}
+
+/* Runs it and takes what came of it. The detail of a failure travels to this thread. */
+static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts, char *out_problem)
+{
+    gpuhal_job_state state = gpuhal_job_run(&own->job, deadline_ns);
+    *out_status = state == GPUHAL_JOB_NO_THREAD ? GPUHAL_ERROR_HOST_MEMORY : GPUHAL_OK;
+    out_facts->failed = out_facts->failed || state == GPUHAL_JOB_NO_THREAD;
+    if (state == GPUHAL_JOB_DONE) {
+        *out_status = own->status;
+        memcpy(out_problem, own->sink.problem, GPUHAL_QUERY_PROBLEM_BYTES);
+        if (own->status) {
+            gpuhal_error_restore(&own->job.detail);
+        }
+    }
+    if (state == GPUHAL_JOB_ABANDONED) {
+        enter_list(own);
+    }
+    take_facts(own, out_facts);
+    return state;
+}
+
+static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
+{
+    if (!gpuhal_facts_find(facts, key)) {
+        gpuhal_facts_set_missing(facts, key, GPUHAL_MISSING_TIMED_OUT, why);
+    }
+}
+
+/* Asks for the keys that have no answer yet. When one hangs the others have a second chance, since they may come from elsewhere: a
+ * vendor's management library that hangs costs no value that stands in a file of the system. */
+static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
+                                    gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
+{
+    query *own = make(plugin, index, 0, count);
+    if (!own) {
+        *out_status = gpuhal_error_host_memory();
+        return GPUHAL_JOB_NO_THREAD;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (gpuhal_facts_find(facts, keys[i])) {
+            continue;
+        }
+        if (is_being_asked(plugin, index, 0, keys[i])) {
+            time_out(facts, keys[i], "the driver has not come back from an earlier call");
+        } else {
+            own->keys[own->count++] = keys[i];
+        }
+    }
+    gpuhal_job_state state = own->count > 0 ? ask(own, deadline_ns, out_status, facts, out_problem) : GPUHAL_JOB_DONE;
+    if (state == GPUHAL_JOB_ABANDONED) {
+        time_out(facts, own->keys[atomic_load(&own->at)], "the driver did not come back from the call in time");
+    }
+    gpuhal_job_release(&own->job);
+    return state;
+}
+
+gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
+                                  gpuhal_facts *out_facts, char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
+{
+    gpuhal_status status = GPUHAL_OK;
+    *out_facts = (gpuhal_facts){0};
+    out_problem[0] = 0;
+    gpuhal_job_state state = sample_rest(plugin, index, keys, count, deadline_ns, &status, out_facts, out_problem);
+    if (state == GPUHAL_JOB_ABANDONED) {
+        uint64_t second_ns = deadline_ns < SECOND_NS ? deadline_ns : SECOND_NS;
+        state = sample_rest(plugin, index, keys, count, second_ns, &status, out_facts, out_problem);
+    }
+    for (uint32_t i = 0; i < count && state == GPUHAL_JOB_ABANDONED; i++) {
+        time_out(out_facts, keys[i], "not asked: the driver does not come back from calls for other values");
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
+                                char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
+{
+    gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
+    *out_facts = (gpuhal_facts){0};
+    out_problem[0] = 0;
+    if (is_being_asked(plugin, from, to, NO_KEY)) {
+        gpuhal_error_forget_report();
+        return status;
+    }
+    query *own = make(plugin, from, to, 0);
+    if (!own) {
+        out_facts->failed = true;
+        return gpuhal_error_host_memory();
+    }
+    if (ask(own, deadline_ns, &status, out_facts, out_problem) == GPUHAL_JOB_ABANDONED) {
+        gpuhal_error_forget_report();
+        status = GPUHAL_ERROR_TIMEOUT;
+    }
+    gpuhal_job_release(&own->job);
+    return status;
+}
