@@ -217,6 +217,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     status = run_in_time(device, own);
     if (!status) {
         take_opening(device, own, &listed->facts);
+        begin_anew(device); /* another caller may have stopped waiting for it */
     }
     gpuhal_job_release(&own->job);
     return status;

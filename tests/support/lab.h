@@ -58,7 +58,7 @@ typedef struct gpuhal_lab_state {
     gpuhal_key stop_key;  /* the value in whose reading GPUHAL_LAB_SAMPLE stops; 0: every one */
     _Atomic uint32_t stops;   /* GPUHAL_LAB_START … */
     _Atomic uint32_t stopped; /* calls that are in there */
-    pthread_t stopped_thread; /* of the last of them */
+    _Atomic pthread_t stopped_thread; /* of the last of them */
     gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
 } gpuhal_lab_state;
 
