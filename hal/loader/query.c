@@ -177,6 +177,7 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, uint32_t index,
 {
     query *own = make(plugin, index, 0, count);
     if (!own) {
+        facts->failed = true;
         *out_status = gpuhal_error_host_memory();
         return GPUHAL_JOB_NO_THREAD;
     }
@@ -194,6 +195,7 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, uint32_t index,
     if (state == GPUHAL_JOB_ABANDONED) {
         time_out(facts, own->keys[atomic_load(&own->at)], "the driver did not come back from the call in time");
     }
+    facts->failed = facts->failed || state == GPUHAL_JOB_NO_THREAD;
     gpuhal_job_release(&own->job);
     return state;
 }
