@@ -123,6 +123,8 @@ gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host);
 bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size);
 /* The version of the kernel's half of the driver; false when it is not known. */
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
+/* How many GPUs the kernel's driver has, as far as this process may see; 0 also when nothing tells. */
+uint32_t gpuhal_cuda_count_system(void);
 /* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then answer something else. */
 uint32_t gpuhal_cuda_see_system(void);
 /* The kernel's driver is there without its second half, which CUDA alone needs. */

@@ -3,7 +3,7 @@
  * CUDA is initialised here, since that wakes devices and opens their nodes; no context is made and no device memory taken. The
  * list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
  */
-#include "nvml_jobs.h"
+#include "nvml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,15 +24,17 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
     return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* What NVML knows about the whole machine. */
+/* What is known about the whole machine. */
 typedef struct survey {
+    const char *source; /* who counts; NULL: nobody does */
     unsigned int count;
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
 
-static void make_survey(void *request)
+static void ask_nvml(void *request)
 {
     survey *own = request;
+    own->source = "NVML sees";
     if (gpuhal_cuda_nvml.nvmlDeviceGetCount_v2(&own->count) != NVML_SUCCESS) {
         own->count = 0;
     }
@@ -40,6 +42,17 @@ static void make_survey(void *request)
         own->driver_version[0] = '\0';
     }
     own->driver_version[sizeof own->driver_version - 1] = '\0';
+}
+
+/* The kernel's files come first: reading them cannot hang, and listing has no deadline but that of the whole plugin. WSL has none. */
+static void make_survey(survey *own)
+{
+    if (gpuhal_cuda_read_module_version(own->driver_version, sizeof own->driver_version)) {
+        own->source = "the kernel's driver has";
+        own->count = gpuhal_cuda_count_system();
+    } else {
+        (void)gpuhal_cuda_nvml_run(ask_nvml, own);
+    }
 }
 
 /* ---- when there is nothing */
@@ -50,7 +63,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresu
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     if (known->count > 0) {
         snprintf(text, sizeof text,
-                 "CUDA lists no device, and NVML sees %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s",
+                 "CUDA lists no device, and %s %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s", known->source,
                  known->count, known->count == 1 ? "it" : "them");
     } else {
         status = gpuhal_cuda_explain_nothing(text, sizeof text);
@@ -134,9 +147,6 @@ static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
                         gpuhal_cuda_api.cuMemImportFromShareableHandle &&
                         gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) != 0;
     memcpy(entry->driver_version, known->driver_version, sizeof entry->driver_version);
-    if (entry->driver_version[0] == '\0') { /* a machine without NVML, or where it refuses to work */
-        (void)gpuhal_cuda_read_module_version(entry->driver_version, sizeof entry->driver_version);
-    }
     gpuhal_cuda_identify(entry);
 }
 
@@ -145,9 +155,9 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
     if (known->count > listed) {
         char text[200];
         snprintf(text, sizeof text,
-                 "NVML sees %u NVIDIA GPUs and CUDA lists %u devices: CUDA_VISIBLE_DEVICES, or what the container may open, "
+                 "%s %u NVIDIA GPUs and CUDA lists %u devices: CUDA_VISIBLE_DEVICES, or what the container may open, "
                  "hides the rest",
-                 known->count, listed);
+                 known->source, known->count, listed);
         host->log(host, GPUHAL_LOG_INFO, text);
     }
 }
@@ -172,7 +182,7 @@ static CUresult initialise(void)
 static gpuhal_status make_list(const gpuhal_host *host)
 {
     survey known = {0};
-    (void)gpuhal_cuda_nvml_run(make_survey, &known, sizeof known);
+    make_survey(&known);
     CUresult code = initialise();
     if (code != CUDA_SUCCESS) {
         return init_failed(host, code, &known);

@@ -1,5 +1,5 @@
 /* cuda/driver.c: opening the driver's library, and the one table of its errors. */
-#include "nvml_jobs.h"
+#include "nvml.h"
 
 #include <pthread.h>
 #include <stdbool.h>

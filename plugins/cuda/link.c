@@ -3,7 +3,7 @@
  * Whether the one reaches the other's memory is what the CUDA driver says; the core believes it only after bytes came through.
  * How they are connected is what NVML says: NVLink where links are up, else where the two ways through PCI Express meet.
  */
-#include "nvml_jobs.h"
+#include "nvml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -190,7 +190,7 @@ gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, uint32_t from, uint32_t 
     } else {
         host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED, gpuhal_cuda_result_name(code));
     }
-    gpuhal_cuda_why why = gpuhal_cuda_nvml_run(look, &own, sizeof own);
+    gpuhal_cuda_why why = gpuhal_cuda_nvml_run(look, &own);
     if (why.reason == 0) {
         why = gpuhal_cuda_nvml_why(own.code);
     }

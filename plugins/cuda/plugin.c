@@ -1,7 +1,7 @@
 /* cuda/plugin.c: what the core sees of the CUDA plugin.
  *
  * Read in this order: cuda_api.h and nvml_api.h (declarations), driver.h (functions and errors), device.h (entries, openings,
- * lanes), discovery.c, system.c, identity.c and facts.c (which devices, what is known of them), nvml_jobs.h and telemetry.c (what NVML
+ * lanes), discovery.c, system.c, identity.c and facts.c (which devices, what is known of them), nvml.h and telemetry.c (what NVML
  * adds), context.c, memory.c, share.c and virtual_memory.c, transfer.c and rect.c, queue.c, peer.c and link.c, program.c.
  */
 #include "device.h"

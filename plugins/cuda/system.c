@@ -6,6 +6,7 @@
  */
 #include "device.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -70,6 +71,22 @@ bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, c
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
 {
     return read_line(open_file(O_RDONLY, "/sys/module/nvidia/version"), out_text, size);
+}
+
+/* Each GPU has a folder here, named by its address. */
+uint32_t gpuhal_cuda_count_system(void)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/driver/nvidia/gpus", root);
+    DIR *folder = opendir(path);
+    uint32_t count = 0;
+    for (const struct dirent *one = folder ? readdir(folder) : NULL; one; one = readdir(folder)) {
+        count += one->d_name[0] != '.';
+    }
+    if (folder) {
+        closedir(folder);
+    }
+    return count;
 }
 
 /* Tegra has one of another name for its GPU, and that named nvidia may be there too, for displays alone. */

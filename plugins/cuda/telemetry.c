@@ -1,10 +1,10 @@
 /* cuda/telemetry.c: values of devices that need not be open, from NVML. No context is made. NVML would wake a GPU that sleeps, as
  * those of notebooks do when nobody uses them: the system is asked first whether it does.
  *
- * The reads run as one job of nvml_jobs.h, so a hanging NVML costs the values and not the caller. NVML measures PCI Express for
+ * A hanging NVML costs the values and not the caller (nvml.h). NVML measures PCI Express for
  * 20 ms in each of its two calls; whoever asks for all values waits for both.
  */
-#include "nvml_jobs.h"
+#include "nvml.h"
 
 #include <string.h>
 
@@ -311,7 +311,7 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, uint32_t index, const 
     if (any && !(flags & GPUHAL_SAMPLE_MAY_WAKE) && is_asleep(own.entry)) {
         whole = (gpuhal_cuda_why){.reason = GPUHAL_MISSING_ASLEEP, .text = "the GPU sleeps, and NVML would wake it"};
     } else if (any) {
-        whole = gpuhal_cuda_nvml_run(take_sample, &own, sizeof own);
+        whole = gpuhal_cuda_nvml_run(take_sample, &own);
     }
     for (size_t i = 0; i < VALUE_COUNT; i++) {
         if (own.wanted[i]) {

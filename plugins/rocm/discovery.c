@@ -3,7 +3,7 @@
  * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is fixed from then
  * on: an index is HIP's own ordinal, for the life of the process.
  */
-#include "smi_jobs.h"
+#include "smi.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Whether the one reaches the other's memory is what HIP says; the core believes it only after bytes came through. Whether xGMI
  * joins them HIP says too; its speed is asked of AMD SMI or ROCm SMI. Where two ways through PCI Express meet the core finds out.
  */
-#include "smi_jobs.h"
+#include "smi.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,11 +58,14 @@ static bool look_at_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry 
         return false;
     }
     out->kind = GPUHAL_LINK_XGMI;
-    request own = {.from = from, .to = to};
-    if (gpuhal_rocm_smi_run(ask, &own, sizeof own).reason == 0 && own.code == 0 && own.most < UINT32_MAX) {
-        out->bandwidth = own.most * 1000000;
-    }
     return true;
+}
+
+static uint64_t speed_of_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to)
+{
+    request own = {.from = from, .to = to};
+    const bool known = gpuhal_rocm_smi_run(ask, &own).reason == 0 && own.code == 0 && own.most < UINT32_MAX;
+    return known ? own.most * 1000000 : 0;
 }
 
 /* ---- PCI Express */
@@ -149,6 +152,9 @@ gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, uint32_t from, uint32_t 
     tell(host, sink, GPUHAL_LINK_KIND, own.kind);
     tell(host, sink, GPUHAL_LINK_GENERATION, own.generation);
     tell(host, sink, GPUHAL_LINK_COUNT, own.count);
+    if (own.kind == GPUHAL_LINK_XGMI) { /* last: what was said before counts, should the library hang */
+        own.bandwidth = speed_of_xgmi(one, other);
+    }
     tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);
     return GPUHAL_OK;
 }

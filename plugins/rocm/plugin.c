@@ -2,7 +2,7 @@
  *
  * Read in this order: hip_api.h, rocm_smi_api.h and amd_smi_api.h (declarations), hip_versions.h (where the versions differ),
  * driver.h (functions and errors), device.h (entries, openings, lanes), discovery.c, system.c, identity.c and facts.c (which
- * devices, what is known of them), telemetry.c and smi_jobs.h (their values), context.c, memory.c, share.c and virtual_memory.c,
+ * devices, what is known of them), telemetry.c and smi.h (their values), context.c, memory.c, share.c and virtual_memory.c,
  * transfer.c and rect.c, queue.c, peer.c and link.c, program.c.
  */
 #include "device.h"

@@ -202,7 +202,7 @@ static void ask(void *request)
 
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys)
 {
-    const gpuhal_rocm_why whole = gpuhal_rocm_smi_run(ask, request, sizeof *request);
+    const gpuhal_rocm_why whole = gpuhal_rocm_smi_run(ask, request);
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
         if (!request->wanted[i]) {
             continue;

@@ -3,7 +3,7 @@
 #ifndef GPUHAL_ROCM_TELEMETRY_H
 #define GPUHAL_ROCM_TELEMETRY_H
 
-#include "smi_jobs.h"
+#include "smi.h"
 
 #define GPUHAL_ROCM_VALUES 17
 

@@ -2,7 +2,9 @@
  * is left is still there, and a sentence says what is not. */
 #include "cuda_fake.h"
 
+#include <ftw.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 /* The plugin ends in this state, with a sentence in which the words stand; the CPU is there all the same. */
 static void expect_state(gpuhal_plugin_state state, const char *const *words)
@@ -237,12 +239,65 @@ TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
     expect_without_nvml(GPUHAL_MISSING_NO_PERMISSION);
 }
 
+static char kernel[] = "/tmp/gpuhal-kernel-XXXXXX";
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+/* A machine whose kernel tells the driver's version, after use_machine(). */
+static void use_kernel_driver(void)
+{
+    static const char *const folders[] = {"", "/sys", "/sys/module", "/sys/module/nvidia"};
+    char path[128];
+    assert_non_null(mkdtemp(kernel));
+    for (size_t i = 1; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s%s", kernel, folders[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    snprintf(path, sizeof path, "%s/sys/module/nvidia/version", kernel);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("570.12.34\n", file);
+    assert_int_equal(fclose(file), 0);
+    setenv("GPUHAL_SYSTEM_ROOT", kernel, 1);
+}
+
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
 {
     use_machine("devices 1; hang nvmlInit_v2 1");
+    use_kernel_driver();
     const double begun = seconds_now();
     expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
     assert_true(seconds_now() - begun < 20);
+    (void)nftw(kernel, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Each sample asks NVML at most once for what hangs, and does not wait for it again. */
+TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
+{
+    use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *other = select_or_fail(gpu, "cuda:1");
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_POWER_MICROWATTS}, {.key = GPUHAL_VALUE_FAN_PERMILLE}};
+    assert_ok(gpuhal_device_sample(one, 0, values, 3, NULL));
+    assert_int_equal(values[0].missing, 0);
+    assert_int_equal(values[1].missing, GPUHAL_MISSING_TIMED_OUT);
+    assert_int_equal(values[2].missing, GPUHAL_MISSING_TIMED_OUT);
+    const double begun = seconds_now();
+    for (int i = 0; i < 10; i++) {
+        assert_ok(gpuhal_device_sample(other, 0, values, 3, NULL));
+        assert_int_equal(values[0].missing, GPUHAL_MISSING_TIMED_OUT);
+        expect_word(values[0].why, "an earlier call of NVML hangs");
+    }
+    assert_true(seconds_now() - begun < 4);
+    assert_ok(gpuhal_device_verify(one));
+    gpuhal_close(gpu);
+    expect_clean();
 }
 
 TEST(nvml_that_hangs_once_it_is_asked_for_values_is_given_up)

@@ -188,7 +188,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
         const int code = answer ? (int)strtol(answer + strlen("`cuInit` answers "), NULL, 10) : 0;
         if (code == 100) {
-            continue; /* NVML sees the devices of the fake: the row after it */
+            continue; /* NVML sees the devices of the fake: a row after it */
         }
         if (code && end) {
             *end = '\0';
@@ -261,6 +261,24 @@ TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
     expect_nothing(
         GPUHAL_PLUGIN_NO_DEVICE,
         "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+}
+
+TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
+{
+    char path[160];
+    use_machine("devices 0");
+    make_root();
+    put("/sys/module/nvidia", NULL);
+    put("/proc/driver/nvidia/gpus", NULL);
+    put("/proc/driver/nvidia/gpus/0000:c1:00.0", NULL);
+    put("/proc/driver/nvidia/gpus/0000:c2:00.0", NULL);
+    snprintf(path, sizeof path, "%s/sys/module/nvidia/version", root);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("570.12.34\n", file);
+    assert_int_equal(fclose(file), 0);
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE,
+                   "CUDA lists no device, and the kernel's driver has 2: CUDA_VISIBLE_DEVICES, or what the container may open, hides them");
 }
 
 TEST(a_container_without_the_nodes_is_said_to_be_the_reason)

@@ -1,22 +1,20 @@
-/* cuda/nvml_jobs.c: see nvml_jobs.h. */
-#include "nvml_jobs.h"
+/* cuda/nvml.c: see nvml.h. */
+#include "nvml.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Without the persistence daemon the first question about a GPU initialises it, which takes seconds. The core gives a plugin 15 s
- * for all that it does while it is met. */
-#define DEADLINE_S 5
+/* Less than the time after which the core abandons a call. Without the persistence daemon the first question about a GPU initialises
+ * it, which takes seconds. */
+#define PATIENCE_S 4
 
 gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
 static bool opened;      /* written by the first start(), under open_lock */
-static bool initialised; /* by jobs alone, of which one runs at a time */
+static bool initialised; /* by the one thread whose turn it is */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const library_names[] = {
@@ -94,99 +92,49 @@ gpuhal_cuda_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     return why;
 }
 
-/* ---- jobs */
+/* ---- turns */
 
-/* Shared by the caller and the job's thread; a caller that leaves leaves it to the thread. */
-typedef struct job {
-    void (*work)(void *request);
-    nvmlReturn_t init_code;
-    bool done, left; /* the thread has finished; the caller waits no more. Under job_lock */
-    unsigned char *request;
-} job;
-
-static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER; /* protects running, hung and the two flags of jobs */
-static pthread_cond_t job_ended;
-static pthread_once_t job_once = PTHREAD_ONCE_INIT;
-static bool running; /* a job is under way */
-static bool hung;    /* and its caller has left it */
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the two below */
+static pthread_cond_t turn_ended;
+static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
+static bool inside;                 /* a thread is in NVML */
+static struct timespec until;       /* from then on others do not wait for it any more */
 
 static void make_condition(void)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&job_ended, &attributes);
+    pthread_cond_init(&turn_ended, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-/* Initialising again costs nothing, and NVML counts it: once is enough, and nobody shuts down. */
-static void *job_main(void *argument)
+/* Whether it is this thread's turn. */
+static bool take_turn(void)
 {
-    job *own = argument;
-    own->init_code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
-    initialised = own->init_code == NVML_SUCCESS;
-    if (initialised) {
-        own->work(own->request);
+    int waited = 0;
+    pthread_once(&turn_once, make_condition);
+    pthread_mutex_lock(&turn_lock);
+    while (inside && waited != ETIMEDOUT) {
+        const struct timespec of_this_one = until;
+        waited = pthread_cond_timedwait(&turn_ended, &turn_lock, &of_this_one);
     }
-    pthread_mutex_lock(&job_lock);
-    own->done = true;
-    bool left = own->left;
-    if (left) {
-        running = false;
-        hung = false;
+    const bool ours = !inside;
+    if (ours) {
+        inside = true;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += PATIENCE_S;
     }
-    pthread_cond_broadcast(&job_ended);
-    pthread_mutex_unlock(&job_lock);
-    if (left) {
-        free(own->request);
-        free(own);
-    }
-    return NULL;
-}
-
-/* The application's signal handlers have no business on this thread. */
-static int start_thread(pthread_t *out_thread, job *own)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(out_thread, NULL, job_main, own);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
-/* Waits until no job runs, and makes it ours. False when the one that runs hangs. */
-static bool take_turn(const struct timespec *deadline)
-{
-    pthread_mutex_lock(&job_lock);
-    while (running && !hung && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
-    }
-    bool ours = !running;
-    running = true;
-    pthread_mutex_unlock(&job_lock);
+    pthread_mutex_unlock(&turn_lock);
     return ours;
 }
 
 static void give_turn(void)
 {
-    pthread_mutex_lock(&job_lock);
-    running = false;
-    pthread_cond_broadcast(&job_ended);
-    pthread_mutex_unlock(&job_lock);
-}
-
-/* False when the job overran the deadline: then it belongs to its thread, and may be gone already. */
-static bool wait_for_end(job *own, const struct timespec *deadline)
-{
-    pthread_mutex_lock(&job_lock);
-    while (!own->done && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
-    }
-    bool ended = own->done;
-    own->left = !ended;
-    hung = !ended;
-    pthread_cond_broadcast(&job_ended); /* those who wait for their turn need not wait for a hanging one */
-    pthread_mutex_unlock(&job_lock);
-    return ended;
+    pthread_mutex_lock(&turn_lock);
+    inside = false;
+    pthread_cond_broadcast(&turn_ended);
+    pthread_mutex_unlock(&turn_lock);
 }
 
 static gpuhal_cuda_why failed(gpuhal_missing reason, const char *text)
@@ -196,64 +144,22 @@ static gpuhal_cuda_why failed(gpuhal_missing reason, const char *text)
     return why;
 }
 
-static struct timespec make_deadline(void)
-{
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += DEADLINE_S;
-    return deadline;
-}
-
-/* @p out_left: the job is not the caller's any more. */
-static gpuhal_cuda_why run(job *own, bool *out_left)
-{
-    struct timespec deadline = make_deadline();
-    *out_left = false;
-    if (!take_turn(&deadline)) {
-        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
-    }
-    pthread_t thread;
-    deadline = make_deadline(); /* of our own job: the one before it may have been slow */
-    if (start_thread(&thread, own) != 0) {
-        give_turn();
-        return failed(GPUHAL_MISSING_FAILED, "no thread could be started to ask NVML");
-    }
-    if (!wait_for_end(own, &deadline)) {
-        pthread_detach(thread);
-        *out_left = true;
-        return failed(GPUHAL_MISSING_TIMED_OUT, "NVML did not answer in time");
-    }
-    give_turn();
-    pthread_join(thread, NULL);
-    return gpuhal_cuda_nvml_why(own->init_code);
-}
-
-gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request, size_t bytes)
+/* Initialising again costs nothing, and NVML counts it: once is enough, and nobody shuts down. */
+gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request)
 {
     if (!is_open()) {
         return failed(GPUHAL_MISSING_NOT_SUPPORTED, "NVML (libnvidia-ml.so.1) cannot be opened");
     }
-    pthread_once(&job_once, make_condition);
-    job *own = calloc(1, sizeof *own);
-    unsigned char *copy = malloc(bytes);
-    if (!own || !copy) {
-        free(own);
-        free(copy);
-        return failed(GPUHAL_MISSING_FAILED, "no memory to ask NVML");
+    if (!take_turn()) {
+        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
     }
-    memcpy(copy, request, bytes);
-    own->work = work;
-    own->request = copy;
-    bool left;
-    gpuhal_cuda_why why = run(own, &left);
-    if (why.reason == 0) {
-        memcpy(request, copy, bytes);
+    const nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
+    initialised = code == NVML_SUCCESS;
+    if (initialised) {
+        work(request);
     }
-    if (!left) {
-        free(copy);
-        free(own);
-    }
-    return why;
+    give_turn();
+    return gpuhal_cuda_nvml_why(code);
 }
 
 /* ---- devices */

@@ -1,24 +1,22 @@
-/* rocm/smi_jobs.c: see smi_jobs.h. */
-#include "smi_jobs.h"
+/* rocm/smi.c: see smi.h. */
+#include "smi.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Initialising asks every GPU of the machine. The core gives a plugin 15 s for all that it does while it is met. */
-#define DEADLINE_S  5
+/* Less than the time after which the core abandons a call. Initialising asks every GPU of the machine. */
+#define PATIENCE_S  4
 #define HANDLES_MAX 128u
 
 gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
 static _Atomic int opened;           /* which of the two; raised once its table is filled in */
-static bool initialised;             /* well or not; by jobs alone, of which one runs at a time */
+static bool initialised;             /* well or not; by the one thread whose turn it is */
 static uint32_t initialisation_code; /* what it answered; the same holds */
 
 /* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 calls that of ROCm 6.1 0. What came
@@ -112,109 +110,55 @@ gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
     return why;
 }
 
-/* ---- jobs */
+/* ---- turns */
 
-/* Shared by the caller and the job's thread; a caller that leaves leaves it to the thread. */
-typedef struct job {
-    void (*work)(void *request);
-    uint32_t init_code;
-    bool done, left; /* the thread has finished; the caller waits no more. Under job_lock */
-    unsigned char *request;
-} job;
-
-static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER; /* protects running, hung and the two flags of jobs */
-static pthread_cond_t job_ended;
-static pthread_once_t job_once = PTHREAD_ONCE_INIT;
-static bool running; /* a job is under way */
-static bool hung;    /* and its caller has left it */
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the two below */
+static pthread_cond_t turn_ended;
+static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
+static bool inside;           /* a thread is in the library */
+static struct timespec until; /* from then on others do not wait for it any more */
 
 static void make_condition(void)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&job_ended, &attributes);
+    pthread_cond_init(&turn_ended, &attributes);
     pthread_condattr_destroy(&attributes);
+}
+
+/* Whether it is this thread's turn. */
+static bool take_turn(void)
+{
+    int waited = 0;
+    pthread_once(&turn_once, make_condition);
+    pthread_mutex_lock(&turn_lock);
+    while (inside && waited != ETIMEDOUT) {
+        const struct timespec of_this_one = until;
+        waited = pthread_cond_timedwait(&turn_ended, &turn_lock, &of_this_one);
+    }
+    const bool ours = !inside;
+    if (ours) {
+        inside = true;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += PATIENCE_S;
+    }
+    pthread_mutex_unlock(&turn_lock);
+    return ours;
+}
+
+static void give_turn(void)
+{
+    pthread_mutex_lock(&turn_lock);
+    inside = false;
+    pthread_cond_broadcast(&turn_ended);
+    pthread_mutex_unlock(&turn_lock);
 }
 
 static uint32_t initialise(void)
 {
     return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? gpuhal_rocm_amd_smi.amdsmi_init(AMDSMI_INIT_AMD_GPUS)
                                                           : gpuhal_rocm_rocm_smi.rsmi_init(GPUHAL_ROCM_SMI_OWN_LOCK);
-}
-
-/* Both libraries count who initialises them: once is enough, and nobody shuts down. Nor is one asked again that failed: each time
- * it would write to standard error. */
-static void *job_main(void *argument)
-{
-    job *own = argument;
-    if (!initialised) {
-        initialisation_code = initialise();
-        initialised = true;
-    }
-    own->init_code = initialisation_code;
-    if (own->init_code == 0) {
-        own->work(own->request);
-    }
-    pthread_mutex_lock(&job_lock);
-    own->done = true;
-    bool left = own->left;
-    if (left) {
-        running = false;
-        hung = false;
-    }
-    pthread_cond_broadcast(&job_ended);
-    pthread_mutex_unlock(&job_lock);
-    if (left) {
-        free(own->request);
-        free(own);
-    }
-    return NULL;
-}
-
-/* The application's signal handlers have no business on this thread. */
-static int start_thread(pthread_t *out_thread, job *own)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(out_thread, NULL, job_main, own);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
-/* Waits until no job runs, and makes it ours. False when the one that runs hangs. */
-static bool take_turn(const struct timespec *deadline)
-{
-    pthread_mutex_lock(&job_lock);
-    while (running && !hung && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
-    }
-    bool ours = !running;
-    running = true;
-    pthread_mutex_unlock(&job_lock);
-    return ours;
-}
-
-static void give_turn(void)
-{
-    pthread_mutex_lock(&job_lock);
-    running = false;
-    pthread_cond_broadcast(&job_ended);
-    pthread_mutex_unlock(&job_lock);
-}
-
-/* False when the job overran the deadline: then it belongs to its thread, and may be gone already. */
-static bool wait_for_end(job *own, const struct timespec *deadline)
-{
-    pthread_mutex_lock(&job_lock);
-    while (!own->done && pthread_cond_timedwait(&job_ended, &job_lock, deadline) != ETIMEDOUT) {
-    }
-    bool ended = own->done;
-    own->left = !ended;
-    hung = !ended;
-    pthread_cond_broadcast(&job_ended); /* those who wait for their turn need not wait for a hanging one */
-    pthread_mutex_unlock(&job_lock);
-    return ended;
 }
 
 static gpuhal_rocm_why failed(gpuhal_missing reason, const char *text)
@@ -224,65 +168,27 @@ static gpuhal_rocm_why failed(gpuhal_missing reason, const char *text)
     return why;
 }
 
-static struct timespec make_deadline(void)
-{
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += DEADLINE_S;
-    return deadline;
-}
-
-/* @p out_left: the job is not the caller's any more. */
-static gpuhal_rocm_why run(job *own, bool *out_left)
-{
-    struct timespec deadline = make_deadline();
-    *out_left = false;
-    if (!take_turn(&deadline)) {
-        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
-    }
-    pthread_t thread;
-    deadline = make_deadline(); /* of our own job: the one before it may have been slow */
-    if (start_thread(&thread, own) != 0) {
-        give_turn();
-        return failed(GPUHAL_MISSING_FAILED, "no thread could be started to ask the SMI library");
-    }
-    if (!wait_for_end(own, &deadline)) {
-        pthread_detach(thread);
-        *out_left = true;
-        return failed(GPUHAL_MISSING_TIMED_OUT, "the SMI library did not answer in time");
-    }
-    give_turn();
-    pthread_join(thread, NULL);
-    return gpuhal_rocm_smi_why(own->init_code);
-}
-
-gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes)
+/* Both libraries count who initialises them: once is enough, and nobody shuts down. Nor is one asked again that failed: each time
+ * it would write to standard error. */
+gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request)
 {
     const gpuhal_rocm_smi_library which = gpuhal_rocm_smi_which();
     if (which == GPUHAL_ROCM_SMI_NONE || !has_directories(which)) {
         return failed(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
-    pthread_once(&job_once, make_condition);
-    job *own = calloc(1, sizeof *own);
-    unsigned char *copy = malloc(bytes);
-    if (!own || !copy) {
-        free(own);
-        free(copy);
-        return failed(GPUHAL_MISSING_FAILED, "no memory to ask the SMI library");
+    if (!take_turn()) {
+        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
     }
-    memcpy(copy, request, bytes);
-    own->work = work;
-    own->request = copy;
-    bool left;
-    gpuhal_rocm_why why = run(own, &left);
-    if (why.reason == 0) {
-        memcpy(request, copy, bytes);
+    if (!initialised) {
+        initialisation_code = initialise();
+        initialised = true;
     }
-    if (!left) {
-        free(copy);
-        free(own);
+    const uint32_t code = initialisation_code;
+    if (code == 0) {
+        work(request);
     }
-    return why;
+    give_turn();
+    return gpuhal_rocm_smi_why(code);
 }
 
 /* ---- devices */

@@ -1,11 +1,11 @@
-/* rocm/smi_jobs.h: AMD SMI or ROCm SMI, which tell what the system's files do not, and without which everything else works.
+/* rocm/smi.h: AMD SMI or ROCm SMI, which tell what the system's files do not, and without which everything else works.
  *
- * Calls of such libraries have been seen to hang when a GPU is being reset. So all of them run as a job on a thread of its own,
- * one job at a time, with a deadline. A job that overruns it is left behind, and until it returns every later one is answered
- * with "timed out" at once: the process keeps at most one such thread. A job touches nothing but its own copy of the request.
+ * Calls of such libraries have been seen to hang when a GPU is being reset. The core abandons a thread that hangs in sample() or link(), so
+ * they are called in those alone. One thread calls at a time; while it hangs the others are answered with "timed out": the process keeps at
+ * most one such thread.
  */
-#ifndef GPUHAL_ROCM_SMI_JOBS_H
-#define GPUHAL_ROCM_SMI_JOBS_H
+#ifndef GPUHAL_ROCM_SMI_H
+#define GPUHAL_ROCM_SMI_H
 
 #include "amd_smi_api.h"
 #include "device.h"
@@ -51,11 +51,10 @@ typedef struct gpuhal_rocm_smi_device {
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 
-/* Runs work(request) as a job, once the library is initialised. @p request, of @p bytes, is copied there and back, so it holds no
- * pointer to memory that does not live as long as the process. Unless reason 0 comes back it is unchanged. */
-gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request, size_t bytes);
+/* Runs work(request) once it is this thread's turn and the library is initialised. Unless reason 0 comes back it did not run. */
+gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request);
 
-/* Inside a job: the device, matched by its PCI address, never by an index. A code of the open library. */
+/* Inside of that: the device, matched by its PCI address, never by an index. A code of the open library. */
 uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device);
 
 /* What a code of the open library means for a value. */

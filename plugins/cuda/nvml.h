@@ -1,0 +1,40 @@
+/* cuda/nvml.h: NVML, which tells of devices without opening them, and without which everything else works.
+ *
+ * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs in sample() or link(),
+ * so NVML is asked in those alone, and while listing only where no file of the kernel tells the driver's version. One thread asks at a time;
+ * while it hangs the others are answered with "timed out": the process keeps at most one such thread.
+ */
+#ifndef GPUHAL_CUDA_NVML_H
+#define GPUHAL_CUDA_NVML_H
+
+#include "device.h"
+#include "nvml_api.h"
+
+#define GPUHAL_CUDA_NVML_MEMBER(name, arguments) nvmlReturn_t(*name) arguments;
+typedef struct gpuhal_cuda_nvml_functions {
+    GPUHAL_NVML_FUNCTIONS(GPUHAL_CUDA_NVML_MEMBER, GPUHAL_CUDA_NVML_MEMBER)
+} gpuhal_cuda_nvml_functions;
+#undef GPUHAL_CUDA_NVML_MEMBER
+
+extern gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
+
+/* Why NVML did not answer: reason 0 says that it did. */
+typedef struct gpuhal_cuda_why {
+    gpuhal_missing reason;
+    char text[112];
+} gpuhal_cuda_why;
+
+/* Opens the library, if there is one. */
+void gpuhal_cuda_nvml_open(const gpuhal_host *host);
+
+/* Runs work(request) once it is this thread's turn and NVML is initialised. Unless reason 0 comes back it did not run. */
+gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request);
+
+/* Inside of that: the device, matched by its UUID, else by its PCI address, never by an index. For a MIG device @p out_board is the
+ * whole GPU, which alone has a temperature; else both are the same. */
+nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
+
+/* What a code means for a value. */
+gpuhal_cuda_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
+
+#endif
