@@ -58,7 +58,7 @@ static void remark_unreadable(search *at, const char *path, const char *source, 
     if (source) {
         gpuhal_candidates_remark(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path,
                                  strerror(error));
-    } else if (error != ENOENT) {
+    } else if (error != ENOENT && error != ENOTDIR) {
         gpuhal_candidates_remark(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path,
                                  strerror(error));
     }
