@@ -173,6 +173,72 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
     end_session(&s);
 }
 
+/* A heap of 4 MiB to its last byte, and with the room that an alignment beyond Vulkan's takes; one unit more is refused unasked. */
+TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
+{
+    enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
+    static const struct {
+        uint64_t bytes, alignment;
+        gpuhal_status status;
+    } cases[] = {{HEAP, 0, GPUHAL_OK},
+                 {HEAP + UNIT, 0, GPUHAL_ERROR_TOO_LARGE},
+                 {HEAP - ALIGNMENT, ALIGNMENT, GPUHAL_OK},
+                 {HEAP - ALIGNMENT + UNIT, ALIGNMENT, GPUHAL_ERROR_TOO_LARGE}};
+    const fake_vulkan fake = fake_vulkan_script("discrete;heaps=d64M,4M;types=d@0,vch@1");
+    opening o;
+    assert_ok(open_direct(&o));
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const gpuhal_alloc alloc = {
+            .size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = cases[c].bytes, .alignment = cases[c].alignment};
+        gpuhal_memory memory = {.size = sizeof memory};
+        const unsigned asked = fake.calls("vkAllocateMemory");
+        assert_int_equal(o.slots.ops.allocate(o.device, &alloc, &memory), cases[c].status);
+        assert_int_equal(fake.calls("vkAllocateMemory") - asked, cases[c].status == GPUHAL_OK);
+        if (cases[c].status == GPUHAL_OK) {
+            memset(memory.host, 1, cases[c].bytes);
+            o.slots.ops.release(o.device, &memory);
+        }
+    }
+    o.plugin->close(o.device);
+    fake_vulkan_expect_clean(&fake);
+}
+
+/* The driver refuses the memory once: nothing is handed out, what was to be imported stays the caller's, and the next try succeeds. */
+static void expect_refusal_then_success(const opening *o, const fake_vulkan *fake, const gpuhal_alloc *alloc)
+{
+    gpuhal_memory memory = {.size = sizeof memory};
+    fake->fail_call("vkAllocateMemory", 1, -2);
+    assert_int_equal(o->slots.ops.allocate(o->device, alloc, &memory), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_null(memory.object);
+    assert_null(memory.host);
+    assert_int_equal(o->slots.ops.allocate(o->device, alloc, &memory), GPUHAL_OK);
+    assert_non_null(memory.object);
+    o->slots.ops.release(o->device, &memory);
+}
+
+TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_later)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete");
+    char *host = aligned_alloc(4096, BYTES);
+    opening o;
+    assert_non_null(host);
+    assert_ok(open_direct(&o));
+    expect_refusal_then_success(&o, &fake, &(gpuhal_alloc){
+        .size = sizeof(gpuhal_alloc), .bytes = BYTES,
+        .import = {.size = sizeof(gpuhal_handle), .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host}});
+    gpuhal_alloc shared = {.size = sizeof shared, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    gpuhal_memory memory = {.size = sizeof memory};
+    uint64_t offset = 0;
+    shared.import = (gpuhal_handle){.size = sizeof shared.import};
+    assert_int_equal(o.slots.ops.allocate(o.device, &shared, &memory), GPUHAL_OK);
+    assert_int_equal(o.slots.ops.export_memory(o.device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &shared.import, &offset), GPUHAL_OK);
+    expect_refusal_then_success(&o, &fake, &shared);
+    o.slots.ops.release(o.device, &memory);
+    o.plugin->close(o.device);
+    fake_vulkan_expect_clean(&fake);
+    free(host);
+}
+
 /* ---- atoms of memory that is not coherent */
 
 /* The device writes all, the host a part that is no whole atom: the bytes beside it stay the device's. Through the slots, since the
