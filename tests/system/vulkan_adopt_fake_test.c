@@ -119,6 +119,24 @@ TEST(of_many_queues_every_family_is_used)
     fake_vulkan_expect_clean(&fake);
 }
 
+TEST(a_queue_of_a_family_that_the_driver_has_not_is_refused_also_where_the_driver_fills_in_more)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1;fills_families");
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        fail_msg("%s", why);
+    }
+    gpuhal_vulkan_queue wrong = {.queue = program.v.queues[0], .family = 1};
+    program.described.queues = &wrong;
+    program.described.queue_count = 1;
+    gpuhal *gpu = open_fake();
+    const gpuhal_native native = native_of(&program);
+    expect_error(gpuhal_device_adopt(select_or_fail(gpu, "vulkan:0"), &native), GPUHAL_ERROR_INVALID_ARGUMENT, "family");
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
 TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
 {
     fake_vulkan fake = fake_vulkan_script("discrete;families=gct1");

@@ -202,6 +202,8 @@ static bool read_flag(const char *word)
         script.late_waits = true;
     } else if (strcmp(word, "maps_nowhere") == 0) {
         script.maps_nowhere = true;
+    } else if (strcmp(word, "fills_families") == 0) {
+        script.fills_families = true;
     } else {
         return false;
     }

@@ -36,7 +36,7 @@ typedef struct fake_script {
     VkPhysicalDeviceType type;
     uint32_t api, vendor;
     char name[64];
-    bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere;
+    bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere, fills_families;
     uint32_t without; /* bit 1 << fake_extension */
     unsigned family_count;
     VkQueueFamilyProperties families[FAKE_FAMILIES];
