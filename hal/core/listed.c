@@ -2,6 +2,7 @@
 #include "core/listed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index)
 {
@@ -55,6 +56,33 @@ bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed
         device->capabilities = from->list[i].capabilities;
     }
     return true;
+}
+
+/* Each fact of the one is in the other. */
+static bool holds_facts(const gpuhal_facts *one, const gpuhal_facts *other)
+{
+    for (size_t i = 0; i < one->count; i++) {
+        const gpuhal_fact *fact = &one->list[i], *there = gpuhal_facts_find(other, fact->key);
+        if (fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
+            continue;
+        }
+        bool same_text = there && (fact->text == there->text || (fact->text && there->text && strcmp(fact->text, there->text) == 0));
+        if (!there || !same_text || fact->missing != there->missing || (!fact->missing && !fact->text && fact->u64 != there->u64)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gpuhal_listed_devices_same(const gpuhal_listed_devices *one, const gpuhal_listed_devices *other)
+{
+    bool same = one->count == other->count;
+    for (size_t i = 0; same && i < one->count; i++) {
+        const gpuhal_listed_device *a = &one->list[i], *b = &other->list[i];
+        same = a->index == b->index && a->capabilities == b->capabilities && holds_facts(&a->facts, &b->facts) &&
+               holds_facts(&b->facts, &a->facts);
+    }
+    return same;
 }
 
 void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices)

@@ -22,6 +22,8 @@ gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, 
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
 /* A copy of every device with its facts; false without memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
+/* Whether both hold the same devices in the same order, with the same facts; what changes from moment to moment (values) does not count. */
+bool gpuhal_listed_devices_same(const gpuhal_listed_devices *one, const gpuhal_listed_devices *other);
 void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
 
 #endif

@@ -77,6 +77,7 @@ struct gpuhal_device {
     _Atomic(const gpuhal_listed_device *) here; /* as the driver in this process lists it; NULL: nobody has asked that one */
     uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
+    bool unsure;               /* during a look: which of several alike devices are gone is not known; match.c */
     _Atomic(struct gpuhal_link *) links[32]; /* rows of them, to each visible device */
 
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */

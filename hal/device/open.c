@@ -22,13 +22,34 @@ static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-/* A driver that is started keeps the devices that it found then, whatever a helper's driver finds now. */
-static gpuhal_status not_in_this_process(const gpuhal_device *device)
+/* Under the index of the listing stands a device that is another one by what names hardware. */
+static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_listed_device *there)
 {
-    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                            "%s: the driver does not list it in this process: it has gone since it was listed, or came after "
-                                            "the driver was started; then the program has to be restarted to use it",
-                                            device->id);
+    static const struct {
+        gpuhal_key key;
+        const char *word;
+    } names[] = {{GPUHAL_FACT_UUID, "UUID"}, {GPUHAL_FACT_PCI_ADDRESS, "PCI address"}, {GPUHAL_FACT_PARTITION, "partition"}, {GPUHAL_FACT_NAME, "name"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *then = gpuhal_facts_text(&device->listed->facts, names[i].key), *now = gpuhal_facts_text(&there->facts, names[i].key);
+        if (then && now && strcmp(then, now) != 0) {
+            return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                                    "%s: its %s was %s when it was listed, and the driver in this process says %s: another device has its "
+                                    "number here, or the plugin's identity is not the same in every process",
+                                    device->id, names[i].word, then, now);
+        }
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
+}
+
+/* Most drivers keep the devices that they found when they were started, whatever a helper's driver finds now. */
+static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
+{
+    const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
+    gpuhal_status status = there ? another_identity(device, there)
+                                 : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                                                    "%s: the driver does not list it in this process: it has gone since it was listed, or "
+                                                    "came after the driver was started; then the program has to be restarted to use it",
+                                                    device->id);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
 }
@@ -78,9 +99,19 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
         return status;
     }
     *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
+    if (!*out_listed) {
+        /* It may have come since the driver was last asked. */
+        uint64_t since_ns = gpuhal_listing_now(device->gpu)->begun_ns;
+        status = gpuhal_backend_refresh(*out_backend, since_ns, device->gpu->settings.helper_deadline_ns);
+        if (status == GPUHAL_ERROR_TIMEOUT) {
+            backend_hangs(device);
+            return status;
+        }
+        *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
+    }
     atomic_store_explicit(&device->here, *out_listed, memory_order_release);
     gpuhal_known_compare(device, *out_backend, *out_listed);
-    return *out_listed ? GPUHAL_OK : not_in_this_process(device);
+    return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
 /* An attempt that failed may have left the device lost; one that is gone stays so. */

@@ -20,6 +20,14 @@
 /* STUCK: starting for longer than a caller would wait. Its thread may still come back, and then the backend is READY or FAILED. */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
+/* What the plugin listed at one time. Never changes, but for when it was last said. */
+typedef struct backend_listing {
+    struct backend_listing *older;
+    uint64_t begun_ns;         /* when the plugin was first asked and said this */
+    _Atomic uint64_t asked_ns; /* and when last: most drivers repeat what they found when they were started */
+    gpuhal_listed_devices devices;
+} backend_listing;
+
 struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
@@ -28,10 +36,11 @@ struct gpuhal_backend {
     const void *starter;  /* gpuhal_job_caller() of who starts it */
     gpuhal_job *job;      /* that starts it; NULL: none, or on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
-    uint64_t begun_ns;    /* when the start began */
+    bool ignore_environment; /* it was started by a program that wants it to be told of no setting */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
     bool started;         /* its start() has succeeded */
-    gpuhal_listed_devices devices;
+    _Atomic(backend_listing *) listing; /* the newest; the older ones stay, since devices point into them */
+    bool lists, hangs_listing; /* it is listing again; and a caller has stopped waiting for that */
     gpuhal_attempt outcome; /* of the last start: texts and verdict */
 };
 
@@ -98,6 +107,32 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_attempt *attempt)
     };
 }
 
+/* Starts the plugin where it was not, and has it list. A listing that says what the newest says does not take its place. */
+static bool list(gpuhal_attempt *attempt, gpuhal_backend *backend)
+{
+    backend_listing *newest = atomic_load(&backend->listing), *listing = calloc(1, sizeof *listing);
+    uint64_t begun_ns = gpuhal_os_monotonic_ns();
+    if (!listing) {
+        return gpuhal_attempt_no_memory(attempt);
+    }
+    bool good = gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &listing->devices);
+    bool is_answer = good || attempt->state == GPUHAL_PLUGIN_NO_DEVICE;
+    if (is_answer && newest && gpuhal_listed_devices_same(&newest->devices, &listing->devices)) {
+        atomic_store(&newest->asked_ns, begun_ns);
+        is_answer = false;
+    }
+    if (is_answer && (good || newest)) {
+        listing->begun_ns = begun_ns;
+        atomic_init(&listing->asked_ns, begun_ns);
+        listing->older = newest;
+        atomic_store(&backend->listing, listing);
+        return good;
+    }
+    gpuhal_listed_devices_finish(&listing->devices);
+    free(listing);
+    return good;
+}
+
 static bool start(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
     const gpuhal_plugin *original = NULL;
@@ -108,7 +143,7 @@ static bool start(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *
     }
     backend->plugin = (gpuhal_plugin){0};
     memcpy(&backend->plugin, original, original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
-    return gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &backend->devices);
+    return list(attempt, backend);
 }
 
 static bool refuse_forked(gpuhal_attempt *attempt)
@@ -232,7 +267,7 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
     backend->starter = gpuhal_job_caller();
     backend->job = own ? &own->job : NULL;
     backend->generation = gpuhal_os_fork_generation();
-    backend->begun_ns = gpuhal_os_monotonic_ns();
+    backend->ignore_environment = attempt->ignore_environment;
     gpuhal_mutex_unlock(&list_mutex);
     bool ended = true, good = true;
     if (own) {
@@ -322,6 +357,110 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t d
     return status;
 }
 
+/* ---- listing again */
+
+typedef struct list_job {
+    gpuhal_job job;
+    gpuhal_backend *backend;
+    gpuhal_attempt attempt;
+    bool good;
+} list_job;
+
+static void run_list(gpuhal_job *job)
+{
+    list_job *own = (list_job *)job;
+    own->good = list(&own->attempt, own->backend);
+    gpuhal_mutex_lock(&list_mutex);
+    own->backend->lists = own->backend->hangs_listing = false;
+    gpuhal_condition_signal_all(&list_changed);
+    gpuhal_mutex_unlock(&list_mutex);
+}
+
+static void destroy_list(gpuhal_job *job)
+{
+    gpuhal_attempt_finish(&((list_job *)job)->attempt);
+    free(job);
+}
+
+static bool hangs_listing(gpuhal_attempt *attempt)
+{
+    attempt->stage = GPUHAL_STAGE_ENUMERATE;
+    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+                               gpuhal_attempt_while(attempt->stage), (double)attempt->deadline_ns / 1e9);
+}
+
+/* Whether this caller shall list. With list_mutex held: `enumerate` runs alone. */
+static bool claim_listing(const gpuhal_attempt *attempt, const gpuhal_backend *backend, uint64_t since_ns)
+{
+    for (uint64_t waited = 0; backend->lists && !backend->hangs_listing && waited < attempt->deadline_ns;) {
+        waited += gpuhal_job_wait(&list_changed, &list_mutex, attempt->deadline_ns - waited);
+    }
+    return !backend->lists && atomic_load(&atomic_load(&backend->listing)->asked_ns) < since_ns;
+}
+
+static void take_attempt(gpuhal_attempt *to, gpuhal_attempt *from)
+{
+    to->stage = from->stage;
+    if (from->reason) {
+        gpuhal_attempt_fail(to, from->state, from->status, "%s", from->reason);
+    }
+}
+
+static bool run_listing(gpuhal_attempt *attempt, list_job *own)
+{
+    gpuhal_job_state state = gpuhal_job_run(&own->job, attempt->deadline_ns);
+    if (state == GPUHAL_JOB_DONE) {
+        take_attempt(attempt, &own->attempt);
+        return own->good;
+    }
+    gpuhal_mutex_lock(&list_mutex);
+    own->backend->hangs_listing = state == GPUHAL_JOB_ABANDONED && own->backend->lists;
+    own->backend->lists = own->backend->hangs_listing;
+    gpuhal_condition_signal_all(&list_changed);
+    gpuhal_mutex_unlock(&list_mutex);
+    return state == GPUHAL_JOB_ABANDONED ? hangs_listing(attempt)
+                                         : gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s",
+                                                               gpuhal_last_error()->sentence);
+}
+
+bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend, uint64_t since_ns)
+{
+    list_job *own = calloc(1, sizeof *own);
+    if (!own) {
+        return gpuhal_attempt_no_memory(attempt);
+    }
+    gpuhal_job_init(&own->job, run_list, NULL, destroy_list);
+    own->backend = backend;
+    own->attempt = (gpuhal_attempt){
+        .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = attempt->deadline_ns / 3};
+    gpuhal_mutex_lock(&list_mutex);
+    bool ours = claim_listing(attempt, backend, since_ns), stuck = !ours && backend->lists;
+    backend->lists = backend->lists || ours;
+    gpuhal_mutex_unlock(&list_mutex);
+    bool good = ours ? run_listing(attempt, own) : !stuck || hangs_listing(attempt);
+    gpuhal_job_release(&own->job);
+    return good;
+}
+
+gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate)
+{
+    gpuhal_mutex_lock(&list_mutex);
+    gpuhal_backend *backend = find(candidate->builtin, candidate->device, candidate->inode);
+    bool usable = backend && backend->progress == BACKEND_READY &&
+                  (gpuhal_backend_generation(backend) == 0 || backend->generation == gpuhal_os_fork_generation());
+    gpuhal_mutex_unlock(&list_mutex);
+    return usable ? backend : NULL;
+}
+
+gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns, uint64_t deadline_ns)
+{
+    gpuhal_attempt attempt = {.name = backend->plugin.name, .deadline_ns = deadline_ns};
+    bool good = gpuhal_backend_list_again(&attempt, backend, since_ns);
+    gpuhal_status status = good || attempt.state == GPUHAL_PLUGIN_NO_DEVICE ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
+    gpuhal_attempt_finish(&attempt);
+    return status;
+}
+
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend)
 {
     return &backend->plugin;
@@ -329,12 +468,12 @@ const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend)
 
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend)
 {
-    return &backend->devices;
+    return &atomic_load(&backend->listing)->devices;
 }
 
 uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
 {
-    return backend->begun_ns;
+    return atomic_load(&backend->listing)->begun_ns;
 }
 
 uint32_t gpuhal_backend_generation(const gpuhal_backend *backend)

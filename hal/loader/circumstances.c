@@ -70,6 +70,11 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
+void gpuhal_circumstances_watched(const gpuhal_candidate *candidate, gpuhal_texts *to)
+{
+    each_word(candidate->watch, add_watched, to);
+}
+
 /* A driver that is put where the dynamic loader would have found it; other places than this stand in its cache. */
 static void add_library_places(const char *word, gpuhal_texts *to)
 {
@@ -132,7 +137,7 @@ bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_t
             add_once(&files, mapped->list[i]);
         }
     }
-    each_word(candidate->watch, add_watched, &files);
+    gpuhal_circumstances_watched(candidate, &files);
     each_word(candidate->libraries, add_library_places, &files);
     each_word(candidate->environment, add_named_library, &files);
     each_word(candidate->environment, add_variable, &variables);

@@ -10,5 +10,7 @@ bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_t
                                gpuhal_texts *out_key);
 /* Whether one of these files was replaced while the plugin was met: what it said then belongs to the old one. */
 bool gpuhal_circumstances_replaced(const gpuhal_texts *mapped);
+/* The files and folders that the candidate's manifest tells to watch, as today's environment has them. */
+void gpuhal_circumstances_watched(const gpuhal_candidate *candidate, gpuhal_texts *to);
 
 #endif

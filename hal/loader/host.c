@@ -61,6 +61,45 @@ static const char *host_setting(__attribute__((unused)) const gpuhal_host *host,
     return name ? gpuhal_host_variable(name, "") : NULL;
 }
 
+/* ---- announcements */
+
+static gpuhal_mutex watchers_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list */
+static gpuhal_host_watcher *watchers;
+
+void gpuhal_host_watch(gpuhal_host_watcher *watcher, intptr_t notifier)
+{
+    gpuhal_mutex_lock(&watchers_mutex);
+    *watcher = (gpuhal_host_watcher){.next = watchers, .notifier = notifier, .generation = gpuhal_os_fork_generation()};
+    watchers = watcher;
+    gpuhal_mutex_unlock(&watchers_mutex);
+}
+
+void gpuhal_host_unwatch(gpuhal_host_watcher *watcher)
+{
+    gpuhal_mutex_lock(&watchers_mutex);
+    gpuhal_host_watcher **at = &watchers;
+    while (*at && *at != watcher) {
+        at = &(*at)->next;
+    }
+    if (*at) {
+        *at = watcher->next;
+    }
+    gpuhal_mutex_unlock(&watchers_mutex);
+}
+
+/* A parent's watchers are not in its child: their descriptors may be others' there. Which gpuhal object uses the plugin is not known here: all
+ * that listen look again. */
+static void host_changed(__attribute__((unused)) const gpuhal_host *host)
+{
+    gpuhal_mutex_lock(&watchers_mutex);
+    for (const gpuhal_host_watcher *one = watchers; one; one = one->next) {
+        if (one->generation == gpuhal_os_fork_generation()) {
+            gpuhal_os_notifier_set(one->notifier);
+        }
+    }
+    gpuhal_mutex_unlock(&watchers_mutex);
+}
+
 static const gpuhal_host table = {
     .size = sizeof(gpuhal_host),
     .abi = GPUHAL_ABI,
@@ -72,6 +111,7 @@ static const gpuhal_host table = {
     .missing = gpuhal_sink_missing,
     .setting = host_setting,
     .library = gpuhal_vendor_library,
+    .changed = host_changed,
 };
 
 const gpuhal_host *gpuhal_host_table(void)

@@ -111,7 +111,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     }
 }
 
-/* Meets a plugin in this process. */
+/* Meets a plugin in this process. A look that is not the first has a started one list again. */
 static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
 {
     gpuhal_attempt attempt = {.name = candidate->name,
@@ -121,6 +121,9 @@ static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate
     gpuhal_backend *backend = NULL;
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
     bool good = gpuhal_backend_obtain(&attempt, candidate, &backend);
+    good = good && (!verdicts->afresh || gpuhal_backend_list_again(&attempt, backend, begun_ns));
+    good = good && (gpuhal_backend_devices(backend)->count > 0 ||
+                    gpuhal_attempt_fail(&attempt, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device any more"));
     gpuhal_candidate_take(candidate, &attempt, good);
     candidate->time_ns = gpuhal_os_monotonic_ns() - begun_ns;
     if (!good) {

@@ -63,12 +63,26 @@ typedef struct gpuhal_backend gpuhal_backend;
  * does not come back in time, and from then on at once, until it does. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
-/* The devices as listed in this process, immutable. */
+/* The devices as listed in this process, newest listing; each listing is immutable and stays for ever. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
-/* When its start began, by the monotonic clock: it knows nothing that happened to the machine since. */
+/* When the plugin first said that, by the monotonic clock: it may know nothing that happened to the machine since. */
 uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend);
+/* Has the plugin list again, unless it did since then. OK, also for an empty list; TIMEOUT, or why it failed: then the newest listing stays. */
+gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns, uint64_t deadline_ns);
+/* The candidate's backend if it works in this process already; NULL otherwise. */
+gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate);
 /* The fork generation in which it was started, or 0 when it works in every generation: to compare on the fast path. */
 uint32_t gpuhal_backend_generation(const gpuhal_backend *backend);
+
+/* Has `notifier` set whenever a plugin announces that its devices changed, until unwatched. */
+typedef struct gpuhal_host_watcher {
+    struct gpuhal_host_watcher *next;
+    intptr_t notifier;
+    uint32_t generation; /* fork generation */
+} gpuhal_host_watcher;
+void gpuhal_host_watch(gpuhal_host_watcher *watcher, intptr_t notifier);
+/* Does nothing to one that does not watch. */
+void gpuhal_host_unwatch(gpuhal_host_watcher *watcher);
 
 /* The host table of this copy of the core. */
 const gpuhal_host *gpuhal_host_table(void);

@@ -94,10 +94,31 @@ void gpuhal_os_notifier_clear(intptr_t notifier);
 int gpuhal_os_hotplug_open(intptr_t *out_source);
 /* Whether a message of the kernel is about hardware that a plugin could list. Any bytes will do. */
 bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);
-/* Waits for a message that concerns us, at most so long (UINT64_MAX: for ever), and takes all that are there; WOKEN when the notifier
- * `wake` is set. GONE: the source will tell nothing more. Any socket of packets does for a source. */
+/* Where news of devices may come from; each may be none. */
+typedef struct gpuhal_hotplug_sources {
+    intptr_t kernel;                /* of gpuhal_os_hotplug_open(), or any socket of packets; -1: none */
+    intptr_t announced;             /* a notifier that plugins set; -1: none */
+    struct gpuhal_file_watch *files; /* NULL: none */
+    intptr_t wake;                  /* a notifier that ends the waiting */
+} gpuhal_hotplug_sources;
+/* Waits for news, at most so long (UINT64_MAX: for ever), and takes all that are there; WOKEN when `wake` is set. GONE: the kernel's source
+ * will tell nothing more. */
 typedef enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS, GPUHAL_HOTPLUG_WOKEN, GPUHAL_HOTPLUG_GONE } gpuhal_hotplug;
-gpuhal_hotplug gpuhal_os_hotplug_wait(intptr_t source, intptr_t wake, uint64_t timeout_ns);
+gpuhal_hotplug gpuhal_os_hotplug_wait(const gpuhal_hotplug_sources *sources, uint64_t timeout_ns);
+
+/* ---- file_watch.c */
+
+/* Files and folders whose changes are news: also those that are not there yet. Returns 0 or errno. */
+typedef struct gpuhal_file_watch gpuhal_file_watch;
+int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch);
+/* NULL does nothing. */
+void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
+/* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may be there. 0 or errno. */
+int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
+/* Readable while there is something to take. */
+intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
+/* Takes all that happened; whether any of it was about a path that is watched. */
+bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);
 
 /* ---- memory.c */
 

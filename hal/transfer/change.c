@@ -21,7 +21,8 @@ gpuhal_herald *gpuhal_herald_create(void)
         gpuhal_mutex_init(&herald->mutex);
         gpuhal_condition_init(&herald->condition);
         herald->fork_generation = gpuhal_os_fork_generation();
-        herald->notifier = herald->source = herald->wake = -1;
+        herald->notifier = -1;
+        herald->sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
     }
     return herald;
 }
@@ -58,8 +59,7 @@ void gpuhal_herald_lock(gpuhal_herald *herald)
     herald->calling = herald->running = herald->watches = herald->asked = false;
     herald->first = herald->count = 0;
     close_descriptor(&herald->notifier);
-    close_descriptor(&herald->source);
-    close_descriptor(&herald->wake);
+    gpuhal_watch_forget(herald);
 }
 
 /* With the mutex held. The listener itself may want to end it: then there is nothing to wait for. */

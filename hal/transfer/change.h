@@ -1,7 +1,8 @@
 /* transfer/change.h: news of devices, on its way to whoever listens, and who looks for it.
  *
  * Every change gets a number and, where somebody wants it, goes into the list behind gpuhal_take_change() and to the thread that calls back.
- * A thread of its own waits for the kernel's news, from the first listener on. In the child of a fork nobody listens any more. */
+ * A thread of its own waits for news of the kernel, of plugins and of
+ * the files that manifests tell to watch, from the first listener on. In the child of a fork nobody listens any more. */
 #ifndef GPUHAL_TRANSFER_CHANGE_H
 #define GPUHAL_TRANSFER_CHANGE_H
 
@@ -30,10 +31,11 @@ typedef struct gpuhal_herald {
     bool running;          /* a look is under way */
     const void *looker;    /* the thread that looks, by gpuhal_job_caller() */
 
-    bool asked;   /* the kernel was asked for its news */
+    bool asked;   /* somebody listens: news of devices are waited for, or cannot be */
     bool watches; /* the thread is there */
     gpuhal_thread watch;
-    intptr_t source, wake;
+    gpuhal_hotplug_sources sources;
+    gpuhal_host_watcher announcements;
 } gpuhal_herald;
 
 /* Made and freed by gpuhal.c. NULL without memory; NULL does nothing. */
@@ -50,10 +52,13 @@ void gpuhal_change_lost(gpuhal_device *device);
 /* For gpuhal.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 
-/* rescan.c: asks the kernel for its news, once; without them one line of the log says so. */
+/* rescan.c: from now on looks again when the kernel, a plugin or a watched file has news; where the kernel tells none, one line of the log
+ * says so. */
 void gpuhal_watch_kernel(gpuhal *gpu);
-/* Looks again whenever this source has news, unless something is watched already. The source is taken over. */
+/* The same with this source in the place of the kernel's, -1 for none, unless something is watched already. It is taken over. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
+/* Gives the sources back, once no thread waits for them. */
+void gpuhal_watch_forget(gpuhal_herald *herald);
 /* Ends the thread, and waits for it. */
 void gpuhal_watch_end(gpuhal_herald *herald);
 

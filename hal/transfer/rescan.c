@@ -1,6 +1,8 @@
-/* transfer/rescan.c: looking at the machine again, because somebody asks or because the kernel tells of hardware that came or went. */
+/* transfer/rescan.c: looking at the machine again, because somebody asks, or because the kernel, a plugin or a file that a manifest tells to
+ * watch has news. */
 #include "core/error.h"
 #include "core/job.h"
+#include "loader/circumstances.h"
 #include "transfer/change.h"
 #include "transfer/queue.h"
 
@@ -82,30 +84,84 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     return GPUHAL_OK;
 }
 
-/* ---- the kernel's news */
+/* ---- news of devices */
+
+/* What manifests tell to watch. To be done after each look: folders may be there now that were not, and plugins. */
+static void watch_files(gpuhal *gpu)
+{
+    const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
+    gpuhal_texts paths = {0};
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_circumstances_watched(&candidates->list[i], &paths);
+    }
+    for (size_t i = 0; gpu->herald->sources.files && i < paths.count; i++) {
+        (void)gpuhal_os_file_watch_add(gpu->herald->sources.files, paths.list[i]);
+    }
+    gpuhal_texts_finish(&paths);
+}
+
+static void look_at_news(gpuhal *gpu)
+{
+    gpuhal_status status = gpuhal_rescan(gpu, NULL);
+    if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
+                        gpuhal_last_error()->sentence);
+    }
+    watch_files(gpu);
+}
 
 static void *watch(void *user)
 {
     gpuhal *const gpu = user;
-    gpuhal_herald *herald = gpu->herald;
+    gpuhal_hotplug_sources *sources = &gpu->herald->sources;
     gpuhal_hotplug heard = GPUHAL_HOTPLUG_QUIET;
-    while (heard != GPUHAL_HOTPLUG_WOKEN && heard != GPUHAL_HOTPLUG_GONE) {
-        heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, UINT64_MAX);
+    while (heard != GPUHAL_HOTPLUG_WOKEN && !(heard == GPUHAL_HOTPLUG_GONE && sources->kernel < 0)) {
+        heard = gpuhal_os_hotplug_wait(sources, UINT64_MAX);
         bool news = heard == GPUHAL_HOTPLUG_NEWS;
         uint64_t end = gpuhal_deadline(SETTLE_NS);
         while (heard == GPUHAL_HOTPLUG_NEWS && gpuhal_os_monotonic_ns() < end) {
-            heard = gpuhal_os_hotplug_wait(herald->source, herald->wake, QUIET_NS);
+            heard = gpuhal_os_hotplug_wait(sources, QUIET_NS);
         }
-        gpuhal_status status = news && heard != GPUHAL_HOTPLUG_WOKEN ? gpuhal_rescan(gpu, NULL) : GPUHAL_OK;
-        if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
-            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
-                            gpuhal_last_error()->sentence);
+        if (heard == GPUHAL_HOTPLUG_GONE && sources->kernel >= 0) {
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "the system tells no more of hardware that comes and goes");
+            gpuhal_os_descriptor_close(sources->kernel);
+            sources->kernel = -1;
+            heard = GPUHAL_HOTPLUG_QUIET;
         }
-    }
-    if (heard == GPUHAL_HOTPLUG_GONE) {
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "the system tells no more of hardware that comes and goes");
+        if (news && heard != GPUHAL_HOTPLUG_WOKEN) {
+            look_at_news(gpu);
+        }
     }
     return NULL;
+}
+
+void gpuhal_watch_forget(gpuhal_herald *herald)
+{
+    gpuhal_hotplug_sources *sources = &herald->sources;
+    intptr_t descriptors[] = {sources->kernel, sources->announced, sources->wake};
+    gpuhal_host_unwatch(&herald->announcements);
+    gpuhal_os_file_watch_destroy(sources->files);
+    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
+        if (descriptors[i] >= 0) {
+            gpuhal_os_descriptor_close(descriptors[i]);
+        }
+    }
+    *sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
+}
+
+/* Plugins that announce and files are watched as far as the system lets us; they are not worth a word of their own. */
+static int open_sources(gpuhal *gpu, intptr_t kernel)
+{
+    gpuhal_herald *herald = gpu->herald;
+    herald->sources.kernel = kernel;
+    int error = gpuhal_os_notifier_create(&herald->sources.wake);
+    if (!error && !gpuhal_os_notifier_create(&herald->sources.announced)) {
+        gpuhal_host_watch(&herald->announcements, herald->sources.announced);
+    }
+    if (!error && !gpuhal_os_file_watch_create(&herald->sources.files)) {
+        watch_files(gpu);
+    }
+    return error;
 }
 
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
@@ -113,20 +169,17 @@ gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
     gpuhal_herald *herald = gpu->herald;
     gpuhal_herald_lock(herald);
     bool refused = herald->watches || herald->closing;
-    int error = refused ? 0 : gpuhal_os_notifier_create(&herald->wake);
+    int error = refused ? 0 : open_sources(gpu, source);
     if (!error && !refused) {
-        herald->source = source;
         error = gpuhal_thread_start(&herald->watch, watch, gpu);
         herald->watches = error == 0;
         herald->asked = true;
     }
-    if (error || refused) {
+    if (refused && source >= 0) {
         gpuhal_os_descriptor_close(source);
-        herald->source = refused ? herald->source : -1;
     }
-    if (error && herald->wake >= 0) {
-        gpuhal_os_descriptor_close(herald->wake);
-        herald->wake = -1;
+    if (error) {
+        gpuhal_watch_forget(herald);
     }
     gpuhal_mutex_unlock(&herald->mutex);
     return error ? gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread: %s", strerror(error)) : GPUHAL_OK;
@@ -146,7 +199,8 @@ void gpuhal_watch_kernel(gpuhal *gpu)
     gpuhal_error_save(&before);
     intptr_t source = -1;
     int error = gpuhal_os_hotplug_open(&source);
-    if (error || gpuhal_watch_source(gpu, source)) {
+    gpuhal_status status = gpuhal_watch_source(gpu, error ? -1 : source);
+    if (error || status) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
                         "hardware that comes or goes is not noticed by itself, only by gpuhal_rescan(): %s",
                         error ? strerror(error) : gpuhal_last_error()->sentence);
@@ -160,13 +214,11 @@ void gpuhal_watch_end(gpuhal_herald *herald)
     bool watches = herald->watches;
     herald->watches = false;
     if (watches) {
-        gpuhal_os_notifier_set(herald->wake);
+        gpuhal_os_notifier_set(herald->sources.wake);
     }
     gpuhal_mutex_unlock(&herald->mutex);
     if (watches) {
         gpuhal_thread_join(&herald->watch);
-        gpuhal_os_descriptor_close(herald->source);
-        gpuhal_os_descriptor_close(herald->wake);
-        herald->source = herald->wake = -1;
+        gpuhal_watch_forget(herald);
     }
 }

@@ -132,6 +132,47 @@ static void tell_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "it is a test");
 }
 
+#if defined VARIANT_good_comes_and_goes || defined VARIANT_good_without_identity || defined VARIANT_good_other_identity
+/* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the life of a process, and
+ * a new process counts anew. good_without_identity says nothing that tells two of them apart; good_other_identity makes it of the process. */
+static gpuhal_status tell_slots(const gpuhal_host *host, gpuhal_sink *sink)
+{
+    static char owners[16];
+    char slots[16] = "", uuid[40];
+    const char *path = host->setting(host, "TEST_SLOTS");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (!file || !fgets(slots, sizeof slots, file)) {
+        slots[0] = 0;
+    }
+    if (file) {
+        fclose(file);
+    }
+    for (const char *slot = slots; *slot >= 'A' && *slot <= 'Z'; slot++) {
+        if (!strchr(owners, *slot)) {
+            owners[strlen(owners)] = *slot;
+        }
+    }
+    for (uint32_t i = 0; owners[i]; i++) {
+        if (!strchr(slots, owners[i])) {
+            continue;
+        }
+        tell_device(host, sink, i);
+        unsigned number = (unsigned char)owners[i];
+#if defined VARIANT_good_other_identity
+        number = (unsigned)getpid();
+#endif
+#if !defined VARIANT_good_without_identity
+        snprintf(uuid, sizeof uuid, "00000000-0000-0000-0000-0000%08x", number);
+        host->text(host, sink, GPUHAL_FACT_UUID, uuid);
+#else
+        (void)uuid;
+        (void)number;
+#endif
+    }
+    return GPUHAL_OK;
+}
+#endif
+
 /* Two plugins that both export this name, each with a meaning of its own. */
 #if defined VARIANT_good_twin_a || defined VARIANT_good_twin_b
 GPUHAL_API const char *gpuhal_test_shared_name(void);
@@ -340,6 +381,9 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
         tell_device(host, sink, i);
     }
     return GPUHAL_OK;
+#endif
+#if defined VARIANT_good_comes_and_goes || defined VARIANT_good_without_identity || defined VARIANT_good_other_identity
+    return tell_slots(host, sink);
 #endif
     tell_device(host, sink, 0);
 #if defined VARIANT_sample_hangs_at_second

@@ -41,7 +41,8 @@ AT(gpuhal_host, text, 40);
 AT(gpuhal_host, missing, 48);
 AT(gpuhal_host, setting, 56);
 AT(gpuhal_host, library, 64);
-SIZE(gpuhal_host, 72);
+AT(gpuhal_host, changed, 72);
+SIZE(gpuhal_host, 80);
 
 AT(gpuhal_memory, size, 0);
 AT(gpuhal_memory, flags, 4);

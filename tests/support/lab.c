@@ -56,6 +56,7 @@ static gpuhal_status start(const gpuhal_host *host)
 static gpuhal_status start_lab(const gpuhal_host *host)
 {
     stop_at(GPUHAL_LAB_START);
+    gpuhal_lab.host = host;
     return start(host);
 }
 
@@ -111,9 +112,12 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
 
 static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 {
+    gpuhal_lab.enumerations++;
     stop_at(GPUHAL_LAB_ENUMERATE);
     for (uint32_t i = 0; i < gpuhal_lab.count; i++) {
-        list_device(host, sink, i, lab_of(i));
+        if (!(gpuhal_lab.unplugged >> i & 1)) {
+            list_device(host, sink, i, lab_of(i));
+        }
     }
     return GPUHAL_OK;
 }

@@ -55,6 +55,9 @@ typedef struct gpuhal_lab_state {
     uint32_t fork_safe;
     uint32_t chatty_open; /* logs a line while it opens */
     uint32_t links;       /* offers link() */
+    _Atomic uint32_t unplugged; /* bit for each device that is not listed */
+    _Atomic uint32_t enumerations;
+    const gpuhal_host *host; /* that it was started with */
     gpuhal_key stop_key;  /* the value in whose reading GPUHAL_LAB_SAMPLE stops; 0: every one */
     _Atomic uint32_t stops;   /* GPUHAL_LAB_START … */
     _Atomic uint32_t stopped; /* calls that are in there */

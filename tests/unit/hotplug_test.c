@@ -195,9 +195,9 @@ TEST(an_empty_message_of_somebody_is_not_the_end_of_the_news)
     intptr_t wake = -1;
     assert_int_equal(gpuhal_os_notifier_create(&wake), 0);
     assert_int_equal(sendto(sender, "", 0, 0, (struct sockaddr *)&address, bytes), 0);
-    assert_int_equal(gpuhal_os_hotplug_wait(source, wake, 1000000), GPUHAL_HOTPLUG_QUIET);
+    assert_int_equal(gpuhal_os_hotplug_wait(&(gpuhal_hotplug_sources){.kernel = source, .announced = -1, .wake = wake}, 1000000), GPUHAL_HOTPLUG_QUIET);
     assert_int_equal(sendto(sender, DRM_ADD, sizeof DRM_ADD, 0, (struct sockaddr *)&address, bytes), sizeof DRM_ADD);
-    assert_int_equal(gpuhal_os_hotplug_wait(source, wake, UINT64_MAX), GPUHAL_HOTPLUG_NEWS);
+    assert_int_equal(gpuhal_os_hotplug_wait(&(gpuhal_hotplug_sources){.kernel = source, .announced = -1, .wake = wake}, UINT64_MAX), GPUHAL_HOTPLUG_NEWS);
     gpuhal_os_descriptor_close(wake);
     close(source);
     close(sender);
@@ -220,7 +220,7 @@ TEST(what_another_process_sends_in_the_place_of_the_kernel_does_not_count)
     address.nl_groups = 0;
     for (int i = 0; i < 5 && heard == GPUHAL_HOTPLUG_NEWS; i++) {
         (void)!sendto(sender, DRM_ADD, sizeof DRM_ADD, 0, (struct sockaddr *)&address, sizeof address);
-        heard = gpuhal_os_hotplug_wait(source, wake, 100000000);
+        heard = gpuhal_os_hotplug_wait(&(gpuhal_hotplug_sources){.kernel = source, .announced = -1, .wake = wake}, 100000000);
     }
     assert_int_equal(heard, GPUHAL_HOTPLUG_QUIET);
     gpuhal_os_descriptor_close(wake);

@@ -91,6 +91,11 @@ struct gpuhal_host {
      *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when none loads or a required symbol is missing. */
     gpuhal_status (*library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
                              const gpuhal_symbol *symbols, uint32_t count);
+
+    /** Announces that devices of this plugin came or went, or that their facts are others: while the application listens for changes the
+     *  core has the devices listed again, soon afterwards and on a thread of its own; several announcements become one. From any thread,
+     *  also one of the driver's, at any time once start() was called; returns at once. In the helper that lists devices it does nothing. */
+    void (*changed)(const gpuhal_host *host);
 };
 
 /* ------------------------------------------------------------------------------------------------ memory */

@@ -63,8 +63,8 @@ typedef void gpuhal_change_fn(void *user, const gpuhal_change *change);
 
 /** Has @p listener called for every change from now on, on the thread of the library that serves all callbacks of the object; it may
  *  call the library, but not gpuhal_close(). NULL ends it: once this returns, it is not called any more, unless this is called by it.
- *  From now on the kernel's news of added and removed hardware make the library rescan by itself, where the system tells any; also once
- *  gpuhal_change_descriptor() was called.
+ *  From now on the kernel's news of added and removed hardware make the library rescan by itself, where the system tells any, and so do
+ *  announcements of plugins and the files that manifests tell to watch; also once gpuhal_change_descriptor() was called.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user);

@@ -111,7 +111,24 @@ static gpuhal_hotplug take_all(int source)
     }
 }
 
-gpuhal_hotplug gpuhal_os_hotplug_wait(intptr_t source, intptr_t wake, uint64_t timeout_ns)
+/* What the sources have to say once poll() has returned. */
+static gpuhal_hotplug look_at(const gpuhal_hotplug_sources *sources, const struct pollfd watched[4])
+{
+    if (watched[0].revents) {
+        return GPUHAL_HOTPLUG_WOKEN;
+    }
+    gpuhal_hotplug found = watched[1].revents ? take_all((int)sources->kernel) : GPUHAL_HOTPLUG_QUIET;
+    if (watched[2].revents) {
+        gpuhal_os_notifier_clear(sources->announced);
+        found = found ? found : GPUHAL_HOTPLUG_NEWS;
+    }
+    if (watched[3].revents && gpuhal_os_file_watch_take(sources->files)) {
+        found = found ? found : GPUHAL_HOTPLUG_NEWS;
+    }
+    return found;
+}
+
+gpuhal_hotplug gpuhal_os_hotplug_wait(const gpuhal_hotplug_sources *sources, uint64_t timeout_ns)
 {
     uint64_t begun = gpuhal_os_monotonic_ns();
     for (;;) {
@@ -120,12 +137,13 @@ gpuhal_hotplug gpuhal_os_hotplug_wait(intptr_t source, intptr_t wake, uint64_t t
             return GPUHAL_HOTPLUG_QUIET;
         }
         uint64_t left_ms = (timeout_ns - passed) / 1000000u + 1;
-        struct pollfd watched[] = {{.fd = (int)wake, .events = POLLIN}, {.fd = (int)source, .events = POLLIN}};
-        int ready = poll(watched, 2, timeout_ns == UINT64_MAX ? -1 : left_ms > 60000 ? 60000 : (int)left_ms);
-        if (ready > 0 && watched[0].revents) {
-            return GPUHAL_HOTPLUG_WOKEN;
-        }
-        gpuhal_hotplug found = ready > 0 && watched[1].revents ? take_all((int)source) : GPUHAL_HOTPLUG_QUIET;
+        int files = sources->files ? (int)gpuhal_os_file_watch_descriptor(sources->files) : -1;
+        struct pollfd watched[] = {{.fd = (int)sources->wake, .events = POLLIN},
+                                   {.fd = (int)sources->kernel, .events = POLLIN},
+                                   {.fd = (int)sources->announced, .events = POLLIN},
+                                   {.fd = files, .events = POLLIN}};
+        int ready = poll(watched, 4, timeout_ns == UINT64_MAX ? -1 : left_ms > 60000 ? 60000 : (int)left_ms);
+        gpuhal_hotplug found = ready > 0 ? look_at(sources, watched) : GPUHAL_HOTPLUG_QUIET;
         if (found) {
             return found;
         }

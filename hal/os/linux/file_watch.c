@@ -1,0 +1,132 @@
+/* os/linux/file_watch.c: noticing that files and folders come, go or change: inotify.
+ *
+ * A path is watched through the folder that it lies in, so that a file that is removed and made anew is seen; where that folder is missing,
+ * through the nearest one above it that is there, for the name that would lead on. So what else changes in such a folder is no news. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Not IN_CLOSE_WRITE: a driver that closes its device node has changed nothing. */
+#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
+
+typedef struct watched_name {
+    int folder; /* as inotify numbers it */
+    char *name; /* in it; NULL: everything */
+} watched_name;
+
+struct gpuhal_file_watch {
+    int descriptor;
+    watched_name *names;
+    size_t count;
+};
+
+int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
+{
+    gpuhal_file_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        return ENOMEM;
+    }
+    watch->descriptor = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (watch->descriptor < 0) {
+        int error = errno;
+        free(watch);
+        return error;
+    }
+    *out_watch = watch;
+    return 0;
+}
+
+void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch)
+{
+    if (watch) {
+        for (size_t i = 0; i < watch->count; i++) {
+            free(watch->names[i].name);
+        }
+        free(watch->names);
+        close(watch->descriptor);
+        free(watch);
+    }
+}
+
+intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
+{
+    return watch->descriptor;
+}
+
+/* `name` NULL: everything in it. */
+static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
+{
+    int number = inotify_add_watch(watch->descriptor, folder, EVENTS | IN_ONLYDIR);
+    if (number < 0) {
+        return errno;
+    }
+    for (size_t i = 0; i < watch->count; i++) {
+        const watched_name *known = &watch->names[i];
+        if (known->folder == number && (known->name && name ? strcmp(known->name, name) == 0 : known->name == name)) {
+            return 0;
+        }
+    }
+    watched_name *names = realloc(watch->names, (watch->count + 1) * sizeof *names);
+    char *copy = names && name ? strdup(name) : NULL;
+    watch->names = names ? names : watch->names;
+    if (!names || (name && !copy)) {
+        return ENOMEM;
+    }
+    names[watch->count++] = (watched_name){number, copy};
+    return 0;
+}
+
+int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
+{
+    struct stat info;
+    char *parts = strdup(path);
+    if (!parts) {
+        return ENOMEM;
+    }
+    int error = ENOENT;
+    for (char *slash = strrchr(parts, '/'); slash && error == ENOENT; slash = strrchr(parts, '/')) {
+        *slash = 0;
+        error = slash[1] ? add(watch, *parts ? parts : "/", slash + 1) : ENOENT;
+    }
+    free(parts);
+    if (!error && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        error = add(watch, path, NULL);
+    }
+    return error;
+}
+
+static bool concerns(const gpuhal_file_watch *watch, const struct inotify_event *event)
+{
+    bool found = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_Q_OVERFLOW);
+    for (size_t i = 0; !found && i < watch->count && event->len > 0; i++) {
+        const watched_name *one = &watch->names[i];
+        found = one->folder == event->wd && (!one->name || strcmp(one->name, event->name) == 0);
+    }
+    return found;
+}
+
+bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    bool found = false;
+    for (;;) {
+        ssize_t bytes = read(watch->descriptor, events, sizeof events);
+        if (bytes <= 0) {
+            if (bytes < 0 && errno == EINTR) {
+                continue;
+            }
+            return found;
+        }
+        for (ssize_t at = 0; at < bytes;) {
+            const struct inotify_event *event = (const struct inotify_event *)(const void *)(events + at);
+            found = found || concerns(watch, event);
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    }
+}

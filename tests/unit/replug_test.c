@@ -1,0 +1,262 @@
+/* Devices that are plugged in and unplugged while a program has their plugin loaded: what can be opened, and which handle is whose. */
+#include "support/lab.h"
+#include "loader_support.h"
+
+static char slots_file[512];
+
+static void put_slots(const char *slots)
+{
+    snprintf(slots_file, sizeof slots_file, "%s", in_folder("slots"));
+    write_file(slots_file, slots, strlen(slots));
+    setenv("GPUHAL_TEST_SLOTS", slots_file, 1);
+}
+
+static gpuhal *open_plugin(const char *name, uint32_t isolation)
+{
+    char path[512];
+    gpuhal *gpu = NULL;
+    snprintf(path, sizeof path, "%s/%s", GPUHAL_TEST_PLUGINS, name);
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = isolation,
+                                  .plugin_path = path,
+                                  .backends = name,
+                                  .helper_path = GPUHAL_HELPER,
+                                  .registry = "none",
+                                  .helper_deadline_ns = PATIENT_NS};
+    if (gpuhal_open(&config, &gpu)) {
+        fail_msg("gpuhal_open: %s", gpuhal_last_error()->sentence);
+    }
+    return gpu;
+}
+
+static gpuhal_device *find(gpuhal *gpu, const char *id)
+{
+    gpuhal_device *device = NULL;
+    if (gpuhal_select(gpu, id, 0, &device, NULL)) {
+        fail_msg("%s: %s", id, gpuhal_last_error()->sentence);
+    }
+    return device;
+}
+
+static void expect_works(gpuhal_device *device)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64};
+    gpuhal_buffer *buffer = NULL;
+    if (gpuhal_buffer_create(device, &desc, &buffer)) {
+        fail_msg("%s: %s", gpuhal_device_id(device), gpuhal_last_error()->sentence);
+    }
+    gpuhal_buffer_release(buffer);
+}
+
+static void rescan(gpuhal *gpu)
+{
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+}
+
+TEST(a_device_that_is_plugged_in_after_its_plugin_was_loaded_can_be_opened)
+{
+    put_slots("A");
+    gpuhal *gpu = open_plugin("good_comes_and_goes", GPUHAL_ISOLATION_ALWAYS);
+    expect_works(find(gpu, "good_comes_and_goes:0"));
+    put_slots("AB");
+    rescan(gpu);
+    expect_works(find(gpu, "good_comes_and_goes:1"));
+    /* Counted anew, by a helper, B is the first; here it stays the second. */
+    put_slots("B");
+    rescan(gpu);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
+    expect_works(gpuhal_device_at(gpu, 1));
+    gpuhal_close(gpu);
+}
+
+TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 3, .unplugged = 4};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(gpuhal_device_count(gpu), 2);
+    expect_works(gpuhal_device_at(gpu, 1));
+    gpuhal_lab.unplugged = 1;
+    rescan(gpu);
+    /* They are all alike: the index tells. */
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_OK);
+    expect_works(gpuhal_device_at(gpu, 1));
+    assert_int_equal(gpuhal_device_count(gpu), 3);
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 2)), "lab:2");
+    expect_works(gpuhal_device_at(gpu, 2));
+    gpuhal_lab.unplugged = 7;
+    rescan(gpu);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_lab.unplugged = 0;
+    rescan(gpu);
+    assert_int_equal(gpuhal_device_count(gpu), 6);
+    expect_works(gpuhal_device_at(gpu, 3));
+    gpuhal_close(gpu);
+}
+
+TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loaded_driver_tells_which)
+{
+    put_slots("AB");
+    gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
+    gpuhal_device *first = find(gpu, "good_without_identity:0"), *second = find(gpu, "good_without_identity:1");
+    expect_works(first);
+    expect_works(second);
+    put_slots("B");
+    rescan(gpu);
+    assert_int_equal(gpuhal_device_status(first), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(second), GPUHAL_OK);
+    expect_works(second);
+    gpuhal_close(gpu);
+}
+
+TEST(equal_devices_without_identity_all_count_as_gone_when_nothing_tells_which_are_left)
+{
+    put_slots("ABC");
+    gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
+    uint64_t before = gpuhal_generation(gpu);
+    put_slots("BC");
+    rescan(gpu);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, i)), GPUHAL_ERROR_DEVICE_LOST);
+    }
+    assert_int_equal(gpuhal_generation(gpu) - before, 5);
+    expect_works(find(gpu, "good_without_identity:0"));
+    expect_works(find(gpu, "good_without_identity:1"));
+    /* One more is no doubt: those that were there still are. */
+    before = gpuhal_generation(gpu);
+    put_slots("BCD");
+    rescan(gpu);
+    assert_int_equal(gpuhal_generation(gpu) - before, 1);
+    expect_works(find(gpu, "good_without_identity:2"));
+    gpuhal_close(gpu);
+}
+
+TEST(an_identity_that_differs_from_process_to_process_is_said_to)
+{
+    put_slots("A");
+    gpuhal *gpu = open_plugin("good_other_identity", GPUHAL_ISOLATION_ALWAYS);
+    assert_int_equal(gpuhal_device_open(find(gpu, "good_other_identity:0")), GPUHAL_ERROR_NO_DEVICE);
+    const char *sentence = gpuhal_last_error()->sentence;
+    assert_non_null(strstr(sentence, "UUID"));
+    assert_non_null(strstr(sentence, "identity is not the same in every process"));
+    assert_null(strstr(sentence, "restarted"));
+    gpuhal_close(gpu);
+}
+
+TEST(a_driver_that_hangs_when_it_is_asked_again_is_given_up_and_its_devices_stay)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.helper_deadline_ns = 600000000u}, 1);
+    expect_works(gpuhal_device_at(gpu, 0));
+    gpuhal_lab.stops = GPUHAL_LAB_ENUMERATE;
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    rescan(gpu);
+    assert_in_range(gpuhal_os_monotonic_ns() - begun, 0, 8000000000u);
+    begun = gpuhal_os_monotonic_ns();
+    rescan(gpu);
+    assert_in_range(gpuhal_os_monotonic_ns() - begun, 0, 4000000000u);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
+    expect_works(gpuhal_device_at(gpu, 0));
+    gpuhal_lab.stops = 0;
+    gpuhal_close(gpu);
+}
+
+/* ---- news */
+
+static void await_generation(const gpuhal *gpu, uint64_t generation)
+{
+    for (int i = 0; i < 3000 && gpuhal_generation(gpu) < generation; i++) {
+        gpuhal_os_sleep(10000000);
+    }
+    assert_int_equal(gpuhal_generation(gpu), generation);
+}
+
+TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2, .unplugged = 2};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_os_handle descriptor = -1;
+    const gpuhal_host *host = gpuhal_lab.host;
+    host->changed(host); /* nobody listens */
+    assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
+    gpuhal_lab.unplugged = 0;
+    for (int i = 0; i < 100; i++) {
+        host->changed(host);
+    }
+    await_generation(gpu, 2);
+    expect_works(gpuhal_device_at(gpu, 1));
+    gpuhal_lab.unplugged = 1;
+    host->changed(host);
+    await_generation(gpu, 3);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
+    close((int)descriptor);
+    gpuhal_close(gpu);
+    host->changed(host);
+}
+
+/* The manifest says how its devices come and go; the folder of that file is made later. */
+TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
+{
+    char more[600], slots[512];
+    gpuhal *gpu = NULL;
+    gpuhal_os_handle descriptor = -1;
+    new_folder();
+    snprintf(slots, sizeof slots, "%s/run/slots", own_folder());
+    snprintf(more, sizeof more, "watch = %s\n", slots);
+    write_manifest("good_comes_and_goes.gpuhal", "good_comes_and_goes", test_plugin("good_comes_and_goes"), more);
+    setenv("GPUHAL_TEST_SLOTS", slots, 1);
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_ALWAYS,
+                                  .plugin_path = own_folder(),
+                                  .backends = "good_comes_and_goes",
+                                  .helper_path = GPUHAL_HELPER,
+                                  .registry = "none",
+                                  .helper_deadline_ns = PATIENT_NS};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
+    assert_int_equal(mkdir(in_folder("run"), 0755), 0);
+    write_file(slots, "A", 1);
+    await_generation(gpu, 2);
+    write_file(slots, "AB", 2);
+    await_generation(gpu, 3);
+    assert_int_equal(unlink(slots), 0);
+    await_generation(gpu, 5);
+    write_file(slots, "C", 1);
+    await_generation(gpu, 6);
+    expect_works(gpuhal_device_at(gpu, gpuhal_device_count(gpu) - 1));
+    close((int)descriptor);
+    gpuhal_close(gpu);
+}
+
+static bool has_news(gpuhal_file_watch *watch)
+{
+    gpuhal_os_sleep(20000000);
+    return gpuhal_os_file_watch_take(watch);
+}
+
+TEST(what_else_happens_in_the_folder_of_a_watched_file_is_no_news)
+{
+    gpuhal_file_watch *watch = NULL;
+    new_folder();
+    write_file(in_folder("watched"), "1", 1);
+    assert_int_equal(gpuhal_os_file_watch_create(&watch), 0);
+    assert_int_equal(gpuhal_os_file_watch_add(watch, in_folder("watched")), 0);
+    assert_int_equal(gpuhal_os_file_watch_add(watch, in_folder("watched")), 0);
+    assert_int_equal(gpuhal_os_file_watch_add(watch, in_folder("missing/folder/file")), 0);
+    assert_false(has_news(watch));
+    write_file(in_folder("other"), "1", 1);
+    assert_false(has_news(watch));
+    write_file(in_folder("watched"), "2", 1);
+    assert_true(has_news(watch));
+    assert_false(has_news(watch));
+    assert_int_equal(rename(in_folder("other"), in_folder("watched")), 0);
+    assert_true(has_news(watch));
+    assert_int_equal(mkdir(in_folder("missing"), 0755), 0);
+    assert_true(has_news(watch));
+    assert_int_equal(gpuhal_os_file_watch_add(watch, in_folder("missing")), 0);
+    write_file(in_folder("missing/anything"), "1", 1);
+    assert_true(has_news(watch));
+    gpuhal_os_file_watch_destroy(watch);
+}
+
+#include "test_main.h"
