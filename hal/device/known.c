@@ -168,3 +168,31 @@ void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status)
     replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_BROKEN, before.sentence, &none);
     gpuhal_error_restore(&before);
 }
+
+/* Another process may have recorded it since the registry was read here. */
+static bool is_quarantined(gpuhal_registry *registry, const char *identity)
+{
+    gpuhal_registry_refresh(registry);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    size_t count;
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(&snapshot->content, &count);
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++) {
+        found = gpuhal_known_is_quarantine(&plugins[i], identity);
+    }
+    gpuhal_snapshot_release(snapshot);
+    return found;
+}
+
+void gpuhal_known_opened(gpuhal_device *device)
+{
+    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
+    const char *identity = entry ? entry->candidate->identity : NULL;
+    if (!identity || !is_quarantined(device->gpu->registry, identity)) {
+        return;
+    }
+    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .proven = identity};
+    if (update(device->gpu->registry, &changes)) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to end its quarantine", device->candidate->name);
+    }
+}

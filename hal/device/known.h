@@ -14,5 +14,7 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing);
 void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now);
 /* The plugin could not be started here although its listing is remembered: the next start will meet it again. */
 void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status);
+/* The device was opened: what the registry says of a plugin that hung or crashed is over. The error detail stays as it was. */
+void gpuhal_known_opened(gpuhal_device *device);
 
 #endif

@@ -249,6 +249,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     if (!status) {
         take_opening(device, own, &listed->facts);
         begin_anew(device); /* another caller may have stopped waiting for it */
+        gpuhal_known_opened(device);
     }
     gpuhal_job_release(&own->job);
     return status;

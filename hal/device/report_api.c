@@ -51,6 +51,7 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         .signal = candidate->signal,
         .output = or_empty(candidate->output),
         .met = candidate->met,
+        .note = or_empty(candidate->note),
     };
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return GPUHAL_OK;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SENTENCE_MAX 1024
 
@@ -75,6 +76,16 @@ bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
     return !candidate->decided;
 }
 
+bool gpuhal_candidate_is_cpu(const gpuhal_candidate *candidate)
+{
+    return candidate->name && strcmp(candidate->name, "cpu") == 0;
+}
+
+bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate)
+{
+    return gpuhal_candidate_is_cpu(candidate) && (candidate->builtin || candidate->own);
+}
+
 /* Keeps what was known where the attempt has nothing better. */
 static void move_text(char **to, char **from)
 {
@@ -134,6 +145,7 @@ static void finish_candidate(gpuhal_candidate *candidate)
     free(candidate->environment);
     free(candidate->watch);
     free(candidate->output);
+    free(candidate->note);
     free(candidate->identity);
     gpuhal_texts_finish(&candidate->key);
     gpuhal_listed_devices_finish(&candidate->devices);

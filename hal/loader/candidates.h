@@ -12,6 +12,10 @@ void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, co
     __attribute__((format(printf, 3, 4)));
 /* Nothing was decided about it yet. */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate);
+/* Whether it is the cpu plugin: the last resort, whose failures are never kept. */
+bool gpuhal_candidate_is_cpu(const gpuhal_candidate *candidate);
+/* Whether it is the cpu plugin that came with this library. It opens no driver, so nothing of it needs to be kept away from this process. */
+bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate);
 /* Takes over what the manifest says about what the answers depend on; texts may be NULL, and are NULL afterwards. */
 void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **libraries, char **environment,
                            char **watch);

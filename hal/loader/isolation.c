@@ -1,7 +1,8 @@
 /* loader/isolation.c: see isolation.h.
  *
  * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a
- * good end, and what came of it goes to the registry. A helper that never said its hello is at fault itself, and its plugin is met in this process by whoever called.
+ * good end, and what came of it goes to the registry. Where no helper can be started, and where one never says its hello, the plugin is not
+ * probed: to load it into this process instead is for the configuration to say, never for a shortage of descriptors.
  */
 #include "loader/isolation.h"
 
@@ -13,6 +14,7 @@
 #include "loader/stream.h"
 #include "os/os.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 #define SLICE_NS    500000000u /* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
+#define PRINTED_MAX (4u << 20) /* of what a plugin may print while it is met */
 
 /* One helper at work. */
 typedef struct helper_visit {
@@ -36,8 +39,12 @@ typedef struct helper_visit {
     bool hungry;    /* memory ran out, which says nothing of the plugin */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
-    uint64_t used_ns; /* of its deadline, by waiting for it */
-    bool silent;      /* its stream ended without a last word: what is waited for now is its end */
+    uint64_t looked_ns;  /* up to when its time was counted */
+    uint64_t used_ns;    /* of its deadline */
+    uint64_t starved_ns; /* of that, for want of a processor, as far as it was asked for */
+    uint64_t printed;    /* bytes */
+    bool flooding;       /* too many of them */
+    bool silent;         /* its stream ended without a last word: what is waited for now is its end */
 } helper_visit;
 
 /* The helpers at work: visits[0] to visits[count - 1]. */
@@ -47,19 +54,24 @@ typedef struct round_of_visits {
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
-    char *trouble; /* why helpers do not work here; malloc'ed, NULL while they do */
+    char *block; /* READ_BYTES to read into: more than a thread with a small stack has */
+    bool said;   /* that plugins were not probed */
+    size_t most; /* how many helpers the system lets run at once, as far as is known */
     helper_visit *visits[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_visits;
 
-/* Keeps the first trouble: the others are mostly the same again. */
-static void blame_helper(round_of_visits *round, char *reason)
+/* One remark is enough: the others are mostly the same again. */
+static void leave_out(round_of_visits *round, gpuhal_candidate *candidate, const char *reason)
 {
-    if (round->trouble) {
-        free(reason);
-    } else {
-        round->trouble = reason ? reason : gpuhal_text_copy("the host has no memory left");
+    if (gpuhal_candidate_is_own_cpu(candidate)) {
+        return;
     }
+    if (!round->said) {
+        gpuhal_candidates_remark(round->candidates, round->log, "plugins are not probed: %s", reason);
+        round->said = true;
+    }
+    gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "%s", reason);
 }
 
 /* Without a listener the helper need not send what nobody hears. */
@@ -68,30 +80,38 @@ static uint32_t level_wanted(const gpuhal_settings *settings)
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
 }
 
-/* Starts a helper for the candidate; where that fails the candidate stays as it is. */
+/* What other helpers give back when they end. */
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+}
+
+/* Starts a helper for the candidate, or leaves the candidate out; or returns false: its turn comes when another helper has ended. */
 static bool begin_visit(round_of_visits *round, gpuhal_candidate *candidate)
 {
-    helper_visit *visit = calloc(1, sizeof *visit);
-    if (!visit) {
-        return false;
-    }
-    char level[16], protocol[16], parent[24];
+    char level[16], protocol[16], parent[24], reason[512];
     snprintf(parent, sizeof parent, "%" PRId64, gpuhal_os_process_own());
     snprintf(level, sizeof level, "%" PRIu32, level_wanted(round->settings));
     snprintf(protocol, sizeof protocol, "%u", GPUHAL_HELPER_PROTOCOL);
     const char *const arguments[] = {round->helper,   protocol, candidate->name,
                                      candidate->file, level,    candidate->ignore_environment ? "1" : "0",
                                      parent,          NULL};
+    helper_visit *visit = calloc(1, sizeof *visit);
+    int error = visit ? gpuhal_os_process_start(arguments, &visit->process) : ENOMEM;
+    if (error) {
+        free(visit);
+        if (is_shortage(error) && round->count > 0) {
+            round->most = round->count;
+            return false;
+        }
+        snprintf(reason, sizeof reason, "%.400s cannot be started: %s", round->helper, strerror(error));
+        leave_out(round, candidate, reason);
+        return true;
+    }
     visit->candidate = candidate;
     visit->attempt = (gpuhal_attempt){.name = candidate->name, .log = round->log, .stage = GPUHAL_STAGE_SPAWN};
     visit->stream.attempt = &visit->attempt;
-    visit->begun_ns = gpuhal_os_monotonic_ns();
-    int error = gpuhal_os_process_start(arguments, &visit->process);
-    if (error) {
-        blame_helper(round, gpuhal_text_format("%s cannot be started: %s", round->helper, strerror(error)));
-        free(visit);
-        return true;
-    }
+    visit->begun_ns = visit->looked_ns = gpuhal_os_monotonic_ns();
     gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " meets %s", candidate->name, visit->process.pid,
                     candidate->file);
     round->visits[round->count++] = visit;
@@ -177,6 +197,11 @@ static void judge_unruly(helper_visit *visit, uint64_t deadline_ns, bool late, g
                             gpuhal_attempt_while(attempt->stage));
         return;
     }
+    if (visit->flooding) {
+        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it printed more than %u MiB %s", PRINTED_MAX >> 20,
+                            gpuhal_attempt_while(attempt->stage));
+        return;
+    }
     visit->unruly = true;
     if (crashed || (stream->state != GPUHAL_STREAM_RUBBISH && !late)) {
         visit->fault = GPUHAL_FAULT_CRASH;
@@ -194,13 +219,13 @@ static void judge_unruly(helper_visit *visit, uint64_t deadline_ns, bool late, g
 }
 
 /* Once the process has ended nothing more comes; one that is being ended prints nothing more of interest. */
-static void read_output(helper_visit *visit)
+static void read_output(const round_of_visits *round, helper_visit *visit)
 {
-    char bytes[READ_BYTES];
-    size_t got = sizeof bytes;
+    size_t got = READ_BYTES;
     for (int block = 0; block < READ_BLOCKS && got > 0; block++) {
-        got = gpuhal_os_process_read_output(&visit->process, bytes, sizeof bytes);
-        gpuhal_output_add(&visit->output, bytes, got);
+        got = gpuhal_os_process_read_output(&visit->process, round->block, READ_BYTES);
+        gpuhal_output_add(&visit->output, round->block, got);
+        visit->printed += got;
     }
 }
 
@@ -209,7 +234,7 @@ static bool judge(round_of_visits *round, helper_visit *visit, bool late)
 {
     int value = 0;
     int64_t process = visit->process.pid;
-    read_output(visit);
+    read_output(round, visit);
     gpuhal_ended ended = gpuhal_os_process_finish(&visit->process, 0, late ? TERM_NS : 0, &value);
     if (ended == GPUHAL_ENDED_NOT) {
         gpuhal_candidates_remark(round->candidates, round->log, "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
@@ -259,7 +284,7 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
     helper_visit *visit = round->visits[place];
     gpuhal_candidate *candidate = visit->candidate;
     bool good = judge(round, visit, late);
-    /* A helper that said nothing and ended is no helper; one that is slow gives no reason to trust the plugin to this process. */
+    /* A helper that said nothing and ended is no helper. */
     if (visit->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - visit->begun_ns;
         candidate->isolated = true;
@@ -269,7 +294,9 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
         }
         remember(round, visit);
     } else {
-        blame_helper(round, gpuhal_text_format("%s does not speak as this version's helper does", round->helper));
+        char reason[512];
+        snprintf(reason, sizeof reason, "%.400s does not speak as this version's helper does", round->helper);
+        leave_out(round, candidate, reason);
     }
     if (good) {
         candidate->devices = visit->stream.devices;
@@ -282,15 +309,18 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
 }
 
 /* Reads what is there, yet not for ever: others wait, and the deadline. Returns whether the visit is over. */
-static bool read_visit(helper_visit *visit)
+static bool read_visit(const round_of_visits *round, helper_visit *visit)
 {
-    char bytes[READ_BYTES];
     if (visit->silent) {
         return true; /* the process has ended */
     }
-    read_output(visit);
+    read_output(round, visit);
+    visit->flooding = visit->stream.hello && visit->printed > PRINTED_MAX;
+    if (visit->flooding) {
+        return true;
+    }
     for (int block = 0; block < READ_BLOCKS; block++) {
-        int64_t got = gpuhal_os_process_read(&visit->process, bytes, sizeof bytes);
+        int64_t got = gpuhal_os_process_read(&visit->process, round->block, READ_BYTES);
         if (got == -1) {
             return false;
         }
@@ -301,7 +331,7 @@ static bool read_visit(helper_visit *visit)
             visit->used_ns = 0;
             return false;
         }
-        if (gpuhal_stream_feed(&visit->stream, bytes, (size_t)got) != GPUHAL_STREAM_MORE) {
+        if (gpuhal_stream_feed(&visit->stream, round->block, (size_t)got) != GPUHAL_STREAM_MORE) {
             return true;
         }
     }
@@ -310,8 +340,27 @@ static bool read_visit(helper_visit *visit)
 
 static uint64_t time_left(const round_of_visits *round, const helper_visit *visit)
 {
-    uint64_t deadline = visit->silent ? GRACE_NS : round->settings->helper_deadline_ns;
+    uint64_t deadline = visit->silent ? GRACE_NS : round->settings->helper_deadline_ns + visit->starved_ns;
     return visit->used_ns < deadline ? deadline - visit->used_ns : 0;
+}
+
+/* All the time that has passed, also that in which others were looked at: one that prints without end would else stretch it for all. */
+static void count_time(helper_visit *visit)
+{
+    uint64_t now = gpuhal_os_monotonic_ns(), passed = now - visit->looked_ns;
+    visit->used_ns += passed < SLICE_NS ? passed : SLICE_NS;
+    visit->looked_ns = now;
+}
+
+/* Load is no hang: the time in which the helper wanted to run and could not is the machine's. It is asked for only in the end, and adds one
+ * deadline at most: what runs without end shall end on a busy machine, too. */
+static bool is_late(const round_of_visits *round, helper_visit *visit)
+{
+    if (!visit->silent && time_left(round, visit) == 0) {
+        uint64_t starved = gpuhal_os_process_starved_ns(&visit->process), deadline = round->settings->helper_deadline_ns;
+        visit->starved_ns = starved < deadline ? starved : deadline;
+    }
+    return time_left(round, visit) == 0;
 }
 
 /* Waits for something to happen, until the nearest deadline at most, and deals with it. */
@@ -319,7 +368,7 @@ static gpuhal_status attend(round_of_visits *round)
 {
     gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
-    uint64_t begun = gpuhal_os_monotonic_ns(), nearest = SLICE_NS;
+    uint64_t nearest = SLICE_NS;
     for (size_t i = 0; i < round->count; i++) {
         uint64_t left = time_left(round, round->visits[i]);
         nearest = left < nearest ? left : nearest;
@@ -329,35 +378,29 @@ static gpuhal_status attend(round_of_visits *round)
     if (error) {
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s", strerror(error));
     }
-    uint64_t waited = gpuhal_os_monotonic_ns() - begun;
-    for (size_t i = 0; i < round->count; i++) {
-        round->visits[i]->used_ns += waited < SLICE_NS ? waited : SLICE_NS;
-    }
     /* Backwards: an ended visit's place is taken by the last one, which was looked at already. */
     for (size_t i = round->count; i-- > 0;) {
-        bool over = ready[i] && read_visit(round->visits[i]);
-        if (over || time_left(round, round->visits[i]) == 0) {
+        count_time(round->visits[i]);
+        bool over = ready[i] && read_visit(round, round->visits[i]);
+        if (over || is_late(round, round->visits[i])) {
             end_visit(round, i, !over && !round->visits[i]->silent);
         }
     }
     return GPUHAL_OK;
 }
 
-/* As many helpers at once as the wait takes; the next is started when one is done, and its time counts from then. */
+/* As many helpers at once as the wait takes, and the system; the next is started when one is done, and its time counts from then. */
 static gpuhal_status visit_all(round_of_visits *round)
 {
     gpuhal_status status = GPUHAL_OK;
     size_t next = 0;
     while (!status && (round->count > 0 || next < round->candidates->count)) {
-        while (!status && next < round->candidates->count && round->count < GPUHAL_PROCESSES_MAX) {
-            gpuhal_candidate *candidate = &round->candidates->list[next++];
-            if (gpuhal_candidate_is_open(candidate) && !candidate->builtin && !begin_visit(round, candidate)) {
-                status = gpuhal_error_host_memory();
-            }
+        while (next < round->candidates->count && round->count < round->most) {
+            gpuhal_candidate *candidate = &round->candidates->list[next];
+            bool open = gpuhal_candidate_is_open(candidate) && !candidate->builtin;
+            next += !open || begin_visit(round, candidate);
         }
-        if (!status && round->count > 0) {
-            status = attend(round);
-        }
+        status = round->count > 0 ? attend(round) : GPUHAL_OK;
     }
     while (round->count > 0) {
         end_visit(round, round->count - 1, true);
@@ -381,21 +424,26 @@ gpuhal_status gpuhal_isolation_run(gpuhal_verdicts *verdicts)
     if (!is_needed(candidates)) {
         return GPUHAL_OK;
     }
-    round_of_visits round = {
-        .verdicts = verdicts, .settings = verdicts->settings, .log = verdicts->log, .candidates = candidates};
-    char *helper = gpuhal_helper_find(verdicts->settings, verdicts->log, &round.trouble);
-    gpuhal_status status = GPUHAL_OK;
-    if (helper) {
-        free(round.trouble);
-        round.trouble = NULL;
-        round.helper = helper;
+    round_of_visits round = {.verdicts = verdicts,
+                             .settings = verdicts->settings,
+                             .log = verdicts->log,
+                             .candidates = candidates,
+                             .most = GPUHAL_PROCESSES_MAX,
+                             .block = malloc(READ_BYTES)};
+    char *reason = NULL;
+    char *helper = gpuhal_helper_find(verdicts->settings, verdicts->log, &reason);
+    gpuhal_status status = round.block ? GPUHAL_OK : gpuhal_error_host_memory();
+    round.helper = helper;
+    if (helper && !status) {
         status = visit_all(&round);
     }
-    if (!helper || round.trouble) {
-        gpuhal_candidates_remark(candidates, verdicts->log, "plugins are met in this process, without protection: %s",
-                                 round.trouble ? round.trouble : "no helper program was found");
+    for (size_t i = 0; !helper && i < candidates->count; i++) {
+        if (gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
+            leave_out(&round, &candidates->list[i], reason ? reason : "no helper program was found");
+        }
     }
-    free(round.trouble);
+    free(reason);
     free(helper);
+    free(round.block);
     return status;
 }

@@ -134,7 +134,8 @@ static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate
                                                                                             : gpuhal_error_host_memory();
 }
 
-/* What is remembered need not be met; what helpers could not deal with is met here, as built-in plugins always are. */
+/* What is remembered need not be met; what is still open when the helpers are done is met here: built-in plugins, and the library's own cpu
+ * where no helper can be started. */
 static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
 {
     gpuhal_candidates *candidates = verdicts->candidates;
@@ -149,10 +150,7 @@ static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
         status = gpuhal_isolation_run(verdicts);
     }
     for (size_t i = 0; i < candidates->count && !status; i++) {
-        if (isolate && gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
-            status = gpuhal_verdict_recall_danger(verdicts, &candidates->list[i]);
-        }
-        if (!status && gpuhal_candidate_is_open(&candidates->list[i])) {
+        if (gpuhal_candidate_is_open(&candidates->list[i])) {
             status = meet_here(verdicts, &candidates->list[i]);
         }
     }
@@ -199,6 +197,19 @@ static gpuhal_status meet_second_choices(gpuhal_verdicts *verdicts)
         }
     }
     return GPUHAL_OK;
+}
+
+/* Without anything to watch a change of the plugin's devices is noticed late. */
+static void note_what_watches_nothing(gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_candidate *candidate = &candidates->list[i];
+        bool lists = candidate->state == GPUHAL_PLUGIN_OK, none = candidate->state == GPUHAL_PLUGIN_NO_DRIVER || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
+        if (candidate->manifest && !candidate->watch && !candidate->note && !gpuhal_candidate_is_cpu(candidate) && (lists || none)) {
+            candidate->note = gpuhal_text_copy(lists ? "its manifest has no `watch`: that a device came or went is noticed when one is opened, or by a rescan"
+                                                     : "its manifest has no `watch`: this is not kept, and every program that starts asks it again");
+        }
+    }
 }
 
 static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
@@ -259,6 +270,7 @@ gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log
         gpuhal_candidates_finish(out_candidates);
         return status;
     }
+    note_what_watches_nothing(out_candidates);
     log_outcome(log, out_candidates);
     gpuhal_error_restore(&before);
     return GPUHAL_OK;

@@ -1,9 +1,9 @@
 /* loader/loader.h: from directories full of files to backends that list devices. What the layers above see of the loader.
  *
  * gpuhal_loader_run() finds every candidate and leaves one gpuhal_candidate each, in the order of priority, whatever became of it.
- * Nothing of a plugin is loaded into this process by it, unless isolation is off or the plugin is built in; gpuhal_backend_start()
- * does that, when a device is first opened or sampled. Started backends are shared by all gpuhal objects of the process and live for
- * ever.
+ * Nothing of a plugin is loaded into this process by it, unless isolation is off or the plugin is built in, or it is the library's own
+ * cpu plugin and no helper can be started. gpuhal_backend_start() loads it, when a device is first opened or sampled. Started backends
+ * are shared by all gpuhal objects of the process and live for ever.
  */
 #ifndef GPUHAL_LOADER_H
 #define GPUHAL_LOADER_H
@@ -29,6 +29,7 @@ typedef struct gpuhal_candidate {
     uint64_t time_ns;
     bool isolated;
     bool ignore_environment; /* the plugin is told of no setting */
+    bool own;                /* from the library's own directory */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
     char *identity;    /* of the file, for the registry; NULL: nothing is remembered of it */
     gpuhal_texts key;  /* the circumstances of the verdict that is remembered; empty: none is */
@@ -36,6 +37,7 @@ typedef struct gpuhal_candidate {
     uint64_t met;      /* when, in seconds since 1970; 0: it was not */
     uint32_t signal;   /* that ended its helper; 0: none */
     char *output;      /* the last lines that its helper printed */
+    char *note;        /* on how long the verdict is good; NULL: nothing to say */
     gpuhal_listed_devices devices; /* when state is OK */
 } gpuhal_candidate;
 

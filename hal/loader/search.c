@@ -199,6 +199,7 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
     if (candidate) {
         candidate->priority = gpuhal_selection_priority(name, manifest.has_priority, manifest.priority);
         candidate->ignore_environment = at->settings->ignore_environment;
+        candidate->own = !directory->source && !directory->vendors;
         gpuhal_candidate_take(candidate, &attempt, good);
         gpuhal_candidate_note(candidate, &path, &manifest.libraries, &manifest.environment, &manifest.watch);
     }

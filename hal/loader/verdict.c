@@ -73,19 +73,24 @@ void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts)
     }
 }
 
-/* How a known state is taken: as it is, as a reason not to run the plugin, or as nothing. */
-static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_known_plugin *record)
+/* How a known state is taken: as it is, as a reason not to run the plugin, or as nothing. The cpu plugin is the last resort, and is asked
+ * whatever it failed at; a device that comes to a plugin whose manifest watches nothing would never be noticed. */
+static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate, const gpuhal_known_plugin *record)
 {
+    if (record->state != GPUHAL_PLUGIN_OK && gpuhal_candidate_is_cpu(candidate)) {
+        return GPUHAL_PLUGIN_NOT_PROBED;
+    }
     switch (record->state) {
-    case GPUHAL_PLUGIN_OK:
     case GPUHAL_PLUGIN_NO_DRIVER:
     case GPUHAL_PLUGIN_NO_DEVICE:
+        return candidate->watch ? record->state : GPUHAL_PLUGIN_NOT_PROBED;
+    case GPUHAL_PLUGIN_OK:
     case GPUHAL_PLUGIN_NO_PERMISSION:
     case GPUHAL_PLUGIN_INCOMPATIBLE:
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* Who gives it more time than it had may get an answer. */
+        /* Given more time than it had it may answer. A deadline of 0 is that of a plugin that had listed its devices here before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED : GPUHAL_PLUGIN_QUARANTINED;
     default:
         return GPUHAL_PLUGIN_NOT_PROBED;
@@ -165,20 +170,9 @@ gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate 
     }
     const gpuhal_known_plugin *record =
         gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
-    gpuhal_plugin_state state = record ? state_now(verdicts->settings, record) : GPUHAL_PLUGIN_NOT_PROBED;
+    gpuhal_plugin_state state = record ? state_now(verdicts->settings, candidate, record) : GPUHAL_PLUGIN_NOT_PROBED;
     bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (verdicts->afresh && state != GPUHAL_PLUGIN_QUARANTINED);
     return asks ? GPUHAL_OK : take_over(candidate, record, state);
-}
-
-gpuhal_status gpuhal_verdict_recall_danger(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
-{
-    if (!verdicts->known || !candidate->identity) {
-        return GPUHAL_OK;
-    }
-    const gpuhal_known_plugin *record =
-        gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
-    bool danger = record && (record->state == GPUHAL_PLUGIN_QUARANTINED || record->state == GPUHAL_PLUGIN_TIMED_OUT || record->signal);
-    return danger ? take_over(candidate, record, GPUHAL_PLUGIN_QUARANTINED) : GPUHAL_OK;
 }
 
 /* ---- what is learned */
@@ -286,6 +280,33 @@ static bool is_to_blame(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *re
     return known && known->signal == record->signal;
 }
 
+/* Whether what is known under the circumstances of now is that it lists devices: then one stall, of the machine or of the driver, is no
+ * reason to do without it, and only a second one in a row is. */
+static bool has_worked(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidate)
+{
+    const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
+    return known && known->state == GPUHAL_PLUGIN_OK;
+}
+
+/* A process that may do less than others fails where they would not; and the cpu plugin is what is left when all else fails. */
+static bool is_kept(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
+{
+    char why[128];
+    if (candidate->state == GPUHAL_PLUGIN_OK) {
+        return true;
+    }
+    if (gpuhal_candidate_is_cpu(candidate)) {
+        return false;
+    }
+    if (gpuhal_os_is_limited(why, sizeof why)) {
+        gpuhal_log_line(verdicts->log, GPUHAL_LEVEL_INFO, "%s: the failure is not kept for other programs: this process is limited: %s", candidate->name,
+                        why);
+        put_text(&candidate->note, gpuhal_text_format("the failure is not kept for other programs, since this one is limited: %s", why), false);
+        return false;
+    }
+    return true;
+}
+
 static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
 {
     gpuhal_known_plugin record = {0};
@@ -293,7 +314,7 @@ static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const 
                 gpuhal_verdict_record(candidate, meeting->devices, &record) && copy_texts(meeting->output, &record.output);
     record.status = meeting->status;
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
-        record.deadline_ns = verdicts->settings->helper_deadline_ns;
+        record.deadline_ns = has_worked(verdicts, candidate) ? 0 : verdicts->settings->helper_deadline_ns;
     } else if (is_to_blame(verdicts, &record, meeting)) {
         record.state = GPUHAL_PLUGIN_QUARANTINED;
     }
@@ -306,7 +327,8 @@ static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const 
 
 void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
 {
-    if (!verdicts->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED || gpuhal_circumstances_replaced(meeting->mapped)) {
+    if (!verdicts->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
+        gpuhal_circumstances_replaced(meeting->mapped) || !is_kept(verdicts, candidate)) {
         return;
     }
     if (!learn(verdicts, candidate, meeting)) {

@@ -1,11 +1,15 @@
 /* loader/verdict.h: verdicts that outlast the process: what is known of a plugin under the circumstances of now, and what is learned.
  *
  *     known                                                     what becomes of the plugin
- *     OK, NO_DRIVER, NO_DEVICE, NO_PERMISSION, INCOMPATIBLE     the same again, without asking it
- *     it crashed, exited, sent rubbish, did not answer          QUARANTINED, not run
+ *     OK, NO_PERMISSION, INCOMPATIBLE                           the same again, without asking it
+ *     NO_DRIVER, NO_DEVICE                                      the same again where the manifest names something to watch
+ *     it crashed, exited, sent rubbish                          QUARANTINED, not run
+ *     it did not answer                                         QUARANTINED; met once more where it had listed devices before
  *     its process was killed, maybe by others                   it is met; QUARANTINED when that happens twice in a row
  *     BROKEN otherwise: it answered that it failed              it is met
  *     nothing, or under other circumstances                     it is met
+ *
+ * A failure of the cpu plugin, and any that a limited process saw (gpuhal_os_is_limited), is not kept.
  *
  * Circumstances are the files, variables and state of the machine in registry/key.h. A manifest adds to them: `environment` names
  * variables, `watch` files and folders, where `$NAME` at the beginning stands for each path in that variable.
@@ -29,9 +33,6 @@ void gpuhal_verdicts_finish(gpuhal_verdicts *verdicts);
 
 /* Decides the candidate where the registry can. Leaves the identity of its file in it. OK or HOST_MEMORY. */
 gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate);
-
-/* The same where no helper is to be had: what crashed, hung or was killed before is not run in this process, whoever asks for it. */
-gpuhal_status gpuhal_verdict_recall_danger(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate);
 
 /* Remarks on names in settings.retry that no candidate has. */
 void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts);

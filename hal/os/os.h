@@ -143,6 +143,12 @@ const char *gpuhal_os_environment_raw(const char *name);
 /* "linux", "windows", "macos", "android": the word for this platform in manifests. */
 const char *gpuhal_os_platform(void);
 
+/* ---- limits.c */
+
+/* Whether this process, and a helper that the calling thread starts, may do less than programs usually may: a limit of address space, data,
+ * stack, processes or open files is below its usual default, or system calls are filtered. `out_why` gets the words, "" for no. */
+bool gpuhal_os_is_limited(char *out_why, size_t bytes);
+
 /* ---- file.c */
 
 typedef struct gpuhal_file_info {
@@ -286,6 +292,8 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
 /* Reads what it has printed. Returns bytes; 0 when nothing is there now, or ever will be. */
 size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes);
+/* How long it was ready to run and had no processor, since it was started; 0 where the system does not tell. */
+uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process);
 /* Closes the stream before the process has ended. */
 void gpuhal_os_process_close_stream(gpuhal_process *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */

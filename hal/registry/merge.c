@@ -127,6 +127,22 @@ static void forget_plugin(gpuhal_content *content, const char *name)
     }
 }
 
+bool gpuhal_known_is_quarantine(const gpuhal_known_plugin *plugin, const char *identity)
+{
+    return (plugin->state == GPUHAL_PLUGIN_TIMED_OUT || plugin->state == GPUHAL_PLUGIN_QUARANTINED) && strcmp(plugin->identity, identity) == 0;
+}
+
+static void end_quarantine(gpuhal_content *content, const char *identity)
+{
+    size_t count;
+    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    for (size_t i = count; i > 0; i--) {
+        if (gpuhal_known_is_quarantine(&plugins[i - 1], identity)) {
+            gpuhal_content_remove(content, GPUHAL_RECORD_PLUGIN, i - 1);
+        }
+    }
+}
+
 /* A copy by way of the text, with numbers that were given on either side kept from being given again. */
 static bool replace(gpuhal_content *content, const gpuhal_content *with)
 {
@@ -157,6 +173,9 @@ bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
     if (changes->forget_plugin) {
         forget_plugin(content, changes->forget_plugin);
     }
+    if (changes->proven) {
+        end_quarantine(content, changes->proven);
+    }
     bool good = put_plugins(content, changes) && gpuhal_content_number(content, changes) && put_links(content, changes) &&
                 put_faults(content, changes);
     gpuhal_content_trim(content);
@@ -165,6 +184,6 @@ bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
 
 bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes)
 {
-    bool more = changes->replace || changes->forget_plugin || changes->plugin_count || changes->link_count || changes->fault_count;
+    bool more = changes->replace || changes->forget_plugin || changes->proven || changes->plugin_count || changes->link_count || changes->fault_count;
     return !more && gpuhal_content_has_noted(content, changes);
 }

@@ -20,6 +20,7 @@ typedef struct gpuhal_changes {
     /* First: all else goes and this comes instead, empty content to forget everything. Numbers given before are not given again. */
     const gpuhal_content *replace;
     const char *forget_plugin; /* then verdicts and faults of the plugins of this name go */
+    const char *proven; /* identity of a plugin whose device was opened: that it hung or crashed before does not count any more */
     const gpuhal_known_plugin *plugins; /* generation is filled in, likewise below */
     size_t plugin_count;
     gpuhal_sighting *sightings;
@@ -34,6 +35,9 @@ typedef struct gpuhal_changes {
 
 /* Brings the changes in and raises the generation. Without memory false, and the content is good for nothing but to be finished. */
 bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes);
+
+/* Whether the record keeps the plugin of this identity from being run. */
+bool gpuhal_known_is_quarantine(const gpuhal_known_plugin *plugin, const char *identity);
 
 /* Whether there is nothing in the changes that a reader would miss: then nothing need be written. Finds the numbers if so. */
 bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes);

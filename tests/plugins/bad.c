@@ -102,6 +102,10 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     crash();
 #elif defined VARIANT_start_hangs
     hang();
+#elif defined VARIANT_start_hangs_while
+    hang_while_there(host->setting(host, "START_HANGS_WHILE_SWITCH"));
+#elif defined VARIANT_start_prints_without_end
+    print_without_end();
 #elif defined VARIANT_good_slow_start
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
 #elif defined VARIANT_start_fails_once

@@ -167,6 +167,20 @@ MAYBE void print_much(void)
     fflush(stdout);
 }
 
+MAYBE void print_without_end(void)
+{
+    for (;;) {
+        printf("still looking for devices\n");
+    }
+}
+
+MAYBE void hang_while_there(const char *path)
+{
+    if (path && access(path, F_OK) == 0) {
+        hang();
+    }
+}
+
 /* ---- other processes */
 
 /* A process that no group and no parent leads to any more; it has a copy of every descriptor. */

@@ -41,8 +41,15 @@ TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
     }
 }
 
+static void expect_not_probed(const gpuhal_settings *settings, const char *name)
+{
+    gpuhal_candidates candidates = start(settings, NULL);
+    assert_verdict(&candidates, candidate_of(&candidates, name), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "does not exist");
+    gpuhal_candidates_finish(&candidates);
+}
+
 /* It would take this process with it. */
-TEST(what_crashed_or_hung_before_is_not_run_here_where_no_helper_is_to_be_had)
+TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
 {
     new_folder();
     own_plugin("start_crashes", "");
@@ -52,11 +59,11 @@ TEST(what_crashed_or_hung_before_is_not_run_here_where_no_helper_is_to_be_had)
     gpuhal_candidates first = start(&settings, NULL);
     gpuhal_candidates_finish(&first);
     no_helper.isolation = GPUHAL_ISOLATION_ALWAYS;
-    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
-    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    expect_not_probed(&no_helper, "start_crashes");
     no_helper.isolation = GPUHAL_ISOLATION_ONCE;
+    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
     no_helper.retry = (char *)"all";
-    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+    expect_not_probed(&no_helper, "start_crashes");
 }
 
 /* ---- what changed around it */
@@ -108,7 +115,7 @@ TEST(a_library_that_is_loaded_before_all_others_is_another_circumstance)
 TEST(a_driver_that_is_put_where_it_was_missed_is_found)
 {
     new_folder();
-    own_plugin("start_without_driver", "vendor_libraries = libother.so libgpuhal-test-vendor.so.1\n");
+    own_plugin("start_without_driver", "vendor_libraries = libother.so libgpuhal-test-vendor.so.1\nwatch = /etc/none\n");
     gpuhal_settings settings = once();
     char path[600];
     snprintf(path, sizeof path, "/nonexistent:%s", own_folder());
@@ -123,7 +130,7 @@ TEST(a_driver_that_is_put_where_it_was_missed_is_found)
 TEST(a_driver_that_is_put_where_its_variable_says_is_found)
 {
     new_folder();
-    own_plugin("start_without_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\n");
+    own_plugin("start_without_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\nwatch = /etc/none\n");
     setenv("GPUHAL_TESTVENDOR_LIBRARY", in_folder("libvendor.so"), 1);
     gpuhal_settings settings = once();
     assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));

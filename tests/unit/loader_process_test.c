@@ -233,25 +233,39 @@ TEST(several_threads_may_look_for_plugins_at_once)
     }
 }
 
-/* The plugins are met in this process, and a remark says why. */
+/* Whether a plugin of the tests is mapped into this process. */
+static bool is_loaded_here(const char *name)
+{
+    char line[512];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        found = found || strstr(line, name);
+    }
+    fclose(maps);
+    return found;
+}
+
+/* Nothing is loaded here for that; report and remark say why. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)helper;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_listed(&candidates, "good");
-    assert_false(find_candidate(&candidates, "good")->isolated);
+    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
     assert_int_equal(candidates.remark_count, 1);
-    if (!strstr(candidates.remarks[0], "met in this process") || !strstr(candidates.remarks[0], words)) {
-        fail_msg("\"%s\" is no \"%s\"", candidates.remarks[0], words);
-    }
+    assert_non_null(strstr(candidates.remarks[0], words));
+    assert_false(is_loaded_here("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(without_a_helper_plugins_are_met_in_this_process_and_a_remark_says_so)
+TEST(without_a_helper_plugins_are_not_probed_and_a_remark_says_so)
 {
     new_folder();
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    write_manifest("b.gpuhal", "constructor_abort", test_plugin("constructor_abort"), "");
     check_without_helper("/nowhere/gpuhal-helper", "/nowhere/gpuhal-helper does not exist");
     copy_file(GPUHAL_HELPER, in_folder("helper"));
     check_without_helper(in_folder("helper"), in_folder("helper")); /* not executable */
@@ -262,6 +276,69 @@ TEST(without_a_helper_plugins_are_met_in_this_process_and_a_remark_says_so)
     check_without_helper(in_folder("script"), "is no program");
     check_without_helper("/bin/true", "does not speak as this version's helper does");
     check_without_helper("/usr", "/usr is a directory");
+}
+
+/* Descriptors that are free: enough for the steps before, none for the pipes of a helper. */
+static void leave_descriptors(unsigned count)
+{
+    struct rlimit few;
+    getrlimit(RLIMIT_NOFILE, &few);
+    int lowest = open("/dev/null", O_RDONLY);
+    assert_true(lowest >= 0);
+    close(lowest);
+    few.rlim_cur = (rlim_t)lowest + count;
+    setrlimit(RLIMIT_NOFILE, &few);
+}
+
+TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
+{
+    new_folder();
+    write_manifest("a.gpuhal", "good", test_plugin("good"), "");
+    write_manifest("b.gpuhal", "constructor_abort", test_plugin("constructor_abort"), "");
+    write_manifest("c.gpuhal", "constructor_exit_0", test_plugin("constructor_exit_0"), "");
+    struct rlimit before;
+    getrlimit(RLIMIT_NOFILE, &before);
+    gpuhal_settings settings = own_settings();
+    leave_descriptors(2);
+    gpuhal_candidates candidates;
+    gpuhal_status status = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(status, GPUHAL_OK);
+    static const char *const names[] = {"good", "constructor_abort", "constructor_exit_0"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_verdict(&candidates, find_candidate(&candidates, names[i]), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
+                       "cannot be started: Too many open files");
+    }
+    assert_int_equal(candidates.remark_count, 1);
+    assert_false(is_loaded_here("gpuhal-good"));
+    gpuhal_candidates_finish(&candidates);
+}
+
+TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
+{
+    new_folder();
+    for (int i = 0; i < 6; i++) {
+        char name[32], library[48], manifest[48];
+        snprintf(name, sizeof name, "silent_%d", i);
+        snprintf(library, sizeof library, "%s.so", name);
+        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
+        copy_file(test_plugin("constructor_segfault"), in_folder(library));
+        write_manifest(manifest, name, library, "");
+    }
+    write_manifest("z.gpuhal", "good", test_plugin("good"), "");
+    struct rlimit before;
+    getrlimit(RLIMIT_NOFILE, &before);
+    gpuhal_settings settings = own_settings();
+    leave_descriptors(9); /* of two helpers at most */
+    gpuhal_candidates candidates;
+    gpuhal_status status = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(status, GPUHAL_OK);
+    assert_listed(&candidates, "good");
+    assert_true(find_candidate(&candidates, "good")->isolated);
+    assert_verdict(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "signal 11");
+    assert_int_equal(candidates.remark_count, 0);
+    gpuhal_candidates_finish(&candidates);
 }
 
 TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
@@ -275,13 +352,7 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
     assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
                    "its helper process said nothing within 500 ms");
     gpuhal_candidates_finish(&candidates);
-    char line[512];
-    FILE *maps = fopen("/proc/self/maps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        assert_null(strstr(line, "gpuhal-good"));
-    }
-    fclose(maps);
+    assert_false(is_loaded_here("gpuhal-good"));
 }
 
 TEST(a_tiny_deadline_is_worded_as_it_is)

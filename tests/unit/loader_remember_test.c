@@ -50,7 +50,7 @@ TEST(a_plugin_without_driver_device_or_permission_is_not_asked_again)
                  {"start_without_permission", GPUHAL_PLUGIN_NO_PERMISSION}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         new_folder();
-        own_plugin(cases[i].name, "");
+        own_plugin(cases[i].name, "watch = /etc/none\n");
         gpuhal_settings settings = once(), no_helper = without_helper();
         assert_false(is_remembered(&settings, cases[i].name, cases[i].state));
         assert_true(is_remembered(&no_helper, cases[i].name, cases[i].state));
@@ -131,7 +131,7 @@ TEST(a_retry_meets_a_quarantined_plugin_again_and_only_that)
 {
     new_folder();
     own_plugin("start_crashes", "");
-    own_plugin("start_without_driver", "");
+    own_plugin("start_without_driver", "watch = /etc/none\n");
     gpuhal_settings settings = once();
     is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN);
     settings.retry = (char *)"other, start_crashes";
@@ -295,6 +295,48 @@ TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
                    "told of 1 device");
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
+}
+
+TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
+{
+    static const struct {
+        const char *name;
+        gpuhal_plugin_state state;
+    } cases[] = {{"start_without_driver", GPUHAL_PLUGIN_NO_DRIVER}, {"no_device", GPUHAL_PLUGIN_NO_DEVICE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        new_folder();
+        own_plugin(cases[i].name, "");
+        gpuhal_settings settings = once();
+        assert_false(is_remembered(&settings, cases[i].name, cases[i].state));
+        gpuhal_candidates second = start(&settings, NULL);
+        assert_false(candidate_of(&second, cases[i].name)->remembered);
+        assert_non_null(candidate_of(&second, cases[i].name)->note);
+        assert_non_null(strstr(candidate_of(&second, cases[i].name)->note, "no `watch`"));
+        gpuhal_candidates_finish(&second);
+    }
+}
+
+/* A daemon behind the driver that stops for a while, as in a suspended machine: first it works, then it hangs, then it works. */
+TEST(one_stall_of_a_plugin_that_worked_does_not_quarantine_it_and_two_do)
+{
+    new_folder();
+    own_plugin("start_hangs_while", "environment = GPUHAL_START_HANGS_WHILE_SWITCH\n");
+    setenv("GPUHAL_START_HANGS_WHILE_SWITCH", in_folder("switch"), 1);
+    gpuhal_settings settings = once(), brief = once();
+    brief.helper_deadline_ns = 3000000000u;
+    brief.retry = (char *)"all";
+    assert_false(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    write_file(in_folder("switch"), "x", 1);
+    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_int_equal(unlink(in_folder("switch")), 0);
+    assert_false(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_true(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    write_file(in_folder("switch"), "x", 1);
+    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    brief.retry = NULL;
+    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_true(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_QUARANTINED));
+    unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
 TEST(thirty_two_processes_at_once_agree_and_lose_nothing)

@@ -74,6 +74,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_field(screen, "plugin", text);
     write_reached(report, text, sizeof text);
     gpuhal_probe_screen_field(screen, "reached", text);
+    gpuhal_probe_screen_field(screen, "note", report->note);
 }
 
 /* The ids of all faces, or of those that are the ones to use. */

@@ -63,6 +63,7 @@ typedef struct gpuhal_plugin_report {
     uint32_t signal;      /**< Number of the signal that ended its helper process; 0: none. */
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
     uint64_t met;         /**< When it was met in a helper process, in seconds since 1970; 0: it was not. */
+    const char *note;     /**< On how long the verdict is good, where that is not the ordinary: "" else. */
 } gpuhal_plugin_report;
 
 /** How many plugins have a report.
@@ -85,7 +86,7 @@ GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
 
-/** A remark about the whole search, such as plugins met in-process because the helper program is missing; NULL past the last.
+/** A remark about the whole search, such as plugins that were not probed because the helper program is missing; NULL past the last.
  *  @return a sentence, or NULL
  *  Owner: lives as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index);

@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -241,6 +243,24 @@ size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t b
         close_end(&process->output);
     }
     return got > 0 ? (size_t)got : 0;
+}
+
+/* "147318 2951 6": time on a processor, time in the queue for one, turns (Documentation/scheduler/sched-stats.rst); of the main thread, in
+ * which the plugin is loaded and asked. */
+uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process)
+{
+    char path[48], text[96] = "", *second = text;
+    snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)process->pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return 0;
+    }
+    ssize_t got = read(file, text, sizeof text - 1);
+    close(file);
+    if (got > 0) {
+        (void)strtoull(text, &second, 10);
+    }
+    return strtoull(second, NULL, 10);
 }
 
 void gpuhal_os_process_close_stream(gpuhal_process *process)

@@ -1,0 +1,54 @@
+/* os/linux/limits.c: whether this process may do less than programs usually may. */
+#include "os/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define STATUS_BYTES_MAX 65536u
+
+/* What Linux gives a program by itself, and what no distribution goes below. */
+static const struct {
+    int resource;
+    const char *name;
+    rlim_t usual;
+} limits[] = {
+    {RLIMIT_AS, "RLIMIT_AS", RLIM_INFINITY}, {RLIMIT_DATA, "RLIMIT_DATA", RLIM_INFINITY}, {RLIMIT_STACK, "RLIMIT_STACK", 8u << 20},
+    {RLIMIT_NPROC, "RLIMIT_NPROC", 1024},    {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
+};
+
+/* "Seccomp:\t2": the number behind a word of the status; 0 when it is not there, as in older kernels. */
+static unsigned long number_of(const char *status, const char *word)
+{
+    const char *at = strstr(status, word);
+    return at ? strtoul(at + strlen(word), NULL, 10) : 0;
+}
+
+/* Filters belong to threads: the calling one is the one whose filter a helper inherits. */
+static const char *filtered_by(void)
+{
+    char *status = NULL;
+    size_t bytes = 0;
+    if (gpuhal_os_file_read("/proc/thread-self/status", STATUS_BYTES_MAX, &status, &bytes)) {
+        return "/proc is hidden, so that nobody knows what else limits it";
+    }
+    const char *filter = number_of(status, "\nSeccomp:") ? "seccomp" : number_of(status, "\nNoNewPrivs:") ? "NoNewPrivs" : NULL;
+    free(status);
+    return filter;
+}
+
+bool gpuhal_os_is_limited(char *out_why, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)limits[i].resource, &limit) == 0 && limit.rlim_cur < limits[i].usual) {
+            snprintf(out_why, bytes, "%s is %" PRIu64, limits[i].name, (uint64_t)limit.rlim_cur);
+            return true;
+        }
+    }
+    const char *filter = filtered_by();
+    snprintf(out_why, bytes, "%s", filter ? filter : "");
+    return filter != NULL;
+}
