@@ -13,10 +13,10 @@ static const struct {
     const char *name, *meaning;
 } variables[] = {
     {"GPUHAL_AMD_SMI_LIBRARY", "absolute path of the AMD SMI library to use instead of libamd_smi.so"},
-    {"GPUHAL_BACKENDS", "which backends, in which order: \"rocm,vulkan\", or all but some: \"-opencl\""},
+    {"GPUHAL_BACKENDS", "of the backends that the program allows, which, in which order: \"rocm,vulkan\", or all but some: \"-opencl\""},
     {"GPUHAL_CPU_DEVICES", "for tests: makes the cpu backend list several devices with these sizes: \"5G,6G\""},
     {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
-    {"GPUHAL_DEVICES", "comma list of selectors; devices that match none are hidden"},
+    {"GPUHAL_DEVICES", "comma list of selectors; of the devices that the program allows, those that match none are hidden"},
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
     {"GPUHAL_ISOLATION", "once: meet plugins in helper processes and remember; always: each time; never: in this process"},
     {"GPUHAL_LOG", "error, warning, info or debug: how much is logged"},
@@ -164,12 +164,9 @@ static bool keep(char **to, const char *value)
 static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
 {
     settings->user_plugin_directory = gpuhal_os_privileged() ? NULL : user_folder("XDG_DATA_HOME", ".local/share", "gpuhal/plugins.d");
-    const char *backends = read_variable(settings, "GPUHAL_BACKENDS");
-    const char *devices = read_variable(settings, "GPUHAL_DEVICES");
-    settings->backends_source = backends ? "GPUHAL_BACKENDS" : "config.backends";
-    settings->devices_source = devices ? "GPUHAL_DEVICES" : "config.devices";
-    return keep(&settings->backends, backends ? backends : config->backends) &&
-           keep(&settings->devices, devices ? devices : config->devices) && keep(&settings->plugin_path, config->plugin_path) &&
+    return keep(&settings->backends, config->backends) && keep(&settings->environment_backends, read_variable(settings, "GPUHAL_BACKENDS")) &&
+           keep(&settings->devices, config->devices) && keep(&settings->environment_devices, read_variable(settings, "GPUHAL_DEVICES")) &&
+           keep(&settings->plugin_path, config->plugin_path) &&
            keep(&settings->environment_plugin_path, read_variable(settings, "GPUHAL_PLUGIN_PATH")) &&
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
@@ -198,6 +195,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     }
     gpuhal_settings *settings = out_settings;
     settings->ignore_environment = config.ignore_environment || gpuhal_os_privileged();
+    settings->environment_is_clean = config.environment_is_clean != 0;
     settings->helper_deadline_ns = config.helper_deadline_ns ? config.helper_deadline_ns : DEADLINE_NS;
     settings->memory_limit_bytes = config.memory_limit_bytes;
     settings->hang_ns = config.hang_ns ? config.hang_ns : HANG_NS;
@@ -220,12 +218,14 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
 void gpuhal_settings_finish(gpuhal_settings *settings)
 {
     free(settings->backends);
+    free(settings->environment_backends);
     free(settings->plugin_path);
     free(settings->user_plugin_directory);
     free(settings->environment_plugin_path);
     free(settings->helper_path);
     free(settings->retry);
     free(settings->devices);
+    free(settings->environment_devices);
     free(settings->registry);
     *settings = (gpuhal_settings){0};
 }

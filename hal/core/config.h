@@ -10,18 +10,17 @@
 
 /* Texts are malloc'ed copies; NULL where nothing was said. */
 typedef struct gpuhal_settings {
-    char *backends;         /* GPUHAL_BACKENDS, else the member */
-    const char *backends_source; /* "GPUHAL_BACKENDS" or "config.backends": for messages */
+    char *backends, *environment_backends; /* the member, and GPUHAL_BACKENDS, which narrows it */
     char *plugin_path;      /* the member: a list of directories */
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH: searched before it */
     char *user_plugin_directory; /* the user's own; NULL: none is searched */
     char *helper_path;
-    char *devices;
+    char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
     char *registry;         /* absolute directory of the persistent record; NULL: none is kept */
-    const char *devices_source;
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
     char *retry;        /* comma list of plugins that are met whatever is remembered, or "all" */
     bool ignore_environment; /* asked for, or the process is privileged */
+    bool environment_is_clean; /* of a privileged process: drivers may be loaded */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
     uint64_t helper_deadline_ns, hang_ns, memory_limit_bytes, staging_limit_bytes, staging_total_bytes;

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "device/known.h"
 #include "device/link.h"
+#include "loader/candidates.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -164,24 +165,27 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_listing *listing)
     return GPUHAL_OK;
 }
 
-/* Which of the devices from `old` on the selectors name; the first time each selector must match something. */
-static gpuhal_status choose_visible(const gpuhal *gpu, const gpuhal_listing *listing, uint32_t old, bool *kept)
+/* Which devices one list of selectors names: sets `bit` in kept[]. The first time each selector must match something. */
+static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_listing *listing, const char *list, const char *source, uint8_t bit, uint8_t *kept)
 {
-    const char *source = gpu->settings.devices_source;
     size_t count = 0;
-    char **texts = gpuhal_text_split(gpu->settings.devices, ',', &count);
+    char **texts = gpuhal_text_split(list ? list : "", ',', &count);
     gpuhal_status status = texts ? GPUHAL_OK : gpuhal_error_host_memory();
+    for (uint32_t d = 0; !list && d < listing->device_count; d++) {
+        kept[d] |= bit;
+    }
     for (size_t i = 0; !status && i < count; i++) {
         gpuhal_selector selector;
         bool matched = gpuhal_listing_now(gpu) != NULL;
         if (!*texts[i]) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, gpu->settings.devices);
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, list);
             break;
         }
         status = gpuhal_selector_parse(texts[i], source, &selector);
-        for (uint32_t d = old; !status && d < listing->device_count; d++) {
+        for (uint32_t d = 0; !status && d < listing->device_count; d++) {
             if (gpuhal_selector_matches(&selector, listing, listing->devices[d])) {
-                kept[d] = matched = true;
+                kept[d] |= bit;
+                matched = true;
             }
         }
         if (!status && !matched) {
@@ -192,13 +196,51 @@ static gpuhal_status choose_visible(const gpuhal *gpu, const gpuhal_listing *lis
     return status;
 }
 
+enum { ALLOWED = 1, NARROWED = 2, BOTH = ALLOWED | NARROWED };
+
+/* Nothing is in both lists: what the program allows of the cpu backend is left, which the environment does not take away either. */
+static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_listing *listing, uint8_t *kept)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    bool any = false;
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        if (strcmp(listing->devices[d]->candidate->name, "cpu") == 0 && kept[d] & ALLOWED) {
+            kept[d] = BOTH;
+            any = true;
+        }
+    }
+    if (any) {
+        gpuhal_candidates_remark(&listing->candidates, gpu->log,
+                                 "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so cpu alone is left",
+                                 settings->environment_devices, settings->devices);
+    }
+    if (any || gpuhal_listing_now(gpu)) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
+                            settings->environment_devices, settings->devices);
+}
+
+static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_listing *listing, uint8_t *kept)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    gpuhal_status status = choose_by(gpu, listing, settings->devices, "config.devices", ALLOWED, kept);
+    status = status ? status : choose_by(gpu, listing, settings->environment_devices, "GPUHAL_DEVICES", NARROWED, kept);
+    bool any = false;
+    for (uint32_t d = 0; d < listing->device_count; d++) {
+        any = any || kept[d] == BOTH;
+    }
+    bool both = settings->devices && settings->environment_devices;
+    return status || any || !both ? status : fall_back_to_cpu(gpu, listing, kept);
+}
+
 /* Takes the devices from `old` on out of the listing that shall not be seen; kept NULL: all of them. */
-static void drop_devices(gpuhal_listing *listing, uint32_t old, const bool *kept)
+static void drop_devices(gpuhal_listing *listing, uint32_t old, const uint8_t *kept)
 {
     uint32_t left = old;
     for (uint32_t d = old; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
-        if (kept && kept[d]) {
+        if (kept && kept[d] == BOTH) {
             device->position = left;
             listing->places[left] = listing->places[d];
             listing->devices[left++] = device;
@@ -212,11 +254,11 @@ static void drop_devices(gpuhal_listing *listing, uint32_t old, const bool *kept
 
 static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_listing *listing, uint32_t old)
 {
-    if (!gpu->settings.devices) {
+    if (!gpu->settings.devices && !gpu->settings.environment_devices) {
         return GPUHAL_OK;
     }
-    bool *kept = calloc(listing->device_count + 1u, sizeof *kept);
-    gpuhal_status status = kept ? choose_visible(gpu, listing, old, kept) : gpuhal_error_host_memory();
+    uint8_t *kept = calloc(listing->device_count + 1u, sizeof *kept);
+    gpuhal_status status = kept ? choose_visible(gpu, listing, kept) : gpuhal_error_host_memory();
     if (!status) {
         drop_devices(listing, old, kept);
     }

@@ -5,6 +5,7 @@
 #include "loader/host.h"
 #include "loader/load.h"
 #include "loader/loader.h"
+#include "os/os.h"
 
 #include <gpuhal/direct.h>
 
@@ -34,6 +35,9 @@ gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plu
     }
     if (file[0] != '/') {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is no absolute path", file);
+    }
+    if (gpuhal_os_privileged()) {
+        return gpuhal_error_set(GPUHAL_ERROR_NO_PERMISSION, "gpuhal_direct_load: this process has more rights than its user, and loads no plugin directly");
     }
     gpuhal_attempt attempt = {0};
     gpuhal_status status = load(&attempt, file, out_plugin) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);

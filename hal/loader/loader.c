@@ -111,6 +111,23 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     }
 }
 
+/* Drivers and their loaders take the names of libraries to load from the environment, which is the user's, and most do not care whose rights the
+ * process has: what they would run for him is left out before any of them is asked. */
+static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
+{
+    if (!gpuhal_os_privileged() || settings->environment_is_clean) {
+        return;
+    }
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_candidate *candidate = &candidates->list[i];
+        if (gpuhal_candidate_is_open(candidate) && !gpuhal_candidate_is_own_cpu(candidate)) {
+            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
+                                    "this process has more rights than its user: it loads no driver unless its configuration says "
+                                    "environment_is_clean");
+        }
+    }
+}
+
 /* Meets a plugin in this process. A look that is not the first has a started one list again. */
 static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
 {
@@ -240,9 +257,10 @@ static gpuhal_status run(gpuhal_verdicts *verdicts)
     }
     status = add_builtins(settings, log, candidates);
     status = status ? status : gpuhal_search(settings, log, candidates);
-    status = status ? status : gpuhal_selection_apply(&selection, settings, candidates);
+    status = status ? status : gpuhal_selection_apply(&selection, log, candidates);
     if (!status) {
         check_files(log, candidates);
+        leave_drivers_to_clean_processes(settings, candidates);
         gpuhal_selection_sort(&selection, candidates);
         gpuhal_verdict_check_retry(verdicts);
         status = meet_all(verdicts);

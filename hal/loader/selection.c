@@ -36,26 +36,25 @@ int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t p
     return THIRD_PARTY_PRIORITY;
 }
 
-static gpuhal_status refuse(const gpuhal_settings *settings, const char *why)
+static gpuhal_status refuse(const gpuhal_selection_list *list, const char *why)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", settings->backends_source, settings->backends,
-                            why);
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", list->source, list->text, why);
 }
 
 /* What can be told without knowing which backends exist. */
-static gpuhal_status check_names(const gpuhal_settings *settings, const gpuhal_selection *selection)
+static gpuhal_status check_names(const gpuhal_selection_list *list)
 {
-    for (size_t i = 0; i < selection->count; i++) {
-        if (!*selection->names[i]) {
-            return refuse(settings, "an element is empty");
+    for (size_t i = 0; i < list->count; i++) {
+        if (!*list->names[i]) {
+            return refuse(list, "an element is empty");
         }
-        if (selection->excludes && is_cpu(selection->names[i])) {
-            return refuse(settings, "cpu cannot be excluded");
+        if (list->excludes && is_cpu(list->names[i])) {
+            return refuse(list, "cpu cannot be excluded");
         }
         for (size_t other = 0; other < i; other++) {
-            if (strcmp(selection->names[other], selection->names[i]) == 0) {
-                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s stands there twice",
-                                        settings->backends_source, settings->backends, selection->names[i]);
+            if (strcmp(list->names[other], list->names[i]) == 0) {
+                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s stands there twice", list->source, list->text,
+                                        list->names[i]);
             }
         }
     }
@@ -63,38 +62,43 @@ static gpuhal_status check_names(const gpuhal_settings *settings, const gpuhal_s
 }
 
 /* The `-` is taken off the names; that all or none had it is what makes the list one of exclusions. */
-gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection)
+static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
-    *out_selection = (gpuhal_selection){0};
-    if (!settings->backends) {
+    if (!text) {
         return GPUHAL_OK;
     }
-    gpuhal_selection *selection = out_selection;
-    selection->names = gpuhal_text_split(settings->backends, ',', &selection->count);
-    if (!selection->names) {
+    *list = (gpuhal_selection_list){.text = text, .source = source};
+    list->names = gpuhal_text_split(text, ',', &list->count);
+    if (!list->names) {
         return gpuhal_error_host_memory();
     }
     size_t excluding = 0;
-    for (size_t i = 0; i < selection->count; i++) {
-        char *name = selection->names[i];
+    for (size_t i = 0; i < list->count; i++) {
+        char *name = list->names[i];
         if (*name == '-') {
             memmove(name, name + 1, strlen(name));
             excluding++;
         }
     }
-    selection->excludes = excluding > 0;
-    gpuhal_status status = excluding > 0 && excluding < selection->count
-                               ? refuse(settings, "names with and without \"-\" cannot be mixed")
-                               : check_names(settings, selection);
+    list->excludes = excluding > 0;
+    return excluding > 0 && excluding < list->count ? refuse(list, "names with and without \"-\" cannot be mixed") : check_names(list);
+}
+
+gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection)
+{
+    *out_selection = (gpuhal_selection){0};
+    gpuhal_status status = parse(settings->backends, "config.backends", &out_selection->allowed);
+    status = status ? status : parse(settings->environment_backends, "GPUHAL_BACKENDS", &out_selection->narrowed);
     if (status) {
-        gpuhal_selection_finish(selection);
+        gpuhal_selection_finish(out_selection);
     }
     return status;
 }
 
 void gpuhal_selection_finish(gpuhal_selection *selection)
 {
-    gpuhal_text_list_free(selection->names);
+    gpuhal_text_list_free(selection->allowed.names);
+    gpuhal_text_list_free(selection->narrowed.names);
     *selection = (gpuhal_selection){0};
 }
 
@@ -119,10 +123,10 @@ static bool is_found(const gpuhal_candidates *candidates, const char *name)
 }
 
 /* Place of a name in the list of wanted ones; NOT_LISTED when it is not there. */
-static size_t place_of(const gpuhal_selection *selection, const char *name)
+static size_t place_of(const gpuhal_selection_list *list, const char *name)
 {
-    for (size_t i = 0; name && i < selection->count; i++) {
-        if (strcmp(selection->names[i], name) == 0) {
+    for (size_t i = 0; name && i < list->count; i++) {
+        if (strcmp(list->names[i], name) == 0) {
             return i;
         }
     }
@@ -130,7 +134,7 @@ static size_t place_of(const gpuhal_selection *selection, const char *name)
 }
 
 /* Names what there is: the mistake is mostly one of spelling. */
-static gpuhal_status refuse_unknown(const gpuhal_settings *settings, const gpuhal_candidates *candidates, const char *name)
+static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpuhal_candidates *candidates, const char *name)
 {
     gpuhal_text others = {0};
     for (size_t i = 0; i < KNOWN_COUNT; i++) {
@@ -142,19 +146,47 @@ static gpuhal_status refuse_unknown(const gpuhal_settings *settings, const gpuha
             gpuhal_text_printf(&others, ", %s", found);
         }
     }
-    gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is \"%s\": there is no backend named \"%s\"; there are %s",
-                     settings->backends_source, settings->backends, name, gpuhal_text_get(&others));
+    gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is \"%s\": there is no backend named \"%s\"; there are %s", list->source, list->text,
+                     name, gpuhal_text_get(&others));
     gpuhal_text_finish(&others);
     return GPUHAL_ERROR_NOT_FOUND;
 }
 
+static gpuhal_status check_known(const gpuhal_selection_list *list, const gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (!is_known(list->names[i]) && !is_found(candidates, list->names[i])) {
+            return refuse_unknown(list, candidates, list->names[i]);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static bool takes_only(const gpuhal_selection_list *list)
+{
+    return list->count > 0 && !list->excludes;
+}
+
+/* cpu is always wanted: without it a program with a strict list would have no device at all. */
+static bool wants(const gpuhal_selection_list *list, const char *name)
+{
+    bool listed = place_of(list, name) != NOT_LISTED;
+    return list->count == 0 || (list->excludes ? !listed : listed || is_cpu(name));
+}
+
+/* The list that leaves the backend out; NULL when both want it. */
+static const gpuhal_selection_list *excluding(const gpuhal_selection *selection, const char *name)
+{
+    return !wants(&selection->allowed, name) ? &selection->allowed : !wants(&selection->narrowed, name) ? &selection->narrowed : NULL;
+}
+
 /* A known name without a manifest is no mistake: the same list serves machines with other hardware. It leaves a record, so that
  * the user sees why nothing came of it. */
-static gpuhal_status record_absent(const gpuhal_selection *selection, gpuhal_candidates *candidates)
+static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list, gpuhal_candidates *candidates)
 {
-    for (size_t i = 0; i < selection->count && !selection->excludes; i++) {
-        const char *name = selection->names[i];
-        if (is_found(candidates, name)) {
+    for (size_t i = 0; i < list->count && takes_only(list); i++) {
+        const char *name = list->names[i];
+        if (excluding(selection, name) || is_found(candidates, name)) {
             continue;
         }
         gpuhal_candidate *absent = gpuhal_candidates_add(candidates, name, NULL);
@@ -168,38 +200,49 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, gpuhal_can
     return GPUHAL_OK;
 }
 
-/* cpu is always wanted: without it a program with a strict list would have no device at all. */
-static bool is_wanted(const gpuhal_selection *selection, const char *name)
+/* Of a list of names and one that leaves nothing of it cpu alone is left. */
+static void remark_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
-    bool listed = place_of(selection, name) != NOT_LISTED;
-    return selection->count == 0 || (selection->excludes ? !listed : listed || is_cpu(name));
+    const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;
+    const gpuhal_selection_list *named = takes_only(allowed) ? allowed : narrowed;
+    bool empty = takes_only(named) && allowed->count > 0 && narrowed->count > 0;
+    for (size_t i = 0; i < named->count && empty; i++) {
+        empty = excluding(selection, named->names[i]) != NULL;
+    }
+    /* What the other list names, and this one need not: cpu. */
+    if (empty && place_of(narrowed, "cpu") == NOT_LISTED) {
+        gpuhal_candidates_remark(candidates, log, "%s is \"%s\" and %s is \"%s\": no backend is in both, so cpu alone is left", narrowed->source,
+                                 narrowed->text, allowed->source, allowed->text);
+    }
 }
 
-gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, const gpuhal_settings *settings,
-                                     gpuhal_candidates *candidates)
+gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
-    for (size_t i = 0; i < selection->count; i++) {
-        if (!is_known(selection->names[i]) && !is_found(candidates, selection->names[i])) {
-            return refuse_unknown(settings, candidates, selection->names[i]);
-        }
-    }
-    gpuhal_status status = record_absent(selection, candidates);
+    gpuhal_status status = check_known(&selection->allowed, candidates);
+    status = status ? status : check_known(&selection->narrowed, candidates);
+    status = status ? status : record_absent(selection, &selection->narrowed, candidates);
+    status = status ? status : record_absent(selection, &selection->allowed, candidates);
     for (size_t i = 0; i < candidates->count && !status; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
-        if (gpuhal_candidate_is_open(candidate) && !is_wanted(selection, candidate->name)) {
-            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"",
-                                    settings->backends_source, settings->backends);
+        const gpuhal_selection_list *list = excluding(selection, candidate->name);
+        if (gpuhal_candidate_is_open(candidate) && list) {
+            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"", list->source, list->text);
         }
+    }
+    if (!status) {
+        remark_nothing_in_common(selection, log, candidates);
     }
     return status;
 }
 
-/* Whether `a` comes before `b`: wanted ones in the order asked for, cpu behind them, the others by priority, cpu last of all. */
+/* Whether `a` comes before `b`: wanted ones in the order asked for, cpu behind them, the others by priority, cpu last of all. The
+ * environment's order comes before the configuration's. */
 static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
-    if (selection->count > 0 && !selection->excludes) {
-        size_t place_a = is_cpu(a->name) ? selection->count : place_of(selection, a->name);
-        size_t place_b = is_cpu(b->name) ? selection->count : place_of(selection, b->name);
+    const gpuhal_selection_list *list = takes_only(&selection->narrowed) ? &selection->narrowed : &selection->allowed;
+    if (takes_only(list)) {
+        size_t place_a = is_cpu(a->name) ? list->count : place_of(list, a->name);
+        size_t place_b = is_cpu(b->name) ? list->count : place_of(list, b->name);
         if (place_a != place_b || place_a != NOT_LISTED) {
             return place_a < place_b;
         }

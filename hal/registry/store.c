@@ -16,10 +16,24 @@ static char *path_of(const char *directory, const char *name)
     return gpuhal_text_format("%s/%s", directory, name);
 }
 
+/* Root with a user's HOME (sudo -E) would else make that user's .local its own. What lies in a directory of root's, such as /tmp, may be made. */
+static bool would_be_foreign(const char *directory)
+{
+    gpuhal_file_info info = {0};
+    char *parent = gpuhal_text_copy(directory);
+    bool found = false;
+    for (char *cut = parent ? strrchr(parent, '/') : NULL; cut && cut > parent && !found; cut = strrchr(parent, '/')) {
+        *cut = 0;
+        found = gpuhal_os_file_info(parent, &info) == 0;
+    }
+    free(parent);
+    return found && info.owner != 0 && info.owner != gpuhal_os_user();
+}
+
 bool gpuhal_store_is_foreign(const char *directory)
 {
     gpuhal_file_info info;
-    return gpuhal_os_file_info(directory, &info) == 0 && info.owner != gpuhal_os_user();
+    return gpuhal_os_file_info(directory, &info) == 0 ? info.owner != gpuhal_os_user() : would_be_foreign(directory);
 }
 
 static void read_text(const char *path, gpuhal_content *content, gpuhal_store_reading *reading)

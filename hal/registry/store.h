@@ -21,7 +21,8 @@ typedef struct gpuhal_store_reading {
     gpuhal_file_state state;   /* of the file */
 } gpuhal_store_reading;
 
-/* Whose directory it is decides: somebody else's is only read. False also where it is missing or cannot be looked at. */
+/* Whose directory it is decides: somebody else's is only read. Where it is missing, the nearest directory above it decides: none is made
+ * below one of another user, other than root. */
 bool gpuhal_store_is_foreign(const char *directory);
 /* Never waits, never locks. ENOMEM in out_reading->error is the library's own want. The content is to be finished in any case. */
 void gpuhal_store_read(const char *directory, gpuhal_content *out_content, gpuhal_store_reading *out_reading);

@@ -78,7 +78,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host)
         return refuse_setting(host, setting);
     }
     if (setting == NULL && !gpuhal_cpu_system_memory("", &memory)) {
-        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory cannot be read from /proc/meminfo");
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory is told neither by /proc/meminfo nor by sysinfo");
     }
 
     pthread_mutex_lock(&lock);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #define TEXT_BYTES 8192
@@ -162,7 +163,7 @@ static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
     }
 }
 
-bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
+static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
 {
     char text[TEXT_BYTES];
     uint64_t total, available;
@@ -173,6 +174,26 @@ bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
         return false;
     }
     *out_memory = (gpuhal_cpu_memory){.total = total << 10, .free = available << 10};
+    return true;
+}
+
+/* Services may see a /proc without it (systemd: ProcSubset=pid), or none at all. What caches would give back does not count here. */
+static bool ask_kernel(gpuhal_cpu_memory *out_memory)
+{
+    struct sysinfo info;
+    if (sysinfo(&info)) {
+        return false;
+    }
+    *out_memory = (gpuhal_cpu_memory){.total = (uint64_t)info.totalram * info.mem_unit,
+                                      .free = ((uint64_t)info.freeram + info.bufferram) * info.mem_unit};
+    return true;
+}
+
+bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
+{
+    if (!read_meminfo(root, out_memory) && !ask_kernel(out_memory)) {
+        return false;
+    }
     bound_by_control_groups(root, out_memory);
     if (out_memory->free > out_memory->total) {
         out_memory->free = out_memory->total;

@@ -245,8 +245,8 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     setenv("GPUHAL_PLUGIN_PATH", "/e", 1);
     setenv("GPUHAL_REGISTRY", "/r", 1);
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
-    assert_string_equal(settings.backends, "opencl");
-    assert_string_equal(settings.backends_source, "GPUHAL_BACKENDS");
+    assert_string_equal(settings.backends, "cpu");
+    assert_string_equal(settings.environment_backends, "opencl");
     assert_int_equal(settings.isolation, GPUHAL_ISOLATION_NEVER);
     assert_string_equal(settings.environment_plugin_path, "/e");
     assert_string_equal(settings.plugin_path, "/c");
@@ -255,6 +255,7 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     config.ignore_environment = 1;
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     assert_string_equal(settings.backends, "cpu");
+    assert_null(settings.environment_backends);
     assert_int_equal(settings.isolation, GPUHAL_ISOLATION_ALWAYS);
     assert_null(settings.environment_plugin_path);
     char *ignored = gpuhal_settings_ignored(&settings);

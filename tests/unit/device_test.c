@@ -112,6 +112,44 @@ TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:77"));
 }
 
+/* What the environment names and the program does not allow stays hidden. */
+TEST(the_environment_narrows_the_devices_that_the_program_allows)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    static const struct {
+        const char *allowed, *environment, *left; /* left NULL: nothing, which is an error */
+        uint32_t remarks;
+    } cases[] = {
+        {"lab:0,lab:1", "lab:1,lab:2", "lab:1", 0}, {NULL, "lab:2", "lab:2", 0},   {"lab", "lab:0", "lab:0", 0},
+        {"lab:0,cpu", "lab:2", "cpu:0", 1},         {"lab:0", "lab:2", NULL, 0}, {"lab:0", NULL, "lab:0", 0},
+    };
+    gpuhal_lab = (gpuhal_lab_state){.count = 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpuhal *gpu = NULL;
+        const gpuhal_config config = {.size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = cases[i].allowed,
+                                      .backends = "lab"};
+        assert_int_equal(cases[i].environment ? setenv("GPUHAL_DEVICES", cases[i].environment, 1) : unsetenv("GPUHAL_DEVICES"), 0);
+        assert_int_equal(gpuhal_open(&config, &gpu), cases[i].left ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
+        if (!cases[i].left) {
+            assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].allowed));
+            assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].environment));
+            continue;
+        }
+        assert_int_equal(gpuhal_device_count(gpu), 1);
+        assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), cases[i].left);
+        const char *remark;
+        uint32_t remarks = 0;
+        for (uint32_t r = 0; (remark = gpuhal_remark_at(gpu, r)); r++) {
+            remarks += strstr(remark, "no device is in both") != NULL;
+        }
+        assert_int_equal(remarks, cases[i].remarks);
+        assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+        assert_int_equal(gpuhal_device_count(gpu), 1);
+        gpuhal_close(gpu);
+    }
+    unsetenv("GPUHAL_DEVICES");
+}
+
 TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 {
     set_up_zoo();

@@ -61,7 +61,7 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
     no_helper.isolation = GPUHAL_ISOLATION_ALWAYS;
     expect_not_probed(&no_helper, "start_crashes");
     no_helper.isolation = GPUHAL_ISOLATION_ONCE;
-    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
     no_helper.retry = (char *)"all";
     expect_not_probed(&no_helper, "start_crashes");
 }

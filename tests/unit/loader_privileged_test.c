@@ -1,5 +1,8 @@
 /* A process with more rights than its user: a copy of this program that is set-user-id root, run by somebody else. */
 #include "loader_support.h"
+#include "support/lab.h"
+
+#include <gpuhal/direct.h>
 
 #include <sys/wait.h>
 
@@ -23,6 +26,38 @@ static void check_environment_of_helper(void)
     text[length] = 0;
     assert_non_null(strstr(text, "PATH=/usr/bin:/bin\n"));
     assert_null(strstr(text, "GPUHAL_"));
+}
+
+/* "lab" stands for a driver, and needs no file. Without the program's word none is so much as asked; cpu always works. */
+static void check_drivers(bool environment_is_clean)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    gpuhal_config config = {.size = sizeof config, .builtins = builtins, .environment_is_clean = environment_is_clean};
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    gpuhal_lab.count = 1;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
+    gpuhal_status status = gpuhal_select(gpu, "lab:0", 0, &device, NULL);
+    assert_int_equal(status, environment_is_clean ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
+    assert_true(!environment_is_clean || gpuhal_device_open(device) == GPUHAL_OK);
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+        if (strcmp(report.name, "lab") == 0) {
+            assert_int_equal(report.state, environment_is_clean ? GPUHAL_PLUGIN_OK : GPUHAL_PLUGIN_EXCLUDED);
+            assert_true(environment_is_clean || strstr(report.reason, "environment_is_clean"));
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+static void check_direct(void)
+{
+    const gpuhal_plugin *plugin = NULL;
+    assert_int_equal(gpuhal_direct_load(test_plugin("good"), &plugin, NULL), GPUHAL_ERROR_NO_PERMISSION);
+    assert_null(plugin);
 }
 
 /* What holds in such a process; the settings are those of an attacker who may choose them. */
@@ -49,9 +84,12 @@ static void check_as_privileged(void)
     gpuhal_candidates_finish(&candidates);
     gpuhal_settings_finish(&settings);
     check_environment_of_helper();
+    check_drivers(false);
+    check_drivers(true);
+    check_direct();
 }
 
-TEST(a_privileged_process_searches_no_directory_that_its_user_names)
+TEST(a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in)
 {
     if (gpuhal_os_privileged()) {
         check_as_privileged();
@@ -70,7 +108,7 @@ TEST(a_privileged_process_searches_no_directory_that_its_user_names)
     pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) == 0 && setuid(65534) == 0) {
-            execl(in_folder("program"), "program", "a_privileged_process_searches_no_directory_that_its_user_names", NULL);
+            execl(in_folder("program"), "program", "a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in", NULL);
         }
         _exit(77);
     }

@@ -477,7 +477,7 @@ TEST(a_helper_whose_parent_is_gone_says_nothing)
 TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
 {
     if (getenv("GPUHAL_TEST_COPY")) {
-        gpuhal_settings settings = {.isolation = GPUHAL_ISOLATION_ALWAYS, .helper_deadline_ns = PATIENT_NS, .backends_source = "GPUHAL_BACKENDS"};
+        gpuhal_settings settings = {.isolation = GPUHAL_ISOLATION_ALWAYS, .helper_deadline_ns = PATIENT_NS};
         settings.plugin_path = getenv("GPUHAL_TEST_COPY");
         gpuhal_candidates candidates = run_loader(&settings);
         assert_int_equal(candidates.remark_count, 1);

@@ -6,7 +6,7 @@ static const char *listed_with(const char *backends)
 {
     static char names[512];
     gpuhal_settings settings = own_settings();
-    settings.backends = (char *)backends;
+    settings.environment_backends = (char *)backends;
     gpuhal_candidates candidates = run_loader(&settings);
     names[0] = 0;
     for (size_t i = 0; i < candidates.count; i++) {
@@ -22,13 +22,38 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
 {
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates;
-    settings.backends = (char *)backends;
+    settings.environment_backends = (char *)backends;
     assert_int_equal(gpuhal_loader_run(&settings, NULL, NULL, false, &candidates), status);
     assert_int_equal(candidates.count, 0);
     const char *sentence = gpuhal_last_error()->sentence;
     if (!strstr(sentence, words) || !strstr(sentence, "GPUHAL_BACKENDS")) {
         fail_msg("\"%s\" is no \"%s\"", sentence, words);
     }
+}
+
+/* The names that are left of what the program allows. */
+static const char *left_of(const char *allowed, const char *environment, bool *out_remarked)
+{
+    static char names[512];
+    gpuhal_settings settings = own_settings();
+    settings.backends = (char *)allowed;
+    settings.environment_backends = (char *)environment;
+    gpuhal_candidates candidates = run_loader(&settings);
+    names[0] = 0;
+    for (size_t i = 0; i < candidates.count; i++) {
+        if (candidates.list[i].state == GPUHAL_PLUGIN_OK) {
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", candidates.list[i].name);
+        }
+    }
+    *out_remarked = candidates.remark_count > 0;
+    if (*out_remarked) {
+        assert_int_equal(candidates.remark_count, 1);
+        assert_non_null(strstr(candidates.remarks[0], allowed));
+        assert_non_null(strstr(candidates.remarks[0], environment));
+        assert_non_null(strstr(candidates.remarks[0], "no backend is in both"));
+    }
+    gpuhal_candidates_finish(&candidates);
+    return names;
 }
 
 /* Three plugins of third parties. */
@@ -66,13 +91,42 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
     assert_string_equal(listed_with("good"), "good");
 }
 
+/* The program has kernels for what it names, and for nothing else. */
+TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_widens_it)
+{
+    static const struct {
+        const char *allowed, *environment, *left;
+        bool remarked;
+    } cases[] = {
+        {"good", "-good_fork_safe", "good cpu", false},
+        {"good,good_but_prints", "good_but_prints,good", "good_but_prints good cpu", false},
+        {"good,good_but_prints", "good_fork_safe,good", "good cpu", false},
+        {"good", NULL, "good cpu", false},
+        {"good", "good_fork_safe", "cpu", true},
+        {"good", "-good", "cpu", true},
+        {"-good", "good", "cpu", true},
+        {"-good", "good_but_prints", "good_but_prints cpu", false},
+        {"-good", "-good_but_prints", "good_fork_safe cpu", false},
+        {"good", "cpu", "cpu", false},
+        {"good", "rocm", "cpu", true},
+    };
+    new_folder();
+    add_three();
+    write_manifest("0.gpuhal", "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool remarked = false;
+        assert_string_equal(left_of(cases[i].allowed, cases[i].environment, &remarked), cases[i].left);
+        assert_int_equal(remarked, cases[i].remarked);
+    }
+}
+
 TEST(excluded_backends_are_left_out_and_neither_checked_nor_loaded)
 {
     new_folder();
     add_three();
     write_manifest("d.gpuhal", "constructor_segfault", "/nowhere/at/all.so", "");
     gpuhal_settings settings = own_settings();
-    settings.backends = (char *)"-good,-constructor_segfault";
+    settings.environment_backends = (char *)"-good,-constructor_segfault";
     gpuhal_candidates candidates = run_loader(&settings);
     assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
                    "GPUHAL_BACKENDS is \"-good,-constructor_segfault\"");
@@ -105,7 +159,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     new_folder();
     add_three();
     gpuhal_settings settings = own_settings();
-    settings.backends = (char *)"rocm,good";
+    settings.environment_backends = (char *)"rocm,good";
     gpuhal_candidates candidates = run_loader(&settings);
     assert_string_equal(candidates.list[0].name, "rocm");
     assert_verdict(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "no manifest of that name");

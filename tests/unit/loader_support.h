@@ -122,7 +122,6 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
     return (gpuhal_settings){
         .plugin_path = (char *)own_folder(),
         .helper_path = (char *)GPUHAL_HELPER,
-        .backends_source = "GPUHAL_BACKENDS",
         .isolation = GPUHAL_ISOLATION_ALWAYS,
         .helper_deadline_ns = PATIENT_NS,
     };

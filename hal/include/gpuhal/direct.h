@@ -16,7 +16,8 @@ extern "C" {
 #endif
 
 /** Loads a plugin from a file with an absolute path. @p out_stage, how far it came, may be NULL.
- *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by others;
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by others, or when
+ *  this process has more rights than its user;
  *  INCOMPATIBLE; DRIVER when the file, the dynamic loader or the answer of the query is at fault; the detail says which rule was
  *  broken
  *  Owner: the plugin stays loaded for ever. Threads: any. Blocks: yes. */

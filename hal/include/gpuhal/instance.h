@@ -35,17 +35,17 @@ enum {
     GPUHAL_ISOLATION_ONCE = 3     /**< As always, but what is remembered is not asked again while nothing that it depends on has changed. */
 };
 
-/** How to open. Zero is a sensible choice for every member but size. Environment variables in parentheses override a member;
- *  docs/environment.md lists them. */
+/** How to open. Zero is a sensible choice for every member but size. Environment variables in parentheses override a member, save
+ *  GPUHAL_BACKENDS and GPUHAL_DEVICES, which take of what the member allows and never add to it; docs/environment.md lists them. */
 typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */
     uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
     uint32_t ignore_environment;   /**< Not 0: read no GPUHAL_ variable. */
     uint32_t log_level;            /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug; 0: warnings. */
-    const char *backends;          /**< (GPUHAL_BACKENDS) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
+    const char *backends;          /**< (GPUHAL_BACKENDS narrows and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
     const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
     const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library. */
-    const char *devices;           /**< (GPUHAL_DEVICES) Comma list of selectors; devices that match none are hidden. */
+    const char *devices;           /**< (GPUHAL_DEVICES narrows it) Comma list of selectors; devices that match none are hidden. */
     uint64_t helper_deadline_ns;   /**< Time for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t memory_limit_bytes;   /**< Most that this object allocates on each device; 0: no limit. See gpuhal_device_limit_memory(). */
     uint64_t staging_limit_bytes;  /**< Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
@@ -57,12 +57,14 @@ typedef struct gpuhal_config {
     const char *retry;             /**< Comma list of plugins, or "all": what is remembered of them is not used, they are met again. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
+    uint32_t environment_is_clean; /**< For privileged programs alone (set-user-id, file capabilities). Not 0: the program has removed what its user put into
+                                        the environment, as by clearenv(), so that drivers may be loaded. 0: it gets cpu alone. SECURITY.md. */
 } gpuhal_config;
 
 /** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);
  *  a machine without any device is a success with no devices.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration or environment variable, which the detail names; NOT_FOUND for an
- *  unknown backend name or a device selector that matches nothing; HOST_MEMORY
+ *  unknown backend name, a device selector that matches nothing, or lists of devices with nothing in common; HOST_MEMORY
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin has answered or its deadline has passed. */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
