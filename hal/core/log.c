@@ -4,6 +4,7 @@
 #include "core/log.h"
 
 #include "core/error.h"
+#include "core/records.h"
 #include "os/os.h"
 
 #include <stdarg.h>
@@ -74,16 +75,6 @@ static bool wants(const gpuhal_log *log, int32_t level)
     return log->listener && level > 0 && (uint32_t)level <= log->level;
 }
 
-/* File names and vendors' texts may hold anything: no line of the log breaks or colours the terminal it ends on. */
-static void clean(char *line)
-{
-    for (; *line; line++) {
-        if ((unsigned char)*line < 0x20 || *line == 0x7f) {
-            *line = '?';
-        }
-    }
-}
-
 /* Called with list_mutex held, which is given up while the listener runs. */
 static void tell(gpuhal_log *log, int32_t level, const char *line)
 {
@@ -115,7 +106,8 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    clean(line);
+    /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends on. */
+    gpuhal_records_clean(line);
     gpuhal_mutex_lock(&list_mutex);
     tell(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
@@ -135,7 +127,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
 {
     char line[1024];
     snprintf(line, sizeof line, "%s", text);
-    clean(line);
+    gpuhal_records_clean(line);
     /* While a listener runs the list may change: the walk goes on by number, never by a pointer kept from before. */
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_log *log = next_below(UINT64_MAX);

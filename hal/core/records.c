@@ -53,14 +53,27 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
+/* U+0080 to U+009F, which terminals obey too; U+2028 and U+2029, which end lines; and what turns the direction: U+061C, U+200E, U+200F, U+202A to
+ * U+202E, U+2066 to U+2069 (UAX #9). */
+static bool is_deceptive(const unsigned char *at, size_t length)
+{
+    if (length == 2) {
+        return (at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xd8 && at[1] == 0x9c);
+    }
+    if (length != 3 || at[0] != 0xe2) {
+        return false;
+    }
+    return (at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae))) ||
+           (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+}
+
 void gpuhal_records_clean(char *text)
 {
     size_t left = strlen(text);
     for (char *at = text; left > 0;) {
         size_t length = character_length((const unsigned char *)at, left), step = length ? length : 1;
-        /* U+0080 to U+009F, which terminals obey too. */
-        bool high = length == 2 && (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] < 0xa0;
-        if (length == 0 || high || is_control((unsigned char)*at)) {
+        bool deceptive = is_deceptive((const unsigned char *)at, length);
+        if (length == 0 || deceptive || is_control((unsigned char)*at)) {
             memset(at, *at == '\n' || *at == '\r' || *at == '\t' ? ' ' : '?', step);
         }
         at += step;
@@ -114,27 +127,26 @@ static bool take_name(gpuhal_records_reader *reader, const char *begin, const ch
     return true;
 }
 
-static bool unescape(char letter, char *out)
+/* Of a lower-case digit; 16 for what is none. */
+static unsigned hexadecimal(char c)
 {
-    switch (letter) {
-    case 'n':
-        *out = '\n';
-        return true;
-    case 'r':
-        *out = '\r';
-        return true;
-    case 't':
-        *out = '\t';
-        return true;
-    case 's':
-        *out = ' ';
-        return true;
-    case '\\':
-        *out = '\\';
-        return true;
-    default:
-        return false;
+    return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
+/* Reads the escape behind a `\`; returns how many bytes it has, 0 for what is none. */
+static size_t unescape(const char *at, const char *end, char *out)
+{
+    static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
+    const char *known = at < end ? memchr(letters, *at, sizeof letters - 1) : NULL;
+    if (known) {
+        *out = meanings[known - letters];
+        return 1;
     }
+    if (end - at < 3 || *at != 'x' || hexadecimal(at[1]) > 15 || hexadecimal(at[2]) > 15) {
+        return 0;
+    }
+    *out = (char)(hexadecimal(at[1]) << 4 | hexadecimal(at[2]));
+    return *out ? 3 : 0;
 }
 
 static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char *begin, const char *end)
@@ -146,10 +158,11 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     for (const char *p = begin; p < end; p++) {
         char c = *p;
         if (c == '\\') {
-            p++;
-            if (p == end || !unescape(*p, &c)) {
-                return fail(reader, "`\\` is followed by none of n r t s \\");
+            size_t bytes = unescape(p + 1, end, &c);
+            if (bytes == 0) {
+                return fail(reader, "`\\` is followed by none of n r t s \\ xHH");
             }
+            p += bytes;
         }
         gpuhal_text_append(&reader->value, &c, 1);
     }
@@ -236,7 +249,7 @@ void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
         } else if (c == ' ' && at_end) {
             gpuhal_text_append(to, "\\s", 2);
         } else if (step == 0 || is_control((unsigned char)c)) {
-            gpuhal_text_append(to, "?", 1);
+            gpuhal_text_printf(to, "\\x%02x", (unsigned)(unsigned char)c);
         } else {
             gpuhal_text_append(to, value + i, step);
         }

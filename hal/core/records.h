@@ -6,9 +6,10 @@
  *     library = gpuhal-opencl.so
  *
  * `[kind]` opens a record; `key = value` lines belong to it. Kinds and keys are [a-z0-9_.-], at most 63 characters. A value runs to
- * the end of the line, without blanks around it; in it `\` escapes: `\n` `\r` `\t` `\\` `\s` (a blank at either end) and `\#` is not
- * needed: `#` starts a comment only at the beginning of a line. A value is UTF-8 without control characters. Anything else is an
- * error of that line, which names it; the reader goes no further.
+ * the end of the line, without blanks around it; in it `\` escapes: `\n` `\r` `\t` `\\` `\s` (a blank at either end) and `\xe9`, any byte
+ * but 0, for names of files and variables that are no UTF-8, or have control characters. `\#` is not needed: `#` starts a comment only at
+ * the beginning of a line. As it is written a value is UTF-8 without control characters. Anything else is an error of that line, which
+ * names it; the reader goes no further.
  */
 #ifndef GPUHAL_CORE_RECORDS_H
 #define GPUHAL_CORE_RECORDS_H
@@ -34,7 +35,7 @@ void gpuhal_records_begin(gpuhal_records_reader *reader, const char *text, size_
 gpuhal_records_item gpuhal_records_next(gpuhal_records_reader *reader);
 void gpuhal_records_finish(gpuhal_records_reader *reader);
 
-/* Writing. Values may hold any bytes: what is no valid UTF-8, and control characters without an escape, become `?`. */
+/* Writing. Values may hold any bytes, and are read again just as they were. */
 void gpuhal_records_write_kind(gpuhal_text *to, const char *kind);
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value);
 void gpuhal_records_write_u64(gpuhal_text *to, const char *key, uint64_t value);
@@ -45,7 +46,8 @@ bool gpuhal_records_u64(const char *text, uint64_t *out_value);
 bool gpuhal_records_i32(const char *text, int32_t *out_value);
 /* Whether `bytes` are well-formed UTF-8 without control characters. */
 bool gpuhal_records_is_clean(const char *text, size_t bytes);
-/* Makes it so, in place: ends of lines and tabs become blanks, everything else that a terminal would obey or could not show `?`. */
+/* Makes it fit to be shown, in place: ends of lines and tabs become blanks, everything else that a terminal would obey or could not show `?`,
+ * also what ends a line or turns the direction of writing in Unicode: a sentence must not read as another one. */
 void gpuhal_records_clean(char *text);
 
 #endif

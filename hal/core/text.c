@@ -118,7 +118,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-char **gpuhal_text_split(const char *text, char separator, size_t *out_count)
+static char **split(const char *text, char separator, bool trims, size_t *out_count)
 {
     size_t pieces = *text ? 1 : 0;
     for (const char *p = text; *p; p++) {
@@ -132,10 +132,10 @@ char **gpuhal_text_split(const char *text, char separator, size_t *out_count)
             end++;
         }
         const char *first = begin, *last = end;
-        while (first < last && is_blank(*first)) {
+        while (trims && first < last && is_blank(*first)) {
             first++;
         }
-        while (last > first && is_blank(last[-1])) {
+        while (trims && last > first && is_blank(last[-1])) {
             last--;
         }
         list[i] = gpuhal_text_copy_range(first, (size_t)(last - first));
@@ -149,6 +149,16 @@ char **gpuhal_text_split(const char *text, char separator, size_t *out_count)
         *out_count = list ? pieces : 0;
     }
     return list;
+}
+
+char **gpuhal_text_split(const char *text, char separator, size_t *out_count)
+{
+    return split(text, separator, true, out_count);
+}
+
+char **gpuhal_text_split_paths(const char *text, size_t *out_count)
+{
+    return split(text, ':', false, out_count);
 }
 
 void gpuhal_text_list_free(char **list)

@@ -26,7 +26,7 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     size_t length = strcspn(word + 1, "/"), count = 0;
     char *name = gpuhal_text_copy_range(word + 1, length);
     const char *value = name ? gpuhal_os_environment(name) : NULL;
-    char **paths = value ? gpuhal_text_split(value, ':', &count) : NULL;
+    char **paths = value ? gpuhal_text_split_paths(value, &count) : NULL;
     to->failed = to->failed || !name || (value && !paths);
     for (size_t i = 0; i < count; i++) {
         char *path = paths[i][0] == '/' ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define HELPER "gpuhal-helper"
+
 /* Checks one place. Returns the resolved path, or NULL with the reason. */
 static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
 {
@@ -24,17 +26,36 @@ static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
     return helper;
 }
 
+/* Beside plugins: whoever may put a file there may put a plugin there, which is trusted as much. NULL where none is. */
+static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
+{
+    size_t count = 0;
+    char **directories = paths ? gpuhal_text_split_paths(paths, &count) : NULL;
+    char *helper = NULL;
+    for (size_t i = 0; i < count && !helper; i++) {
+        char *path = directories[i][0] == '/' ? gpuhal_text_format("%s/" HELPER, directories[i]) : NULL;
+        helper = path ? check_helper(path, log, out_reason) : NULL;
+        free(path);
+    }
+    gpuhal_text_list_free(directories);
+    return helper;
+}
+
 /* A helper that was named explicitly is taken or nothing is: another one would not be what was asked for. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
-    bool privileged = gpuhal_os_privileged();
-    if (settings->helper_path && !privileged) {
+    if (gpuhal_os_privileged()) {
+        return check_helper(GPUHAL_PLUGIN_DIRECTORY "/" HELPER, log, out_reason);
+    }
+    if (settings->helper_path) {
         return check_helper(settings->helper_path, log, out_reason);
     }
-    char *own = privileged ? NULL : gpuhal_os_own_directory();
-    char *path = own ? gpuhal_text_format("%s/gpuhal/gpuhal-helper", own) : NULL;
+    char *own = gpuhal_os_own_directory();
+    char *path = own ? gpuhal_text_format("%s/gpuhal/" HELPER, own) : NULL;
     char *helper = path ? check_helper(path, log, out_reason) : NULL;
     free(path);
     free(own);
-    return helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/gpuhal-helper", log, out_reason);
+    helper = helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/" HELPER, log, out_reason);
+    helper = helper ? helper : look_beside_plugins(settings->environment_plugin_path, log, out_reason);
+    return helper ? helper : look_beside_plugins(settings->plugin_path, log, out_reason);
 }

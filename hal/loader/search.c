@@ -31,13 +31,18 @@ typedef struct searched_directory {
     size_t count;
 } searched_directory;
 
+/* A file that a manifest named. */
+typedef struct named_library {
+    uint64_t device, inode;
+} named_library;
+
 typedef struct search {
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     searched_directory *list;
     size_t count;
-    char **libraries; /* what manifests named, with a NULL where one named nothing */
+    named_library *libraries; /* sorted once all manifests are read */
     size_t library_count;
 } search;
 
@@ -102,7 +107,7 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
         return GPUHAL_OK;
     }
     size_t count = 0;
-    char **elements = gpuhal_text_split(paths, ':', &count);
+    char **elements = gpuhal_text_split_paths(paths, &count);
     gpuhal_status status = elements ? GPUHAL_OK : gpuhal_error_host_memory();
     for (size_t i = 0; i < count && !status; i++) {
         if (!elements[i][0]) {
@@ -169,16 +174,19 @@ static char *name_inside(const char *file, const char *prefix, const char *suffi
     return name;
 }
 
-/* A NULL keeps the numbering simple where a manifest named no library. */
+/* By file, not by name alone: manifests may go through symbolic links. */
 static bool note_library(search *at, const char *library)
 {
-    char **libraries = realloc(at->libraries, (at->library_count + 1) * sizeof *libraries);
-    if (!libraries) {
-        return false;
+    gpuhal_file_info info;
+    if (!library || gpuhal_os_file_info(library, &info)) {
+        return true;
     }
-    at->libraries = libraries;
-    libraries[at->library_count] = gpuhal_text_copy(library);
-    return libraries[at->library_count++] || !library;
+    named_library *libraries = realloc(at->libraries, (at->library_count + 1) * sizeof *libraries);
+    if (libraries) {
+        at->libraries = libraries;
+        libraries[at->library_count++] = (named_library){info.device, info.inode};
+    }
+    return libraries != NULL;
 }
 
 /* Adds the candidate that a manifest stands for, whatever is wrong with it. */
@@ -214,29 +222,31 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
     return added ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* By file, not by name alone: manifests may go through symbolic links. */
-static bool is_named(const search *at, const char *path)
+static int compare_libraries(const void *one, const void *other)
 {
-    gpuhal_file_info info, other;
-    bool known = gpuhal_os_file_info(path, &info) == 0;
-    for (size_t i = 0; i < at->library_count; i++) {
-        const char *library = at->libraries[i];
-        if (library && (strcmp(library, path) == 0 || (known && gpuhal_os_file_info(library, &other) == 0 &&
-                                                       other.device == info.device && other.inode == info.inode))) {
-            return true;
-        }
-    }
-    return false;
+    const named_library *a = one, *b = other;
+    return a->device != b->device ? (a->device < b->device ? -1 : 1) : a->inode != b->inode ? (a->inode < b->inode ? -1 : 1) : 0;
 }
 
+static bool is_named(const search *at, const char *path)
+{
+    gpuhal_file_info info;
+    if (at->library_count == 0 || gpuhal_os_file_info(path, &info)) {
+        return false;
+    }
+    const named_library wanted = {info.device, info.inode};
+    return bsearch(&wanted, at->libraries, at->library_count, sizeof wanted, compare_libraries) != NULL;
+}
+
+static int compare_names(const void *name, const void *entry)
+{
+    return strcmp(name, *(char *const *)entry);
+}
+
+/* They come sorted. */
 static bool has_name(const searched_directory *directory, const char *name)
 {
-    for (size_t i = 0; i < directory->count; i++) {
-        if (strcmp(directory->names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return directory->count > 0 && bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
 /* A library that looks like a plugin and was forgotten. Where its manifest is there but broken, that one tells the story. */
@@ -273,6 +283,9 @@ static gpuhal_status read_directories(search *at)
         }
     }
     /* Only now every manifest is known that may name a library of another directory. */
+    if (at->library_count > 1) {
+        qsort(at->libraries, at->library_count, sizeof *at->libraries, compare_libraries);
+    }
     for (size_t d = 0; d < at->count; d++) {
         const searched_directory *directory = &at->list[d];
         for (size_t i = 0; i < directory->count && !status; i++) {
@@ -294,9 +307,6 @@ gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gp
         gpuhal_os_names_free(at.list[i].names, at.list[i].count);
     }
     free(at.list);
-    for (size_t i = 0; i < at.library_count; i++) {
-        free(at.libraries[i]);
-    }
     free(at.libraries);
     return status;
 }

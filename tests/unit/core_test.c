@@ -43,7 +43,7 @@ TEST(records_are_read_line_by_line_with_comments_blanks_and_escapes)
 
 TEST(every_line_outside_the_grammar_is_an_error_with_its_number)
 {
-    static const char *const bad[] = {"[", "[]", "[a", "[A]", "[a b]", "word", "= value", "UPPER = 1", "a b = 1", "k = \\x", "k = \\",
+    static const char *const bad[] = {"[", "[]", "[a", "[A]", "[a b]", "word", "= value", "UPPER = 1", "a b = 1", "k = \\x", "k = \\x1", "k = \\x00", "k = \\xE9", "k = \\xg0", "k = \\",
                                       "k = \x80", "k = \xc0\xaf", "k = \xed\xa0\x80", "k = \x01", "k = \x7f", "\xff\xfe"};
     char name[64], value[256];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -73,7 +73,7 @@ TEST(what_is_written_is_read_back_the_same)
         gpuhal_records_write(&text, "value", values[i]);
     }
     gpuhal_records_write_u64(&text, "number", UINT64_MAX);
-    gpuhal_records_write(&text, "spoilt", "a\x01\xff\x7f");
+    gpuhal_records_write(&text, "bytes", "a\x01\xff\x7f");
     gpuhal_records_reader reader;
     gpuhal_records_begin(&reader, text.data, text.length);
     assert_int_equal(gpuhal_records_next(&reader), GPUHAL_RECORDS_KIND);
@@ -86,10 +86,36 @@ TEST(what_is_written_is_read_back_the_same)
     assert_true(gpuhal_records_u64(gpuhal_text_get(&reader.value), &number));
     assert_true(number == UINT64_MAX);
     assert_int_equal(gpuhal_records_next(&reader), GPUHAL_RECORDS_PAIR);
-    assert_string_equal(gpuhal_text_get(&reader.value), "a???");
+    assert_string_equal(gpuhal_text_get(&reader.value), "a\x01\xff\x7f");
     assert_int_equal(gpuhal_records_next(&reader), GPUHAL_RECORDS_END);
     gpuhal_records_finish(&reader);
     gpuhal_text_finish(&text);
+}
+
+/* Names of files and values of variables may be any bytes, and have to be told apart. */
+TEST(every_byte_that_a_name_can_have_is_written_as_text_and_read_back)
+{
+    char all[256];
+    for (int byte = 1; byte < 256; byte++) {
+        all[byte - 1] = (char)byte;
+    }
+    all[255] = 0;
+    gpuhal_text text = {0};
+    gpuhal_records_write(&text, "value", all);
+    assert_true(gpuhal_records_is_clean(text.data, text.length - 1));
+    gpuhal_records_reader reader;
+    gpuhal_records_begin(&reader, text.data, text.length);
+    assert_int_equal(gpuhal_records_next(&reader), GPUHAL_RECORDS_PAIR);
+    assert_string_equal(gpuhal_text_get(&reader.value), all);
+    gpuhal_records_finish(&reader);
+    gpuhal_text_finish(&text);
+}
+
+TEST(a_line_of_the_log_neither_turns_nor_breaks_where_it_is_shown)
+{
+    char text[] = "a\u202eb\u2028c\u2066d\u061ce\u200ff\xc2\x9b" "g\u00e9h\u2026";
+    gpuhal_records_clean(text);
+    assert_string_equal(text, "a???b???c???d??e???f??g\u00e9h\u2026");
 }
 
 TEST(numbers_are_whole_decimal_and_in_range)

@@ -66,6 +66,51 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
     expect_not_probed(&no_helper, "start_crashes");
 }
 
+/* ---- any bytes */
+
+/* Latin-1 in a variable and in the name of a folder, and an escape in one: the key was never that of the next start. */
+TEST(names_that_are_no_utf8_are_remembered_as_they_are)
+{
+    static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[600], text[800];
+        new_folder();
+        snprintf(path, sizeof path, "%s/%s", own_folder(), names[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+        snprintf(text, sizeof text, "%s/gpuhal-start_crashes.so", path);
+        copy_file(test_plugin("start_crashes"), text);
+        snprintf(text, sizeof text, "%s/good.gpuhal", path);
+        FILE *file = fopen(text, "w");
+        assert_non_null(file);
+        fprintf(file, "[plugin]\nname = start_crashes\nlibrary = gpuhal-start_crashes.so\nabi = 0.2\nenvironment = GPUHAL_TEST_NAME\n");
+        fclose(file);
+        setenv("GPUHAL_TEST_NAME", names[i], 1);
+        gpuhal_settings settings = once(), no_helper = without_helper();
+        settings.plugin_path = no_helper.plugin_path = path;
+        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN));
+        assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+        setenv("GPUHAL_TEST_NAME", "jos?", 1);
+        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN));
+    }
+    unsetenv("GPUHAL_TEST_NAME");
+}
+
+TEST(a_plugin_directory_whose_name_ends_in_a_blank_is_searched)
+{
+    char path[600], file[700];
+    new_folder();
+    snprintf(path, sizeof path, "%s/plugins ", own_folder());
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(file, sizeof file, "%s/good.gpuhal", path);
+    write_manifest("good.gpuhal", "good", test_plugin("good"), "");
+    assert_int_equal(rename(in_folder("good.gpuhal"), file), 0);
+    gpuhal_settings settings = own_settings();
+    settings.plugin_path = path;
+    gpuhal_candidates candidates = run_loader(&settings);
+    assert_listed(&candidates, "good");
+    gpuhal_candidates_finish(&candidates);
+}
+
 /* ---- what changed around it */
 
 TEST(a_driver_that_writes_code_at_run_time_is_remembered_all_the_same)

@@ -124,7 +124,7 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO DEVICE "[end]\nstatus = 0\ndevices = 1\ncomplete = 1\n", 15, "without a verdict"},
         {HELLO DEVICE "[end]\nstate = 0\nstatus = -4\ndevices = 1\ncomplete = 1\n", 16, "without a verdict"},
         {HELLO "[plugin]\nversion = a\\nb\n", 5, "makes no sense"},
-        {HELLO "[library]\npath = /lib\\nx\n", 5, "makes no sense"},
+        {HELLO "[library]\npath = lib/x\n", 5, "makes no sense"},
         {HELLO "[plugin]\nversion = 0123456789012345678901234567890123456789012345678901234567890123\n", 5, "makes no sense"},
         {HELLO "[end]\nstate = 99\n", 5, "makes no sense"},
         {HELLO "[end]\nstatus = x\n", 5, "makes no sense"},

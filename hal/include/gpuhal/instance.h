@@ -44,7 +44,8 @@ typedef struct gpuhal_config {
     uint32_t log_level;            /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug; 0: warnings. */
     const char *backends;          /**< (GPUHAL_BACKENDS narrows and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
     const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
-    const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library. */
+    const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library, else gpuhal-helper beside plugins. Without one no plugin
+                                        is probed, save linked-in ones. */
     const char *devices;           /**< (GPUHAL_DEVICES narrows it) Comma list of selectors; devices that match none are hidden. */
     uint64_t helper_deadline_ns;   /**< Time for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t memory_limit_bytes;   /**< Most that this object allocates on each device; 0: no limit. See gpuhal_device_limit_memory(). */
