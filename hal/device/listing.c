@@ -387,7 +387,7 @@ static void publish(gpuhal *gpu, gpuhal_listing *listing)
     }
 }
 
-gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
+static gpuhal_status list(gpuhal *gpu, gpuhal_news *out_news)
 {
     const gpuhal_listing *before = gpuhal_listing_now(gpu);
     *out_news = (gpuhal_news){0};
@@ -421,4 +421,12 @@ gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
         publish(gpu, listing);
     }
     return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = list(gpu, out_news);
+    gpuhal_os_cancel_restore(cancel);
+    return status;
 }

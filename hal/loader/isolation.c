@@ -42,6 +42,7 @@ typedef struct helper_visit {
     uint64_t looked_ns;  /* up to when its time was counted */
     uint64_t used_ns;    /* of its deadline */
     uint64_t starved_ns; /* of that, for want of a processor, as far as it was asked for */
+    uint64_t starved_before_ns; /* until its stream ended */
     uint64_t printed;    /* bytes */
     bool flooding;       /* too many of them */
     bool silent;         /* its stream ended without a last word: what is waited for now is its end */
@@ -328,7 +329,8 @@ static bool read_visit(const round_of_visits *round, helper_visit *visit)
             /* How the process ends is all that is left to learn. It gets a moment, in which the others go on. */
             gpuhal_os_process_close_stream(&visit->process);
             visit->silent = true;
-            visit->used_ns = 0;
+            visit->used_ns = visit->starved_ns = 0;
+            visit->starved_before_ns = gpuhal_os_process_starved_ns(&visit->process);
             return false;
         }
         if (gpuhal_stream_feed(&visit->stream, round->block, (size_t)got) != GPUHAL_STREAM_MORE) {
@@ -340,7 +342,7 @@ static bool read_visit(const round_of_visits *round, helper_visit *visit)
 
 static uint64_t time_left(const round_of_visits *round, const helper_visit *visit)
 {
-    uint64_t deadline = visit->silent ? GRACE_NS : round->settings->helper_deadline_ns + visit->starved_ns;
+    uint64_t deadline = (visit->silent ? GRACE_NS : round->settings->helper_deadline_ns) + visit->starved_ns;
     return visit->used_ns < deadline ? deadline - visit->used_ns : 0;
 }
 
@@ -356,8 +358,9 @@ static void count_time(helper_visit *visit)
  * deadline at most: what runs without end shall end on a busy machine, too. */
 static bool is_late(const round_of_visits *round, helper_visit *visit)
 {
-    if (!visit->silent && time_left(round, visit) == 0) {
+    if (time_left(round, visit) == 0) {
         uint64_t starved = gpuhal_os_process_starved_ns(&visit->process), deadline = round->settings->helper_deadline_ns;
+        starved = starved > visit->starved_before_ns ? starved - visit->starved_before_ns : 0;
         visit->starved_ns = starved < deadline ? starved : deadline;
     }
     return time_left(round, visit) == 0;

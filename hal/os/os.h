@@ -56,6 +56,11 @@ void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mute
 bool gpuhal_condition_is_inherited(const gpuhal_condition *condition);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
+/* Defers pthread_cancel() of the calling thread until the restore, which gets what this returns: a thread that ends in the midst of what others wait
+ * for leaves its locks and promises behind. The waits above do so by themselves. */
+int gpuhal_os_cancel_defer(void);
+void gpuhal_os_cancel_restore(int before);
+
 /* Starts a thread with all signals blocked that others send, so that the host's handlers of those never run on it. Returns 0 or errno. */
 typedef struct gpuhal_thread {
     pthread_t thread;

@@ -108,15 +108,40 @@ static uint64_t generation_of(const void *record)
     return generation;
 }
 
-static void drop_oldest_of(gpuhal_content *content, gpuhal_record_kind kind)
+/* Hardware is there while one of its faces is, or when it was noted just now. What is no hardware is as good as absent. */
+static bool is_present(const gpuhal_content *content, gpuhal_record_kind kind, const void *record)
 {
-    size_t oldest = 0;
-    for (size_t i = 1; i < content->records[kind].count; i++) {
-        if (generation_of(gpuhal_content_at(content, kind, i)) < generation_of(gpuhal_content_at(content, kind, oldest))) {
-            oldest = i;
+    size_t count;
+    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    if (kind == GPUHAL_RECORD_FACE) {
+        return ((const gpuhal_known_face *)record)->present != 0;
+    }
+    if (kind == GPUHAL_RECORD_PHYSICAL && generation_of(record) == content->generation) {
+        return true;
+    }
+    for (size_t f = 0; kind == GPUHAL_RECORD_PHYSICAL && f < count; f++) {
+        if (faces[f].present && faces[f].physical == ((const gpuhal_known_physical *)record)->number) {
+            return true;
         }
     }
-    gpuhal_content_remove(content, kind, oldest);
+    return false;
+}
+
+/* What is absent goes first, the oldest of it; of hardware that is there the last that came, since others may be known by their numbers. */
+static void drop_one_of(gpuhal_content *content, gpuhal_record_kind kind)
+{
+    size_t victim = 0;
+    bool present = is_present(content, kind, gpuhal_content_at(content, kind, 0));
+    for (size_t i = 1; i < content->records[kind].count; i++) {
+        const void *record = gpuhal_content_at(content, kind, i);
+        bool is_here = is_present(content, kind, record);
+        bool older = generation_of(record) < generation_of(gpuhal_content_at(content, kind, victim));
+        if (is_here == present ? present || older : present) {
+            victim = i;
+            present = is_here;
+        }
+    }
+    gpuhal_content_remove(content, kind, victim);
 }
 
 bool gpuhal_content_drop_oldest(gpuhal_content *content)
@@ -126,7 +151,7 @@ bool gpuhal_content_drop_oldest(gpuhal_content *content)
                                                GPUHAL_RECORD_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (content->records[order[i]].count > 0) {
-            drop_oldest_of(content, order[i]);
+            drop_one_of(content, order[i]);
             return true;
         }
     }
@@ -183,6 +208,15 @@ static bool belongs(const gpuhal_content *content, gpuhal_record_kind kind, cons
     return true;
 }
 
+bool gpuhal_content_has_room(const gpuhal_content *content)
+{
+    size_t count = content->records[GPUHAL_RECORD_PHYSICAL].count, present = 0;
+    for (size_t i = 0; i < count; i++) {
+        present += is_present(content, GPUHAL_RECORD_PHYSICAL, gpuhal_content_at(content, GPUHAL_RECORD_PHYSICAL, i));
+    }
+    return present < gpuhal_content_limit(GPUHAL_RECORD_PHYSICAL);
+}
+
 void gpuhal_content_trim(gpuhal_content *content)
 {
     trim_circumstances(content);
@@ -193,7 +227,7 @@ void gpuhal_content_trim(gpuhal_content *content)
             }
         }
         while (content->records[kind].count > gpuhal_content_limit(kind)) {
-            drop_oldest_of(content, kind);
+            drop_one_of(content, kind);
         }
     }
 }

@@ -146,8 +146,10 @@ void *gpuhal_content_at(const gpuhal_content *content, gpuhal_record_kind kind, 
 void gpuhal_content_remove(gpuhal_content *content, gpuhal_record_kind kind, size_t index);
 /* The record, another one than `record` itself, that stands for the same thing; NULL when there is none. */
 void *gpuhal_content_same(const gpuhal_content *content, gpuhal_record_kind kind, const void *record);
-/* Drops what is too much, the oldest first, and what belonged to it. */
+/* Drops what is too much, and what belonged to it: the oldest first; of hardware what is absent, before the last that came of what is there. */
 void gpuhal_content_trim(gpuhal_content *content);
+/* Whether hardware that is new can be kept: fewer than the limit are there, and what is absent gives way. */
+bool gpuhal_content_has_room(const gpuhal_content *content);
 /* Drops the oldest record of the kind that can best be done without; false when there is none left. */
 bool gpuhal_content_drop_oldest(gpuhal_content *content);
 void gpuhal_content_finish(gpuhal_content *content);

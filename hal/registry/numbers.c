@@ -233,8 +233,17 @@ static gpuhal_known_physical *physical_of(const numbering *at, gpuhal_content *t
     return physical;
 }
 
+/* More hardware than is kept, all of it there: what comes last gets no number, so that what has one keeps it. */
+static bool is_beyond(const gpuhal_content *content, uint32_t number)
+{
+    return number == 0 && !gpuhal_content_has_room(content);
+}
+
 static bool note_physical(const numbering *at, gpuhal_content *to, const gpuhal_sighting *seen)
 {
+    if (is_beyond(to, number_of(at, seen->group))) {
+        return true;
+    }
     gpuhal_known_physical *physical = physical_of(at, to, seen->group);
     if (!physical) {
         return false;
@@ -294,6 +303,9 @@ static bool note_driver(gpuhal_known_versions *drivers, const char *version, uin
 
 static bool note_face(const numbering *at, gpuhal_content *to, gpuhal_sighting *seen)
 {
+    if (seen->physical == 0) {
+        return true;
+    }
     const gpuhal_known_face wanted = {.number = seen->face};
     gpuhal_known_face *face = gpuhal_content_same(to, GPUHAL_RECORD_FACE, &wanted);
     if (seen->face == 0) {
@@ -357,8 +369,11 @@ bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *change
 {
     note_absence(content, changes->listed);
     const numbering at = begin_numbering(content, changes);
-    for (size_t i = 0; i < at.count; i++) {
-        if (!note_physical(&at, content, &at.sightings[i])) {
+    /* What is known first: only then it shows how much room there is for what is new. */
+    for (size_t i = 0; i < 2 * at.count; i++) {
+        const gpuhal_sighting *seen = &at.sightings[i % at.count];
+        bool known = number_of(&at, seen->group) != 0;
+        if ((known || i >= at.count) && !note_physical(&at, content, seen)) {
             return false;
         }
     }
@@ -393,6 +408,9 @@ static bool physical_is_noted(const numbering *at, size_t index)
     for (size_t i = 0; i < index; i++) {
         first = first && at->sightings[i].group != seen->group;
     }
+    if (is_beyond(at->content, seen->physical)) {
+        return true;
+    }
     return physical && is_fresh(physical->last_seen, at->now) && physical->host == group_is_host(at, seen->group) &&
            (vendor == 0 || vendor == physical->vendor_id) && would_keep(physical->pci, group_pci(at, seen->group)) &&
            (!first || would_keep(physical->name, seen->name));
@@ -402,6 +420,9 @@ static bool face_is_noted(const numbering *at, const gpuhal_sighting *seen)
 {
     const gpuhal_known_face wanted = {.number = seen->face};
     const gpuhal_known_face *face = gpuhal_content_same(at->content, GPUHAL_RECORD_FACE, &wanted);
+    if (seen->physical == 0) {
+        return true;
+    }
     return face && face->present && is_fresh(face->last_seen, at->now) && would_keep(face->part, seen->part) &&
            would_keep(face->name, seen->name) && would_keep(face->uuid, seen->uuid) &&
            would_keep(last_driver(face), seen->driver_version);

@@ -325,7 +325,7 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
     return has;
 }
 
-gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes)
+static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;
     const char *why = NULL;
@@ -356,5 +356,13 @@ gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *
     }
     gpuhal_mutex_unlock(&registry->updating);
     tell(registry, &to_tell);
+    return status;
+}
+
+gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = update(registry, changes);
+    gpuhal_os_cancel_restore(cancel);
     return status;
 }

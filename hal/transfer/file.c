@@ -130,6 +130,18 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
+/* Of a device nobody knows how much the whole is: that is the caller's mistake, and told at once, with a queue too. */
+static gpuhal_status check_whole(const gpuhal_file_job *job)
+{
+    uint64_t size = 0;
+    bool whole = !job->writes && job->bytes == GPUHAL_WHOLE_SIZE;
+    if (whole && gpuhal_os_file_size(job->file, &size) == 0 && size == UINT64_MAX) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s is a device, of which nobody knows the size: say how many bytes", job->name);
+    }
+    return GPUHAL_OK;
+}
+
 /* How much there is to be read. A device says nothing of its size: there the end shows when it is met. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
@@ -139,10 +151,6 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
         return gpuhal_file_failed(job->name, "looking at", job->file_offset, "fstat", error);
     }
     bool whole = job->bytes == GPUHAL_WHOLE_SIZE;
-    if (whole && size == UINT64_MAX) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "%s is a device, of which nobody knows the size: say how many bytes", job->name);
-    }
     if (job->file_offset > size || (!whole && job->bytes > size - job->file_offset)) {
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
                                 "%s has %" PRIu64 " bytes: too few for %" PRIu64 " from offset %" PRIu64 " on", job->name, size,
@@ -167,7 +175,7 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "bringing to the disk", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
+static gpuhal_status transfer(const gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;
     uint64_t bytes = job->bytes, begin_ns = gpuhal_count_from(bytes);
@@ -191,6 +199,14 @@ gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
     if (!status && job->progress) {
         (void)job->progress(job->user, bytes, bytes);
     }
+    return status;
+}
+
+gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = transfer(job);
+    gpuhal_os_cancel_restore(cancel);
     return status;
 }
 
@@ -230,6 +246,7 @@ static gpuhal_status begin(const char *call, gpuhal_queue *queue, gpuhal_file_jo
     job.file = -1;
     status = check_range(call, &job);
     status = status ? status : open_file(&job, file);
+    status = status ? status : check_whole(&job);
     if (!status && queue) {
         return enqueue(queue, job);
     }

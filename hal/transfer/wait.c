@@ -261,6 +261,7 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
     if (!mine) {
         return status;
     }
+    int cancel = gpuhal_os_cancel_defer();
     for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns; now = gpuhal_os_monotonic_ns()) {
         status = gpuhal_plugin_event_block(device, point->event, deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns - now : GPUHAL_LOOK_NS);
         if (status == GPUHAL_NOT_READY) {
@@ -272,6 +273,7 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
             gpuhal_point_settle(point, GPUHAL_OK);
         }
     }
+    gpuhal_os_cancel_restore(cancel);
     gpuhal_queue_lock(queue);
     point->blocked_on = false;
     if (gpuhal_point_now(point) != GPUHAL_POINT_DONE) {

@@ -567,7 +567,7 @@ def a_refused_plugin_that_nobody_selected_is_complete_with_a_hint(probe):
 
 def output_that_cannot_be_written_answers_1(probe):
     with open("/dev/full", "wb") as full:
-        for options in ([], ["--json"], ["--help"]):
+        for options in ([], ["--json"], ["--help"], ["--registry"], ["--registry", "--json"]):
             done = subprocess.run([probe.program, *options], env=probe.environment((), {}), stdout=full, stderr=subprocess.PIPE,
                                   timeout=DEADLINE)
             check(done.returncode == 1 and b"standard output cannot be written: No space left" in done.stderr, options, done)

@@ -5,6 +5,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -246,6 +247,78 @@ TEST(a_device_that_opens_ends_the_quarantine_of_its_plugin_for_every_program)
     assert_int_equal(state_of(fourth), GPUHAL_PLUGIN_OK);
     gpuhal_close(fourth);
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
+}
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+enum { STACK_BYTES = 256 << 10, PAINT = 0x5a };
+
+static void *do_nothing(__attribute__((unused)) void *unused)
+{
+    return NULL;
+}
+
+static void *open_once(__attribute__((unused)) void *unused)
+{
+    gpuhal_close(open_with(PATIENT_NS));
+    return NULL;
+}
+
+/* How deep a cold gpuhal_open() goes is seen by what is left of the paint on its stack. */
+TEST(opening_needs_less_than_16_kib_of_the_callers_stack)
+{
+    if (SANITIZED) {
+        SKIP_TEST("sanitizers make frames larger");
+    }
+    new_folder();
+    own_plugin("good", "");
+    unsigned char *stack = aligned_alloc(4096, STACK_BYTES);
+    assert_non_null(stack);
+    size_t used[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+        memset(stack, PAINT, STACK_BYTES);
+        pthread_attr_init(&attributes);
+        assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
+        void *(*const runs[])(void *) = {do_nothing, open_once};
+        assert_int_equal(pthread_create(&thread, &attributes, runs[i], NULL), 0);
+        pthread_join(thread, NULL);
+        pthread_attr_destroy(&attributes);
+        size_t left = 0;
+        while (left < STACK_BYTES && stack[left] == PAINT) {
+            left++;
+        }
+        used[i] = STACK_BYTES - left;
+    }
+    printf("# %zu bytes, of which the thread itself %zu\n", used[1], used[0]);
+    assert_true(used[1] - used[0] < 16384);
+    free(stack);
+}
+
+static void *rescan(void *gpu)
+{
+    return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? NULL : gpu;
+}
+
+/* It left the locks of the look behind, for which everybody else waited for ever. */
+TEST(a_thread_that_is_cancelled_in_a_rescan_leaves_the_object_usable)
+{
+    new_folder();
+    own_plugin("good_slow_start", "");
+    gpuhal *gpu = open_with(PATIENT_NS);
+    for (useconds_t wait = 1000; wait < 200000; wait *= 3) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, rescan, gpu), 0);
+        usleep(wait);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+    gpuhal_close(gpu);
 }
 
 #include "test_main.h"

@@ -212,4 +212,45 @@ TEST(a_link_belongs_to_its_ends_and_their_drivers)
     gpuhal_registry_destroy(registry);
 }
 
+/* SR-IOV makes hundreds of functions: what is there already keeps its number, and what does not fit gets none. */
+TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there)
+{
+    enum { MANY = 100 };
+    static char pci[MANY][16];
+    static gpuhal_sighting seen[MANY + 3];
+    static const char *const all[] = {"cuda", "vulkan", "many", NULL};
+    uint32_t numbers[3];
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    see(&seen[MANY], 0, 0, "1");
+    seen[MANY + 2] = (gpuhal_sighting){.group = 1, .host = 1, .backend = "cpu", .name = "Processor"};
+    look(registry, &seen[MANY], 3);
+    for (int i = 0; i < 3; i++) {
+        numbers[i] = seen[MANY + i].face;
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        snprintf(pci[i], sizeof pci[i], "0001:%02x:00.0", i);
+        seen[i] = (gpuhal_sighting){.group = 2 + i, .vendor_id = 0x1234, .pci = pci[i], .backend = "many", .name = "Many"};
+    }
+    gpuhal_changes changes = {.now = 1700000000, .sightings = seen, .sighting_count = MANY + 3, .listed = all};
+    uint64_t generation = 0;
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(seen[MANY + i].face, numbers[i]);
+            assert_int_not_equal(seen[MANY + i].physical, 0);
+        }
+        size_t numbered = 0;
+        for (uint32_t i = 0; i < MANY; i++) {
+            numbered += seen[i].physical != 0;
+        }
+        assert_int_equal(numbered, gpuhal_content_limit(GPUHAL_RECORD_PHYSICAL) - 2);
+        /* Nothing new: nothing is written, and no numbers are used up. */
+        gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+        assert_true(generation == 0 || generation == snapshot->content.generation);
+        generation = snapshot->content.generation;
+        gpuhal_snapshot_release(snapshot);
+    }
+    gpuhal_registry_destroy(registry);
+}
+
 #include "test_main.h"

@@ -250,7 +250,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
     if (code == PROBE_GO_ON) {
         comparison own = {.gpu = machine.gpu, .before = before, .after = after, .screen = &screen};
         code = compare(&own);
-        fflush(out);
+        gpuhal_probe_screen_flush(out);
         code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
         tell_absent(&own);
         /* Else the next comparison would be with the same old state, and nobody would know. */

@@ -54,6 +54,7 @@ static bool close_output(FILE **out)
     errno = 0;
     bool failed = ferror(*out) != 0;
     failed = fclose(*out) != 0 || failed;
+    errno = gpuhal_probe_screen_error() ? gpuhal_probe_screen_error() : errno;
     *out = NULL;
     if (failed) {
         gpuhal_probe_say("standard output cannot be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");

@@ -119,7 +119,7 @@ static gpuhal_probe_exit show(bool json, FILE *out)
     } else {
         gpuhal_probe_registry_print(view, &screen);
     }
-    fflush(out);
+    gpuhal_probe_screen_flush(out);
     gpuhal_probe_exit code = judge(view);
     if (!printed) {
         gpuhal_probe_say("out of memory");

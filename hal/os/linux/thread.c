@@ -78,17 +78,33 @@ static void renew(gpuhal_condition *condition)
     }
 }
 
+int gpuhal_os_cancel_defer(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void gpuhal_os_cancel_restore(int before)
+{
+    pthread_setcancelstate(before, NULL);
+}
+
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex)
 {
     renew(condition);
+    int cancel = gpuhal_os_cancel_defer();
     pthread_cond_wait(&condition->condition, &mutex->mutex);
+    gpuhal_os_cancel_restore(cancel);
 }
 
 void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns)
 {
     const struct timespec deadline = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
     renew(condition);
+    int cancel = gpuhal_os_cancel_defer();
     pthread_cond_timedwait(&condition->condition, &mutex->mutex, &deadline);
+    gpuhal_os_cancel_restore(cancel);
 }
 
 bool gpuhal_condition_is_inherited(const gpuhal_condition *condition)
