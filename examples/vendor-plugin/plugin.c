@@ -1,6 +1,6 @@
 /* A whole plugin: one blocking device of 256 MiB over host memory. Built with the two public headers and nothing else:
  *
- *     cc -shared -fPIC -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
+ *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
  * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md says what comes next. */
 #include <gpuhal/plugin.h>

@@ -98,3 +98,22 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, 
     }
     return status;
 }
+
+gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, const gpuhal_direct_listener *listener)
+{
+    if (!plugin || !listener) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_link: %s is NULL", plugin ? "listener" : "plugin");
+    }
+    if (plugin->size < offsetof(gpuhal_plugin, link) + sizeof plugin->link || !plugin->link) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no link()", plugin->name);
+    }
+    gpuhal_sink sink = {.listener = listener};
+    gpuhal_host_forget_report();
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
+    gpuhal_status status = plugin->link(gpuhal_host_table(), from, to, &sink);
+    gpuhal_call_end(call);
+    if (status < 0) {
+        (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "reading facts about a link");
+    }
+    return status;
+}

@@ -41,10 +41,12 @@ static void expect_not_printed(const char *text)
     }
 }
 
+/* The misbehaving plugin, which from now on does this. */
 static const char *faulty(const char *name)
 {
     static char path[512];
-    snprintf(path, sizeof path, "%s/faulty-%s.so", getenv("GPUHAL_FAULTY"), name);
+    setenv("FAULTY", name, 1);
+    snprintf(path, sizeof path, "%s/faulty.so", getenv("GPUHAL_FAULTY"));
     return path;
 }
 
@@ -122,26 +124,29 @@ TEST(a_text_file_is_refused_with_a_reason)
 
 TEST(a_plugin_is_found_by_a_relative_path)
 {
+    (void)faulty("good_all");
     assert_int_equal(chdir(getenv("GPUHAL_FAULTY")), 0);
-    assert_int_equal(check("--only copy faulty-good_all.so"), 0);
+    assert_int_equal(check("--only copy faulty.so"), 0);
     expect_printed("ok 2 - copy@0: ");
 }
 
 TEST(only_runs_the_named_checks_after_the_first)
 {
-    assert_int_equal(check("--only copy --only fill@0 --only read@7 '%s'", faulty("good_all")), 0);
-    expect_printed("1..3\nok 1 - file: ");
+    assert_int_equal(check("--only copy --only fill@0 '%s'", faulty("good_all")), 0);
+    expect_printed("1..4\nok 1 - file: ");
     expect_printed("\nok 2 - copy@0: ");
-    expect_printed("\nok 3 - fill@0: ");
-    expect_printed("# 3 passed, 0 failed, 0 failed as expected, 0 skipped\n");
+    expect_printed("\nok 3 - copy@1: ");
+    expect_printed("\nok 4 - fill@0: ");
+    expect_printed("# 4 passed, 0 failed, 0 failed as expected, 0 skipped\n");
 }
 
 TEST(except_leaves_the_named_checks_out)
 {
-    assert_int_equal(check("--only copy --only fill --except fill@0 '%s'", faulty("good_all")), 0);
-    expect_printed("1..2\nok 1 - file: ");
+    assert_int_equal(check("--only copy@0 --only fill --except fill@0 '%s'", faulty("good_all")), 0);
+    expect_printed("1..3\nok 1 - file: ");
     expect_printed("\nok 2 - copy@0: ");
-    expect_printed("# 2 passed, 0 failed, 0 failed as expected, 0 skipped\n");
+    expect_printed("\nok 3 - fill@1: ");
+    expect_printed("# 3 passed, 0 failed, 0 failed as expected, 0 skipped\n");
     assert_int_equal(check("--except nothing '%s'", faulty("good_all")), 2);
     expect_printed("nothing: no check has this name");
 }
@@ -150,11 +155,44 @@ TEST(a_device_that_is_not_listed_leaves_with_3)
 {
     assert_int_equal(check("--device 7 '%s'", faulty("good_all")), 3);
     expect_printed("the plugin lists no device 7");
+    assert_int_equal(check("--only copy@7 '%s'", faulty("good_all")), 3);
+    expect_printed("the plugin lists no device 7");
+    assert_int_equal(check("--except copy@7 '%s'", faulty("good_all")), 3);
+    expect_printed("the plugin lists no device 7");
+}
+
+TEST(a_manifest_is_judged_and_then_the_plugin_that_it_names)
+{
+    setenv("FAULTY", "good_all", 1);
+    assert_int_equal(check("--only manifest --only copy@0 '%s/manifests/good.gpuhal'", getenv("GPUHAL_FAULTY")), 0);
+    expect_printed("\nok 2 - manifest: ");
+    expect_not_printed("SKIP");
+    expect_printed("\nok 3 - copy@0: ");
+    assert_int_equal(check("--only manifest '%s'", faulty("good_all")), 0);
+    expect_printed("# SKIP no manifest was given");
+    assert_int_equal(check("'%s/nowhere.gpuhal'", getenv("GPUHAL_FAULTY")), 3);
+    expect_printed("nowhere.gpuhal: No such file or directory");
+    expect_printed("\n  rule: M-30\n");
+}
+
+TEST(a_failure_has_the_number_of_its_rule_and_a_hint)
+{
+    assert_int_equal(check("--only copy@0 '%s'", faulty("copy_short")), 1);
+    expect_printed("\n  rule: M-23\n  hint: \"Compare offset, size and direction");
+    assert_int_equal(check("--only copy@0 '%s'", faulty("copy_crashes")), 1);
+    expect_printed("\n  rule: M-27\n  hint: \"Run this check alone in a debugger");
+}
+
+TEST(a_condition_from_outside_has_a_hint_of_its_own)
+{
+    assert_int_equal(check("--only copy@0 '%s'", faulty("memory_taken")), 1);
+    expect_printed("allocate: out of memory");
+    expect_printed("\n  hint: \"Another program may hold the device's memory");
 }
 
 TEST(a_crash_costs_its_own_check_alone)
 {
-    assert_int_equal(check("--only copy --only health --only native --only quiet '%s'", faulty("copy_crashes")), 1);
+    assert_int_equal(check("--only copy@0 --only health@0 --only native@0 --only quiet '%s'", faulty("copy_crashes")), 1);
     expect_printed("\nnot ok 2 - copy@0: ");
     expect_printed("\nok 3 - health@0: ");
     expect_printed("\nok 4 - native@0: ");
@@ -167,7 +205,7 @@ TEST(a_crash_costs_its_own_check_alone)
 TEST(an_expected_failure_does_not_fail_the_run)
 {
     const char *expect = file_with("expect", "# a comment\n\ncopy@0: the reason, as the list states it\n");
-    assert_int_equal(check("--only copy --expect '%s' '%s'", expect, faulty("copy_short")), 0);
+    assert_int_equal(check("--only copy@0 --expect '%s' '%s'", expect, faulty("copy_short")), 0);
     expect_printed("\nnot ok 2 - copy@0: copy moves exactly the bytes asked for" TAP_EXPECTED_FAILURE
                    "the reason, as the list states it\n");
     expect_printed("# 1 passed, 0 failed, 1 failed as expected, 0 skipped\n");
@@ -177,7 +215,7 @@ TEST(an_expected_failure_does_not_fail_the_run)
 TEST(an_expected_failure_that_passes_fails_the_run)
 {
     const char *expect = file_with("expect", "fill: was broken once\n");
-    assert_int_equal(check("--only fill --expect '%s' '%s'", expect, faulty("good_all")), 1);
+    assert_int_equal(check("--only fill@0 --expect '%s' '%s'", expect, faulty("good_all")), 1);
     expect_printed("\nnot ok 2 - fill@0: ");
     expect_printed("passes, yet is listed as expected to fail");
     clean_up();
@@ -207,14 +245,14 @@ TEST(the_list_beside_the_plugin_is_read)
     file_with("plugin.so.expect", "copy: the reason beside the plugin\n");
     snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("copy_short"), directory);
     assert_int_equal(system(command), 0);
-    assert_int_equal(check("--only copy '%s/plugin.so'", directory), 0);
+    assert_int_equal(check("--only copy@0 '%s/plugin.so'", directory), 0);
     expect_printed(TAP_EXPECTED_FAILURE "the reason beside the plugin\n");
     clean_up();
 }
 
 TEST(the_message_of_a_failure_stands_in_a_yaml_block)
 {
-    assert_int_equal(check("--only describe '%s'", faulty("describe_half_group")), 1);
+    assert_int_equal(check("--only describe@0 '%s'", faulty("describe_half_group")), 1);
     expect_printed("not ok 2 - describe@0: ");
     expect_printed("\n  ---\n  message: \"describe filled 6 of the 7 slots");
     expect_not_printed("Bail out");

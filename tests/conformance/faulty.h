@@ -1,32 +1,48 @@
 /* faulty.h: what the files of the misbehaving plugin share.
  *
- * It is a whole plugin over host memory: a device of 16 MiB whose memory the host cannot see, with every group of slots that
- * gpuhal-check knows. One constant, linked in from fault.c, names the one thing that it does wrong; `is(copy_short)` asks for it
- * where the right thing would be done.
+ * It is a whole plugin over host memory: two devices whose memory the host cannot see, with every group of slots that gpuhal-check knows.
+ * The variable FAULTY names the one thing that it does wrong; `is(copy_short)` asks for it where the right thing would be done.
  */
 #ifndef GPUHAL_TEST_FAULTY_H
 #define GPUHAL_TEST_FAULTY_H
 
 #include <gpuhal/plugin.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 enum gpuhal_faulty_name {
-#define FAULT(name, status, options, check, sentence) FAULT_##name,
-#define GOOD(name, options)                           FAULT_##name,
+#define GROUP(name)
+#define FAULT(name, status, options, check, rule, sentence) FAULT_##name,
+#define FAULT_FILE(name, file, status, options, check, rule, sentence)
+#define MISSED(name, why)   FAULT_##name,
+#define GOOD(name, options) FAULT_##name,
 #include "faults.inc"
+#undef GROUP
 #undef FAULT
+#undef FAULT_FILE
+#undef MISSED
 #undef GOOD
+    FAULT_NONE
 };
-extern const enum gpuhal_faulty_name gpuhal_faulty;
-#define is(name) (gpuhal_faulty == FAULT_##name)
+/* Read from the environment at the first question; FAULT_NONE where it names nothing. */
+enum gpuhal_faulty_name gpuhal_faulty(void);
+#define is(name) (gpuhal_faulty() == FAULT_##name)
 
+#define DEVICES     2u
 #define TOTAL_BYTES (is(offset_32) || is(size_32) ? UINT64_C(64) << 30 : UINT64_C(16) << 20)
+
+/* Something that stays when it should not. */
+void gpuhal_faulty_lose_descriptor(void);
+void gpuhal_faulty_lose_memory(unsigned bytes);
 
 /* One opening. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
+    uint32_t index;
     unsigned registered;
+    bool adopted; /* over another opening */
+    pthread_mutex_t scratch;
 };
 
 /* What gpuhal_memory.object points to. The host's view is the same bytes, others (not coherent), or none. */
@@ -37,6 +53,8 @@ typedef struct gpuhal_faulty_memory {
     void *to_free;
     int descriptor; /* -1: no shared memory */
     bool mapped;    /* bytes are a mapping */
+    uint32_t index; /* of the device */
+    gpuhal_memory_kind kind;
     bool counted;   /* against TOTAL_BYTES */
     bool lent;      /* the host's view, or all of it, is somebody else's */
     const gpuhal_plugin_device *owner;
@@ -50,16 +68,24 @@ static inline gpuhal_faulty_memory *gpuhal_faulty_of(const gpuhal_memory *memory
     return memory->object;
 }
 
+/* faulty_plugin.c: the host to report to: the one of the opening, or what a plugin that keeps one in a global calls. */
+const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening);
+
 /* faulty_memory.c */
 void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
-uint64_t gpuhal_faulty_used(void);
-void gpuhal_faulty_take(uint64_t bytes);                       /* counts as used, and never is given back */
+uint64_t gpuhal_faulty_used(uint32_t index);
+void gpuhal_faulty_take(uint64_t bytes);                       /* counts as used on device 0, and never is given back */
 void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* empties all memory of other openings */
 bool gpuhal_faulty_states(gpuhal_memory_kind kind);
 
 /* faulty_transfer.c: with a NULL queue at once, otherwise through faulty_queue.c */
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops);
 void gpuhal_faulty_drop_stale(const void *object);
+
+/* faulty_values.c */
+gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                                   gpuhal_sink *sink);
+gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
 
 /* faulty_queue.c */
 void gpuhal_faulty_describe_queue(gpuhal_ops *ops);

@@ -17,13 +17,13 @@
 /* All memory that is alive, and the bytes in use. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpuhal_faulty_memory *live[LIVE_MAX];
-static uint64_t used;
+static uint64_t used[DEVICES];
 static bool ran_out;
 
-uint64_t gpuhal_faulty_used(void)
+uint64_t gpuhal_faulty_used(uint32_t index)
 {
     pthread_mutex_lock(&lock);
-    uint64_t bytes = used;
+    uint64_t bytes = used[index % DEVICES];
     pthread_mutex_unlock(&lock);
     return bytes;
 }
@@ -31,7 +31,7 @@ uint64_t gpuhal_faulty_used(void)
 void gpuhal_faulty_take(uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
-    used += bytes;
+    used[0] += bytes;
     pthread_mutex_unlock(&lock);
 }
 
@@ -55,15 +55,16 @@ static void count(gpuhal_faulty_memory *memory, bool add)
     }
     live[place] = add ? memory : NULL;
     if (memory->counted) {
-        used = add ? used + memory->size : used - memory->size;
+        uint64_t *in_use = &used[memory->index];
+        *in_use = add ? *in_use + memory->size : *in_use - memory->size;
     }
     pthread_mutex_unlock(&lock);
 }
 
-static bool fits(uint64_t bytes)
+static bool fits(uint32_t index, uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
-    bool room = used <= TOTAL_BYTES && bytes <= TOTAL_BYTES - used;
+    bool room = used[index] <= TOTAL_BYTES && bytes <= TOTAL_BYTES - used[index];
     room = (room || is(exhaust_aliases) || is(good_overcommits)) && !(is(exhaust_sticks) && ran_out);
     ran_out = ran_out || !room;
     pthread_mutex_unlock(&lock);
@@ -109,12 +110,12 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
 }
 
 /* Memory that is alive and as large, for more than the device has; NULL: there is none. */
-static unsigned char *taken_already(uint64_t bytes)
+static unsigned char *taken_already(uint32_t index, uint64_t bytes)
 {
     unsigned char *found = NULL;
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < LIVE_MAX && !found && used + bytes > TOTAL_BYTES; i++) {
-        found = live[i] && live[i]->size == bytes ? live[i]->bytes : NULL;
+    for (unsigned i = 0; i < LIVE_MAX && !found && used[index] + bytes > TOTAL_BYTES; i++) {
+        found = live[i] && live[i]->index == index && live[i]->size == bytes ? live[i]->bytes : NULL;
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -122,7 +123,7 @@ static unsigned char *taken_already(uint64_t bytes)
 
 static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
 {
-    if (is(exhaust_aliases) && (memory->bytes = taken_already(memory->size))) {
+    if (is(exhaust_aliases) && (memory->bytes = taken_already(memory->index, memory->size))) {
         return true;
     }
     if (is(offset_32) || is(size_32)) { /* pages that nobody touches cost nothing */
@@ -170,7 +171,7 @@ static bool offered(const gpuhal_alloc *alloc)
         return false;
     }
     return (gpuhal_faulty_states(alloc->kind) || is(kind_unknown)) && (known_import || is(import_unknown)) &&
-           (known_export || is(export_unknown)) && (alloc->peer_count == 0 || is(peers_unknown)) &&
+           (known_export || is(export_unknown)) && (alloc->peer_count == 0 || !is(good_minimal)) &&
            !(is(kind_refused) && alloc->kind == GPUHAL_MEMORY_READBACK);
 }
 
@@ -191,16 +192,23 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     }
     const uint64_t bytes = is(size_wraps) ? (alloc->bytes + 63) & ~UINT64_C(63) : alloc->bytes;
     if (bytes > TOTAL_BYTES / 2) {
-        return is(size_status) ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_TOO_LARGE;
+        if (is(leak_refusal)) {
+            gpuhal_faulty_lose_descriptor();
+        }
+        gpuhal_status status = is(size_status) ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_TOO_LARGE;
+        return is(report_never) ? status : host->report(gpuhal_faulty_host(host), status, "test", 2, "more than the test device has");
     }
-    if (alloc->import.kind == 0 && !fits(bytes)) {
-        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "test", 1, "the test device is full");
+    if (alloc->import.kind == 0 && (is(memory_taken) || !fits(device->index, bytes))) {
+        return is(report_never) ? GPUHAL_ERROR_OUT_OF_MEMORY
+                                : host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "test", 1, "the test device is full");
     }
     gpuhal_faulty_memory *memory = calloc(1, sizeof *memory);
     if (memory == NULL) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
-    *memory = (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .counted = alloc->import.kind == 0};
+    *memory = (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .index = device->index,
+                                      .kind = alloc->kind,
+                                      .counted = alloc->import.kind == 0};
     const bool is_import = alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
     const bool taken = is_import                 ? take_import(memory, &alloc->import)
                        : alloc->export_kinds > 0 ? take_exportable(memory)
@@ -214,9 +222,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     }
     count(memory, true);
     if (is(leak_allocation)) {
-        char *lost = malloc(512);
-        memset(lost, 1, 512);
-        __asm__ volatile("" : : "r"(lost) : "memory");
+        gpuhal_faulty_lose_memory(512);
     }
     out_memory->object = memory;
     out_memory->flags = memory->host == memory->bytes || is(import_copies) ? GPUHAL_MEMORY_HOST_COHERENT : 0;
@@ -301,6 +307,9 @@ static gpuhal_status faulty_unmap(gpuhal_plugin_device *device, const gpuhal_mem
     if (own->map_writes) {
         memcpy(own->bytes + own->map_offset, pointer, own->map_bytes);
     }
+    if (is(leak_map)) {
+        gpuhal_faulty_lose_memory(2048);
+    }
     free(own->open_map);
     own->open_map = NULL;
     return GPUHAL_OK;
@@ -330,6 +339,9 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
     const gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
     if (kind != GPUHAL_HANDLE_OPAQUE_FD || own->descriptor < 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (is(leak_export)) {
+        gpuhal_faulty_lose_descriptor();
     }
     out_handle->kind = kind;
     out_handle->as.os = is(export_no_descriptor) ? -1 : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);

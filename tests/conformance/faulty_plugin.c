@@ -19,6 +19,42 @@ static atomic_uint enumerations;
 static atomic_uint starts;
 
 static _Atomic(const gpuhal_host *) kept; /* of the last start */
+static _Atomic(const gpuhal_host *) first_opener;
+
+const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening)
+{
+    return is(host_of_first_opening) ? first_opener : of_opening;
+}
+
+void gpuhal_faulty_lose_descriptor(void)
+{
+    if (open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) {
+        abort();
+    }
+}
+
+void gpuhal_faulty_lose_memory(unsigned bytes)
+{
+    char *lost = malloc(bytes);
+    memset(lost, 1, bytes);
+    __asm__ volatile("" : : "r"(lost) : "memory");
+}
+
+static void *idle(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        pause();
+    }
+    return NULL;
+}
+
+static void lose_thread(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, idle, NULL);
+    pthread_detach(thread);
+}
 
 static void take_signal(int number)
 {
@@ -46,10 +82,13 @@ static gpuhal_status faulty_start(const gpuhal_host *host)
     if (is(installs_handler)) {
         signal(SIGSEGV, take_signal);
     }
+    if (is(start_thread)) {
+        lose_thread();
+    }
     return GPUHAL_OK;
 }
 
-static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink)
+static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     const bool large = is(offset_32) || is(size_32);
     uint64_t stated = 0;
@@ -58,7 +97,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink)
     }
     host->u64(host, sink, GPUHAL_FACT_TYPE, large ? GPUHAL_DEVICE_GPU : GPUHAL_DEVICE_ACCELERATOR);
     if (!is(fact_mandatory)) {
-        host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 1);
+        host->u64(host, sink, GPUHAL_FACT_SOFTWARE, is(identity_missing) || is(identity_twice) || is(sample_first_device) ? 0 : 1);
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, stated);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, is(fact_zero_total) ? 0 : TOTAL_BYTES);
@@ -68,11 +107,28 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink)
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, is(fact_alignment) ? 12 : 1);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, is(fact_opening) && openings > 0 ? 5 : 4);
-    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, is(fact_wanders) ? atomic_fetch_add(&enumerations, 1) : 0);
+    host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, is(fact_wanders) ? atomic_fetch_add(&enumerations, 1) : index);
     if (!is(good_minimal)) {
-        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
+        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
+                  1u << GPUHAL_NATIVE_OPENCL_BUFFER | 1u << GPUHAL_NATIVE_OPENCL_DEVICE);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, is(slot_without_fact) ? 0 : 1u << GPUHAL_HANDLE_OPAQUE_FD);
+    }
+}
+
+/* One device differs from the other in the last digit. */
+static void tell_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+{
+    char uuid[64], address[32];
+    const unsigned digit = is(identity_twice) ? 0 : index;
+    snprintf(uuid, sizeof uuid, is(fact_uuid) ? "01234567-89AB-CDEF-0123-456789ABCDE%u" : "01234567-89ab-cdef-0123-456789abcde%u", digit);
+    if (is(fact_of_process)) {
+        snprintf(uuid, sizeof uuid, "01234567-89ab-cdef-0123-%011x%u", (unsigned)getpid(), digit);
+    }
+    snprintf(address, sizeof address, is(fact_pci) ? "c%u:00.0" : "0000:c%u:00.0", 1 + digit);
+    if (!is(identity_missing)) {
+        host->text(host, sink, GPUHAL_FACT_UUID, uuid);
+        host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, address);
     }
 }
 
@@ -80,9 +136,9 @@ static void tell_texts(const gpuhal_host *host, gpuhal_sink *sink)
 {
     host->text(host, sink, GPUHAL_FACT_NAME, is(fact_control) ? "Test\tDevice" : "Test Device");
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Test");
-    host->text(host, sink, GPUHAL_FACT_UUID,
-               is(fact_uuid) ? "01234567-89AB-CDEF-0123-456789ABCDEF" : "01234567-89ab-cdef-0123-456789abcdef");
-    host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, is(fact_pci) ? "c1:00.0" : "0000:c1:00.0");
+    if (is(good_vendor)) {
+        host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42);
+    }
     host->missing(host, sink, GPUHAL_FACT_LUID, is(fact_no_reason) ? 0 : GPUHAL_MISSING_NOT_SUPPORTED, "a test has none");
     if (is(fact_wrong_form)) {
         host->text(host, sink, GPUHAL_FACT_VENDOR_ID, "0x10de");
@@ -100,11 +156,15 @@ static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_sink *sink
     if (is(enumerate_takes)) {
         gpuhal_faulty_take(UINT64_C(96) << 10);
     }
+    if (is(leak_enumerate)) {
+        gpuhal_faulty_lose_descriptor();
+    }
     host = is(host_kept) ? kept : host;
-    for (int i = 0; i < (is(device_twice) ? 2 : 1); i++) {
-        host->device(host, sink, 0);
+    for (uint32_t index = 0; index < DEVICES; index++) {
+        host->device(host, sink, is(device_twice) ? 0 : index);
+        tell_identity(host, sink, index);
         tell_texts(host, sink);
-        tell_numbers(host, sink);
+        tell_numbers(host, sink, index);
     }
     return GPUHAL_OK;
 }
@@ -124,7 +184,7 @@ static gpuhal_status faulty_native_device(gpuhal_plugin_device *device, gpuhal_n
 
 static gpuhal_status faulty_describe(uint32_t index, gpuhal_ops *out_ops)
 {
-    if (index != 0 && !is(describe_any_index)) {
+    if (index >= DEVICES && !is(describe_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
     gpuhal_faulty_describe_memory(out_ops);
@@ -153,15 +213,6 @@ static gpuhal_status faulty_describe(uint32_t index, gpuhal_ops *out_ops)
     return GPUHAL_OK;
 }
 
-static void *idle(void *unused)
-{
-    (void)unused;
-    for (;;) {
-        pause();
-    }
-    return NULL;
-}
-
 /* What openings do to the process that they should not. */
 static void misbehave_once(void)
 {
@@ -172,17 +223,13 @@ static void misbehave_once(void)
         __asm__ volatile("" : : "r"(arena) : "memory");
     }
     if (is(leak_memory)) {
-        char *lost = malloc(8192);
-        memset(lost, 1, 8192);
-        __asm__ volatile("" : : "r"(lost) : "memory");
+        gpuhal_faulty_lose_memory(8192);
     }
     if (is(leak_thread)) {
-        pthread_t thread;
-        pthread_create(&thread, NULL, idle, NULL);
-        pthread_detach(thread);
+        lose_thread();
     }
-    if (is(leak_descriptor) && open("/dev/null", O_RDONLY) < 0) {
-        return;
+    if (is(leak_descriptor)) {
+        gpuhal_faulty_lose_descriptor();
     }
     if (is(changes_directory) && chdir("/") != 0) {
         return;
@@ -207,10 +254,14 @@ static void misbehave_once(void)
 static gpuhal_status faulty_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
-    if (index != 0 && !is(open_any_index)) {
+    if (index >= DEVICES && !is(open_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
-    if (adopt != NULL && !is(open_adopts)) {
+    if (is(leak_open_refused) && adopt != NULL) {
+        gpuhal_faulty_lose_descriptor();
+    }
+    const bool known = adopt != NULL && adopt->type == GPUHAL_NATIVE_OPENCL_DEVICE && adopt->values[0] != 0;
+    if (adopt != NULL && !known && !is(open_adopts)) {
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "there is nothing to take over");
     }
     misbehave_once();
@@ -219,6 +270,12 @@ static gpuhal_status faulty_open(const gpuhal_host *host, uint32_t index, const 
         return GPUHAL_ERROR_HOST_MEMORY;
     }
     device->host = host;
+    device->adopted = known;
+    pthread_mutex_init(&device->scratch, NULL);
+    device->index = is(open_first_device) ? 0 : index % DEVICES;
+    if (first_opener == NULL) {
+        first_opener = host;
+    }
     if (is(open_adds_slot)) {
         ops->query_health = faulty_health;
     }
@@ -229,44 +286,11 @@ static gpuhal_status faulty_open(const gpuhal_host *host, uint32_t index, const 
 
 static void faulty_close(gpuhal_plugin_device *device)
 {
-    if (is(open_shared)) {
+    if (is(open_shared) || (is(adopt_closes) && device->adopted)) {
         gpuhal_faulty_forget(device);
     }
     atomic_fetch_sub(&openings, 1);
     free(device);
-}
-
-static void tell_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
-                       uint64_t value)
-{
-    bool wanted = count == 0;
-    for (uint32_t k = 0; k < count; k++) {
-        wanted = wanted || keys[k] == key;
-    }
-    if (wanted) {
-        host->u64(host, sink, key, value);
-    }
-}
-
-static gpuhal_status faulty_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, gpuhal_sink *sink)
-{
-    (void)flags;
-    const uint64_t used = gpuhal_faulty_used();
-    if (index != 0 && !is(sample_any_index)) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    for (uint32_t k = 0; is(sample_key_error) && k < count; k++) {
-        if (keys[k] > GPUHAL_VALUE_MEMORY_USED_BYTES) {
-            return GPUHAL_ERROR_INVALID_ARGUMENT;
-        }
-    }
-    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES,
-               is(sample_more_than_all) ? TOTAL_BYTES + 1
-               : used < TOTAL_BYTES     ? TOTAL_BYTES - used
-                                        : 0);
-    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, used < TOTAL_BYTES ? used : TOTAL_BYTES);
-    return GPUHAL_OK;
 }
 
 static gpuhal_plugin plugins[2];
@@ -279,7 +303,7 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
     }
     if (host_abi != GPUHAL_ABI && !is(query_any_abi)) {
         if (!is(query_no_report)) {
-            (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the test plugin speaks ABI 0.1");
+            (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the test plugin speaks the ABI that it was built with");
         }
         return NULL;
     }
@@ -290,7 +314,10 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
         plugins[i] = (gpuhal_plugin){
             .size = sizeof(gpuhal_plugin),
             .abi = is(abi_other) ? GPUHAL_ABI + 1 : GPUHAL_ABI,
-            .flags = is(flags_unknown) ? 0x80 : is(fork_fails) || is(fork_crashes) ? GPUHAL_PLUGIN_FORK_SAFE : 0,
+            .flags = is(flags_unknown)                             ? 0x80
+                     : is(fork_fails) || is(fork_crashes)          ? GPUHAL_PLUGIN_FORK_SAFE
+                     : is(block_overruns) || is(query_waits)       ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
+                                                                   : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
             .version = is(version_none) ? NULL : "1.0",
             .start = faulty_start,
@@ -298,7 +325,8 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
             .describe = faulty_describe,
             .open = is(member_missing) ? NULL : faulty_open,
             .close = faulty_close,
-            .sample = faulty_sample,
+            .sample = gpuhal_faulty_sample,
+            .link = is(good_minimal) ? NULL : gpuhal_faulty_link,
         };
     }
     return is(query_copies) ? &plugins[queries++ % 2] : &plugins[0];

@@ -2,6 +2,8 @@
  * lock protects everything in this file; it is not held while work runs. */
 #include "faulty.h"
 
+#include <gpuhal/native.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,15 @@ typedef struct command {
     unsigned char arguments[64];
 } command;
 
+enum { RING_PLACES = 284 };
+
 struct gpuhal_plugin_queue {
     pthread_t thread;
     command *waiting, **waiting_end; /* enqueued */
     command *flushed, **flushed_end; /* to be run */
+    unsigned places; /* taken by commands that wait */
+    bool taken;      /* by native_lock */
     bool ends;
-    bool slow; /* sleeps before each command */
 };
 
 struct gpuhal_plugin_event {
@@ -65,11 +70,8 @@ static void await_event(const gpuhal_plugin_event *event, uint64_t generation)
     pthread_mutex_unlock(&lock);
 }
 
-static void run(const gpuhal_plugin_queue *queue, command *one)
+static void run(command *one)
 {
-    if (queue->slow) {
-        nanosleep(&(const struct timespec){.tv_nsec = 3000000}, NULL);
-    }
     if (one->work != NULL) {
         one->work(one->arguments);
     } else if (one->awaits != NULL) {
@@ -95,21 +97,37 @@ static void *serve(void *user)
             queue->flushed_end = &queue->flushed;
         }
         pthread_mutex_unlock(&lock);
-        run(queue, one);
+        run(one);
         pthread_mutex_lock(&lock);
+        queue->places--;
     }
     pthread_mutex_unlock(&lock);
     return NULL;
 }
 
+static bool is_full(gpuhal_plugin_queue *queue, const command *model)
+{
+    if (model->work == NULL || !(is(ring_busy) || is(ring_loses) || is(good_ring))) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    const bool full = queue->places >= RING_PLACES;
+    pthread_mutex_unlock(&lock);
+    return full;
+}
+
 static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
 {
+    if (is_full(queue, model)) {
+        return is(ring_busy) ? GPUHAL_ERROR_BUSY : is(ring_loses) ? GPUHAL_OK : GPUHAL_NOT_READY;
+    }
     command *one = malloc(sizeof *one);
     if (one == NULL) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
     *one = *model;
     pthread_mutex_lock(&lock);
+    queue->places++;
     if (is(queue_backwards) && one->work != NULL) {
         one->next = queue->waiting;
         queue->waiting_end = queue->waiting == NULL ? &one->next : queue->waiting_end;
@@ -147,7 +165,6 @@ static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
 static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
                                          const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
 {
-    static unsigned created;
     (void)device, (void)priority, (void)flags;
     if (adopt != NULL) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
@@ -158,9 +175,6 @@ static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, int32_t p
     }
     queue->waiting_end = &queue->waiting;
     queue->flushed_end = &queue->flushed;
-    pthread_mutex_lock(&lock);
-    queue->slow = is(event_early) || (is(wait_nothing) && created++ % 2 == 0);
-    pthread_mutex_unlock(&lock);
     if (pthread_create(&queue->thread, NULL, serve, queue) != 0) {
         free(queue);
         return GPUHAL_ERROR_HOST_MEMORY;
@@ -192,6 +206,9 @@ static gpuhal_status faulty_event_create(gpuhal_plugin_device *device, uint32_t 
 
 static void faulty_event_destroy(gpuhal_plugin_event *event)
 {
+    if (is(event_leaks)) {
+        gpuhal_faulty_lose_memory(2048);
+    }
     free(event);
 }
 
@@ -214,6 +231,9 @@ static bool is_done(const gpuhal_plugin_event *event)
 
 static gpuhal_status faulty_event_query(gpuhal_plugin_event *event)
 {
+    if (is(query_waits)) {
+        nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
+    }
     pthread_mutex_lock(&lock);
     bool done = is_done(event);
     pthread_mutex_unlock(&lock);
@@ -224,20 +244,25 @@ static gpuhal_status faulty_event_block(gpuhal_plugin_event *event, uint64_t tim
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
+    const uint64_t nanoseconds = (uint64_t)until.tv_nsec + timeout_ns % 1000000000u;
+    until.tv_sec += (time_t)(timeout_ns / 1000000000u + nanoseconds / 1000000000u);
+    until.tv_nsec = (long)(nanoseconds % 1000000000u);
     int error = is(block_refuses) ? 1 : 0;
+    if (is(block_overruns)) {
+        nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
+    }
     pthread_mutex_lock(&lock);
     while (!is_done(event) && error == 0) {
         error = pthread_cond_timedwait(&changed, &lock, &until);
     }
     pthread_mutex_unlock(&lock);
-    return error == 0 ? GPUHAL_OK : GPUHAL_NOT_READY;
+    return error == 0 || is(block_early) ? GPUHAL_OK : is(block_times_out) ? GPUHAL_ERROR_TIMEOUT : GPUHAL_NOT_READY;
 }
 
 static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user)
 {
     pthread_mutex_lock(&lock);
-    bool already = is_done(event);
+    bool already = is_done(event) || is(notify_early);
     event->notify = already ? NULL : done;
     event->user = user;
     pthread_mutex_unlock(&lock);
@@ -249,8 +274,8 @@ static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done
 
 static gpuhal_status faulty_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    if (is(wait_nothing)) {
-        return GPUHAL_OK;
+    if (is(wait_nothing) || is(wait_refuses)) {
+        return is(wait_nothing) ? GPUHAL_OK : GPUHAL_ERROR_BUSY;
     }
     pthread_mutex_lock(&lock);
     const command one = {.awaits = event, .generation = event->recorded};
@@ -266,6 +291,45 @@ static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
     return GPUHAL_OK;
 }
 
+/* ---- native objects */
+
+static gpuhal_status faulty_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_NATIVE_OPENCL_QUEUE;
+    out_native->values[0] = is(native_queue_empty) ? 0 : (uintptr_t)queue;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+{
+    out_native->type = is(native_event_untyped) ? 0 : GPUHAL_NATIVE_OPENCL_EVENT;
+    out_native->values[0] = (uintptr_t)event;
+    return GPUHAL_OK;
+}
+
+/* There is nothing to lock in host memory; the plugin plays a queue that wants it. */
+static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
+{
+    const uint64_t end = now_ns() + timeout_ns;
+    pthread_mutex_lock(&lock);
+    while (queue->taken && now_ns() < end) {
+        pthread_mutex_unlock(&lock);
+        nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+        pthread_mutex_lock(&lock);
+    }
+    const bool taken = !queue->taken;
+    queue->taken = true;
+    pthread_mutex_unlock(&lock);
+    return !taken ? GPUHAL_NOT_READY : is(lock_keeps_work) ? GPUHAL_OK : faulty_flush(queue);
+}
+
+static void faulty_native_unlock(gpuhal_plugin_queue *queue)
+{
+    pthread_mutex_lock(&lock);
+    queue->taken = is(lock_is_kept);
+    pthread_mutex_unlock(&lock);
+}
+
 void gpuhal_faulty_describe_queue(gpuhal_ops *ops)
 {
     ops->queue_create = faulty_queue_create;
@@ -279,4 +343,8 @@ void gpuhal_faulty_describe_queue(gpuhal_ops *ops)
     ops->event_notify = faulty_event_notify;
     ops->queue_wait = faulty_queue_wait;
     ops->elapsed = faulty_elapsed;
+    ops->native_queue = faulty_native_queue;
+    ops->native_event = faulty_native_event;
+    ops->native_lock = faulty_native_lock;
+    ops->native_unlock = faulty_native_unlock;
 }

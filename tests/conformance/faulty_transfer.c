@@ -28,24 +28,42 @@ static void through_scratch(const row *one)
     memcpy(one->to, scratch, one->bytes);
 }
 
+/* As a device does that moves whole blocks: bytes behind the range are read and written back. */
+static void with_neighbours(const row *one)
+{
+    unsigned char behind[32];
+    memcpy(behind, one->to + one->bytes, sizeof behind);
+    memcpy(one->to, one->from, one->bytes);
+    for (int i = 0; i < 4; i++) {
+        sched_yield();
+    }
+    memcpy(one->to + one->bytes, behind, sizeof behind);
+}
+
 static void move_row(const void *arguments)
 {
     const row *one = arguments;
-    if (is(scratch_shared)) {
+    if (is(scratch_shared) || is(scratch_of_all_openings)) {
         through_scratch(one);
     } else {
         memcpy(one->to, one->from, one->bytes);
     }
 }
 
-static gpuhal_status move(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from, uint64_t bytes)
+/* `at_once`: out of order. */
+static gpuhal_status move_early(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from, uint64_t bytes, bool at_once)
 {
     const row one = {to, from, bytes};
-    if (queue != NULL) {
+    if (queue != NULL && !at_once) {
         return gpuhal_faulty_enqueue(queue, move_row, &one, sizeof one);
     }
     move_row(&one);
     return GPUHAL_OK;
+}
+
+static gpuhal_status move(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+    return move_early(queue, to, from, bytes, false);
 }
 
 static unsigned char *at(const gpuhal_memory *memory, uint64_t offset)
@@ -83,7 +101,19 @@ static gpuhal_status faulty_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
         bytes = is(copy_short) ? bytes - 1 : bytes + 1;
     }
     bytes = is(copy_64k) && bytes > 65536 ? 65536 : is(size_32) ? (uint32_t)bytes : bytes;
-    return move(queue, at(to, is(copy_to_offset) ? 0 : to_offset), at(from, is(copy_from_offset) ? 0 : from_offset), bytes);
+    if (is(neighbours_rewritten) && queue == NULL && to_offset + bytes + 32 <= to->bytes) {
+        with_neighbours(&(const row){at(to, to_offset), at(from, from_offset), bytes});
+        return GPUHAL_OK;
+    }
+    if (is(scratch_of_all_openings)) {
+        pthread_mutex_lock(&device->scratch);
+    }
+    const bool ignored = is(copy_from_offset) || (is(copy_from_readback) && gpuhal_faulty_of(from)->kind == GPUHAL_MEMORY_READBACK);
+    gpuhal_status status = move(queue, at(to, is(copy_to_offset) ? 0 : to_offset), at(from, ignored ? 0 : from_offset), bytes);
+    if (is(scratch_of_all_openings)) {
+        pthread_mutex_unlock(&device->scratch);
+    }
+    return status;
 }
 
 static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
@@ -94,7 +124,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
         exit(3);
     }
     bytes -= is(write_short) && bytes > 1;
-    return move(queue, at(to, is(write_offset) ? 0 : offset), from, bytes);
+    return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
 /* What a cache would give that nobody tells about copies. */
@@ -127,7 +157,8 @@ static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_que
         return move(queue, to, stale_bytes(from) + offset, bytes);
     }
     bytes += is(read_past_end) && offset + bytes < from->bytes;
-    return move(queue, to, at(from, offset), bytes);
+    bytes -= is(read_short_large) && bytes >= 1048575 ? 3 : 0;
+    return move_early(queue, to, at(from, offset), bytes, is(read_at_once));
 }
 
 typedef struct filling {
@@ -156,7 +187,7 @@ static gpuhal_status faulty_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
                          .bytes = is(fill_past_end) && offset + rounded <= memory->bytes ? rounded : bytes,
                          .pattern = pattern,
                          .pattern_bytes = is(fill_one_byte) ? 1 : pattern_bytes};
-    if (queue != NULL) {
+    if (queue != NULL && !is(fill_at_once)) {
         return gpuhal_faulty_enqueue(queue, fill_now, &one, sizeof one);
     }
     fill_now(&one);
@@ -177,15 +208,44 @@ static gpuhal_status faulty_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     (void)device;
     gpuhal_status status = GPUHAL_OK;
     const uint64_t to_row = is(rect_row_pitch) ? from->row_pitch : to->row_pitch;
+    const bool shortened = is(rect_to_host) && to->memory == NULL && extent[1] > 1;
     const uint64_t to_slice = is(rect_slice_pitch) ? to->row_pitch * extent[1] : to->slice_pitch;
     const uint64_t narrower = to->row_pitch < from->row_pitch ? to->row_pitch : from->row_pitch;
     for (uint64_t z = 0; z < extent[2]; z++) {
-        for (uint64_t y = 0; status == GPUHAL_OK && y < extent[1]; y++) {
-            status = move(queue, rect_start(to) + z * to_slice + y * to_row,
-                          rect_start(from) + z * from->slice_pitch + y * from->row_pitch, is(rect_gaps) ? narrower : extent[0]);
+        for (uint64_t y = 0; status == GPUHAL_OK && y < extent[1] - shortened; y++) {
+            status = move_early(queue, rect_start(to) + z * to_slice + y * to_row,
+                                rect_start(from) + z * from->slice_pitch + y * from->row_pitch, is(rect_gaps) ? narrower : extent[0],
+                                is(rect_at_once));
         }
     }
     return status;
+}
+
+/* ---- peers */
+
+static gpuhal_status faulty_peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    if (is(peer_leaks)) {
+        gpuhal_faulty_lose_descriptor();
+    }
+    return device->index == other->index ? GPUHAL_ERROR_NOT_SUPPORTED : GPUHAL_OK;
+}
+
+static void faulty_peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    (void)device, (void)other;
+}
+
+static gpuhal_status faulty_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
+                                      uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                                      uint64_t from_offset, uint64_t bytes)
+{
+    (void)to_device, (void)from_device;
+    if (is(peer_reversed)) {
+        return move(queue, at(from, from_offset), at(to, to_offset), bytes);
+    }
+    bytes -= is(peer_short) && bytes > 1 ? 1 : 0;
+    return move_early(queue, at(to, is(peer_offset) ? 0 : to_offset), at(from, from_offset), bytes, is(peer_at_once));
 }
 
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops)
@@ -198,4 +258,10 @@ void gpuhal_faulty_describe_transfer(gpuhal_ops *ops)
     ops->read = faulty_read;
     ops->fill = faulty_fill;
     ops->copy_rect = faulty_copy_rect;
+    if (is(peers_unknown)) {
+        return;
+    }
+    ops->peer_enable = faulty_peer_enable;
+    ops->peer_disable = faulty_peer_disable;
+    ops->peer_copy = faulty_peer_copy;
 }

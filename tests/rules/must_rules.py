@@ -3,7 +3,9 @@
 
 Between a rule, which begins with **M-01, and the next one stands a paragraph that begins with "Checked by:". It names checks of
 gpuhal-check (`symbols`) or tests (`loader_corpus.…`, with a dot), which have to exist, or says after "Not by a program:" why there are
-none. A rule without such a paragraph, or with names that nothing answers to, is a complaint.
+none. For each check that it names, a line of tests/conformance/faults.inc has a plugin that breaks this rule and fails this check. The
+rule that a check gives by default, in tools/check/checks.inc, names the check. Numbers are never reused and stand in any order, each of
+them once and none left out; tools/check/rules.inc has a hint for each.
 """
 
 import json
@@ -17,14 +19,19 @@ CHECKED = re.compile(r"^Checked by: (.*?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTA
 HONEST = "Not by a program:"
 
 
-def complaints(guide, checks, tests):
+def complaints(guide, checks, tests, hints, proofs):
+    """checks: name to the number of the default rule; proofs: pairs of check and rule number."""
     rules = list(RULE.finditer(guide))
     if not rules:
         yield "there is no rule"
+    numbers = sorted(int(rule.group(1)) for rule in rules)
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"the rules are not M-01 to M-{len(numbers):02}, each once"
+    if sorted(hints) != numbers:
+        yield f"rules.inc has hints for {sorted(hints)}, and the guide has {numbers}"
+    named_by = {}
     for place, rule in enumerate(rules):
-        name = f"M-{rule.group(1)}"
-        if int(rule.group(1)) != place + 1:
-            yield f"{name} stands where M-{place + 1:02} should be"
+        number, name = int(rule.group(1)), f"M-{rule.group(1)}"
         end = rules[place + 1].start() if place + 1 < len(rules) else len(guide)
         checked = CHECKED.findall(guide[rule.start():end])
         if len(checked) != 1:
@@ -35,34 +42,49 @@ def complaints(guide, checks, tests):
         if not names and len(why.split()) < 4:
             yield f"{name} names neither a check nor why there is none"
         for wanted in names:
+            named_by.setdefault(wanted, set()).add(number)
             if wanted not in (tests if "." in wanted else checks):
                 yield f"{name}: there is no {'test' if '.' in wanted else 'check'} {wanted}"
+            elif "." not in wanted and (wanted, number) not in proofs:
+                yield f"{name}: no plugin in faults.inc breaks it and fails {wanted}"
+    for check, number in checks.items():
+        if number not in named_by.get(check, ()):
+            yield f"the check {check} is about M-{number:02}, whose paragraph does not name it"
 
 
 def try_on_examples():
     """Sentences about examples that are judged wrongly."""
-    rule = "**M-01 It MUST.** So.\n\n"
-    good = [rule + "Checked by: `symbols`.\n", rule + "Checked by: `symbols`,\n`unit.one_works`.\n\nMore.\n",
-            rule + "Checked by: Not by a program: nobody can see it there.\n", rule + "Checked by: `symbols`.\n\n" + rule.replace("1", "2", 1)
-            + "Checked by: `quiet`, for a part. Not by a program: the rest.\n"]
-    bad = ["", rule, rule + "Checked by: nobody.\n", rule + "Checked by: `gone`.\n", rule + "Checked by: `unit.gone`.\n",
-           rule + "Checked by: Not by a program: no.\n", rule.replace("1", "2", 1) + "Checked by: `quiet`.\n",
-           rule + rule.replace("1", "2", 1) + "Checked by: `quiet`.\n"]
+    rule, other = "**M-01 It MUST.** So.\n\n", "**M-02 It MUST.** So.\n\n"
+    checks, proofs = {"symbols": 1}, {("symbols", 1), ("symbols", 2)}
+    one = rule + "Checked by: `symbols`.\n"
+    good = [(one, {1}), (rule + "Checked by: `symbols`,\n`unit.one_works`.\n\nMore.\n", {1}),
+            (one + "\n" + other + "Checked by: Not by a program: nobody can see it there.\n", {1, 2}),
+            (other + "Checked by: `symbols`, for a part. Not by a program: the rest.\n\n" + one, {1, 2})]
+    bad = [("", set()), (rule, {1}), (one, set()), (one, {1, 2}), (rule + "Checked by: nobody.\n", {1}),
+           (rule + "Checked by: `symbols`, `gone`.\n", {1}), (rule + "Checked by: `symbols`, `unit.gone`.\n", {1}),
+           (rule + "Checked by: Not by a program: no.\n", {1}), (other + "Checked by: `symbols`.\n", {2}),
+           (one + rule + "Checked by: `symbols`.\n", {1}),
+           (rule + "Checked by: `unit.one_works`.\n\n" + other + "Checked by: `symbols`.\n", {1, 2}),
+           (one + "\n" + other + "Checked by: `quiet`.\n", {1, 2})]
     for expected, texts in ((False, good), (True, bad)):
-        for text in texts:
-            found = list(complaints(text, {"symbols", "quiet"}, {"unit.one_works"}))
+        for text, hints in texts:
+            known = {**checks, "quiet": 2} if "quiet" in text else checks
+            found = list(complaints(text, known, {"unit.one_works"}, hints, proofs))
             if bool(found) != expected:
                 yield f"the rule itself is broken: {'silent about' if expected else 'complains about'} {text!r}: {found}"
 
 
 def main():
     ctest, source, build = sys.argv[1:]
-    guide = (Path(source) / "docs/vendor-guide.md").read_text(encoding="utf-8")
-    table = (Path(source) / "tools/check/checks.inc").read_text(encoding="utf-8")
-    checks = set(re.findall(r"^CHECK\((\w+),", table, re.MULTILINE))
+    read = lambda path: (Path(source) / path).read_text(encoding="utf-8")
+    guide = read("docs/vendor-guide.md")
+    checks = {name: int(rule) for name, rule in re.findall(r"^CHECK\((\w+), \w+, (\d+),", read("tools/check/checks.inc"), re.MULTILINE)}
+    hints = [int(number) for number in re.findall(r"^RULE\((\d+),", read("tools/check/rules.inc"), re.MULTILINE)]
+    faults = re.findall(r'^FAULT(?:_FILE)?\(\w+,(?: "[^"]*",)? \d, "[^"]*", (\w+), (\d+),', read("tests/conformance/faults.inc"), re.MULTILINE)
+    proofs = {(check, int(rule)) for check, rule in faults}
     shown = subprocess.run([ctest, "--show-only=json-v1"], cwd=build, check=True, stdout=subprocess.PIPE).stdout
     tests = {test["name"] for test in json.loads(shown)["tests"]}
-    found = list(try_on_examples()) + list(complaints(guide, checks, tests))
+    found = list(try_on_examples()) + list(complaints(guide, checks, tests, hints, proofs))
     for sentence in found:
         print(sentence)
     return 1 if found else 0

@@ -93,6 +93,9 @@ TEST(what_enumerate_returned_is_handed_on_with_its_detail)
     assert_int_equal(gpuhal_last_error()->vendor_code, 999);
     assert_int_equal(gpuhal_direct_load(test_plugin("good_without_optional"), &plugin, NULL), GPUHAL_OK);
     assert_int_equal(gpuhal_direct_sample(plugin, 0, NULL, 0, 0, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_direct_link(plugin, 0, 1, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_direct_link(NULL, 0, 1, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_direct_link(plugin, 0, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
 #include "test_main.h"

@@ -1,6 +1,7 @@
 /* area.c: see area.h. */
 #include "area.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,6 +223,24 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
+/* Whether the bytes on the device are right, and the slot read brings wrong ones, also when it is asked again: what arrives late is not its
+ * fault. */
+static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
+{
+    char fault[400];
+    const gpuhal_opening *opening = area->opening;
+    const bool read_first = area->memory.host == NULL && route == ROUTE_ANY && opening->slots.ops.read != NULL;
+    if (!read_first || !gpuhal_states_kind(area->trial, GPUHAL_MEMORY_READBACK)) {
+        return false;
+    }
+    memset(area->actual, 0xee, (size_t)area->bytes);
+    gpuhal_plain_get(opening, &area->memory, 0, area->actual, area->bytes, ROUTE_NO_WRITE_READ);
+    const bool right = gpuhal_claim_holds(claim, fault, sizeof fault);
+    memset(area->actual, 0xee, (size_t)area->bytes);
+    gpuhal_plain_get(opening, &area->memory, 0, area->actual, area->bytes, ROUTE_ANY);
+    return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
+}
+
 /* The room for the actual bytes is filled first: a read that does nothing must not find the right bytes from last time. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
@@ -240,5 +259,8 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    if (read_to_blame(area, &claim, route)) {
+        gpuhal_fail_by(23, "read of %" PRIu64 " bytes after %s: %s. Copied to host memory instead, the bytes are right", area->bytes, what, fault);
+    }
     gpuhal_fail("%s: %s", what, fault);
 }

@@ -29,6 +29,7 @@ typedef struct gpuhal_trial gpuhal_trial;
 typedef struct gpuhal_check {
     const char *name;
     gpuhal_needs needs;
+    unsigned rule;        /* of docs/vendor-guide.md, which a failure breaks that names no other */
     const char *sentence; /* what is true when it passes */
     void (*run)(gpuhal_trial *trial);
 } gpuhal_check;
@@ -36,12 +37,14 @@ typedef struct gpuhal_check {
 extern const gpuhal_check gpuhal_checks[];
 extern const unsigned gpuhal_check_count;
 
-#define CHECK(name, needs, sentence) void gpuhal_check_##name(gpuhal_trial *trial);
+#define CHECK(name, needs, rule, sentence) void gpuhal_check_##name(gpuhal_trial *trial);
 #include "checks.inc"
 #undef CHECK
 
 typedef struct gpuhal_check_options {
-    const char *file;   /* the plugin, absolute */
+    const char *file;     /* the plugin, absolute */
+    const char *manifest; /* that names it, absolute; NULL: the plugin itself was given */
+    const char *folder;   /* of the tool's own, for a manifest; removed at the end */
     const char *expect; /* file of expected failures; NULL: beside the plugin, when there is one */
     const char *only[32], *except[32];
     unsigned only_count, except_count;
@@ -87,6 +90,10 @@ uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t o
 
 /* Ends the check and its child with a sentence that names the fault. From any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a fault that breaks another rule than the one of the check. */
+_Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says so. */
+_Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The check returns right after this: it cannot say anything here, for this reason. */
 void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A remark that changes no verdict. */

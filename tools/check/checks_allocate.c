@@ -15,6 +15,20 @@ static gpuhal_status allocate_as(const gpuhal_opening *opening, const gpuhal_all
     return opening->slots.ops.allocate(opening->device, alloc, out_memory);
 }
 
+/* Engines choose the kind of memory by these facts, before they allocate any. */
+static void expect_visible(const gpuhal_trial *trial, const gpuhal_memory *memory, gpuhal_memory_kind kind)
+{
+    static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS};
+    const bool is[] = {memory->host != NULL, memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0};
+    for (int k = 0; k < 2; k++) {
+        const gpuhal_listed_fact *fact = gpuhal_listed_find(trial->listed, keys[k]);
+        if (fact != NULL && fact->told == TOLD_NUMBER && (fact->number >> kind & 1) != is[k]) {
+            gpuhal_fail_by(16, "%s says %s of memory of kind %s, and what allocate gave is %s", gpuhal_listed_key(keys[k]),
+                           is[k] ? "no" : "yes", gpuhal_kind_word(kind), is[k] ? "so" : "not so");
+        }
+    }
+}
+
 /* The core writes into upload memory without asking; a missing host address would be a NULL pointer there. */
 void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
 {
@@ -26,7 +40,7 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
         gpuhal_memory memory;
         gpuhal_status status = gpuhal_plain_allocate(&trial->opening, kind, bytes, 0, &memory);
         if (status != GPUHAL_OK) {
-            gpuhal_fail("memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind),
+            gpuhal_fail_by(16, "memory_kinds states kind %s, and allocate answered %s", gpuhal_kind_word(kind),
                         gpuhal_status_text(status));
         }
         if (kind != GPUHAL_MEMORY_DEVICE && memory.host == NULL) {
@@ -36,6 +50,7 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
             gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and memory_invalidate are missing",
                         gpuhal_kind_word(kind));
         }
+        expect_visible(trial, &memory, kind);
         if (memory.size != sizeof memory) {
             gpuhal_fail("allocate changed the size member of gpuhal_memory to %u", memory.size);
         }
@@ -239,7 +254,7 @@ static void expect_distinct(const gpuhal_trial *trial, const gpuhal_memory *piec
             }
             gpuhal_plain_get(&trial->opening, &pieces[i / 2], offset, got, unit, ROUTE_ANY);
             if (memcmp(got, bytes, (size_t)unit) != 0) {
-                gpuhal_fail("a device with fewer bytes of memory gave %u times %" PRIu64 " bytes, and allocation %u does not keep its own",
+                gpuhal_fail_by(19, "a device with fewer bytes of memory gave %u times %" PRIu64 " bytes, and allocation %u does not keep its own",
                             count, piece, i / 2 + 1);
             }
         }

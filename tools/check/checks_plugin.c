@@ -4,6 +4,8 @@
 #include "elf.h"
 #include "process.h"
 
+#include <gpuhal/error.h>
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -47,7 +49,7 @@ static void expect_needed(void *user, const char *name)
 {
     (void)user;
     if (strncmp(name, "libgpuhal", 9) == 0) {
-        gpuhal_fail("the file links %s; a plugin gets everything through its host table", name);
+        gpuhal_fail_by(2, "the file links %s; a plugin gets everything through its host table", name);
     }
 }
 
@@ -178,6 +180,51 @@ static void *start_one(void *user)
     return NULL;
 }
 
+/* The table of a copy of the core that is gone: in an engine that was unloaded there would be nothing at all. */
+static _Noreturn void called_gone(void)
+{
+    gpuhal_fail("the plugin called a function of a host that it was given in start, by a copy of the core that is gone");
+}
+
+static void gone_log(const gpuhal_host *host, int32_t level, const char *text)
+{
+    (void)host, (void)level, (void)text;
+    called_gone();
+}
+
+static gpuhal_status gone_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+{
+    (void)host, (void)status, (void)call, (void)code, (void)text;
+    called_gone();
+}
+
+static void gone_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+{
+    (void)host, (void)sink, (void)index;
+    called_gone();
+}
+
+static void gone_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    (void)host, (void)sink, (void)key, (void)value;
+    called_gone();
+}
+
+static void gone_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
+{
+    (void)host, (void)sink, (void)key, (void)value;
+    called_gone();
+}
+
+static void gone_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    (void)host, (void)sink, (void)key, (void)reason, (void)why;
+    called_gone();
+}
+
+static const gpuhal_host gone = {.size = sizeof gone, .abi = GPUHAL_ABI, .log = gone_log, .report = gone_report, .device = gone_device,
+                                 .u64 = gone_u64, .text = gone_text, .missing = gone_missing};
+
 /* Two engines in one process, each with a copy of the core: nothing orders their calls of start(). */
 void gpuhal_check_two_hosts(gpuhal_trial *trial)
 {
@@ -198,13 +245,124 @@ void gpuhal_check_two_hosts(gpuhal_trial *trial)
     }
     for (int i = 0; i < 2; i++) {
         if (arguments[i].status != GPUHAL_OK) {
-            gpuhal_fail("start answered %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
+            gpuhal_fail_by(8, "start answered %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
         }
-        /* That copy of the core is gone. Who kept its host calls nothing at all from here on. */
-        arguments[i].host = (gpuhal_host){0};
+        arguments[i].host = gone;
     }
     gpuhal_session_enumerate(trial);
     if (trial->listing.count == 0) {
         gpuhal_fail("after two copies of the core have started the plugin, it lists no device");
     }
+}
+
+/* ---- errors, and to which host they go */
+
+typedef struct taken {
+    unsigned count;
+    bool of_other; /* with another host than the one whose function was called */
+    gpuhal_status status;
+    bool has_detail; /* a vendor's call or a text */
+} taken;
+
+/* One for each of two copies of the core. The tables differ in the function, so that it shows which one was called. */
+static gpuhal_host hosts[2];
+static taken reports[2];
+
+static gpuhal_status take_into(int number, const gpuhal_host *host, gpuhal_status status, const char *call, const char *text)
+{
+    taken *into = &reports[number];
+    into->count++;
+    into->of_other = into->of_other || host != &hosts[number];
+    into->status = status;
+    into->has_detail = (call != NULL && call[0] != '\0') || (text != NULL && text[0] != '\0');
+    return status;
+}
+
+static gpuhal_status report_to_first(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+{
+    (void)code;
+    return take_into(0, host, status, call, text);
+}
+
+static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+{
+    (void)code;
+    return take_into(1, host, status, call, text);
+}
+
+/* More than any device has: refused, and said why. */
+static gpuhal_status allocate_too_much(const gpuhal_opening *opening)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = UINT64_C(1) << 60};
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_step("the slot allocate with more than the device has");
+    return opening->slots.ops.allocate(opening->device, &alloc, &memory);
+}
+
+static void open_with(gpuhal_trial *trial, const gpuhal_host *host, gpuhal_opening *out_opening)
+{
+    gpuhal_trial own = *trial;
+    own.host = host;
+    gpuhal_session_open(&own, out_opening);
+}
+
+/* The first copy of the core opens, and leaves; the second one is still there, and gets its own reports. */
+void gpuhal_check_hosts_apart(gpuhal_trial *trial)
+{
+    gpuhal_session_load(trial);
+    hosts[0] = hosts[1] = *trial->host;
+    hosts[0].report = report_to_first;
+    hosts[1].report = report_to_second;
+    gpuhal_step("start, called by two copies of the core");
+    gpuhal_expect_ok(trial->plugin->start(&hosts[0]), "start");
+    gpuhal_expect_ok(trial->plugin->start(&hosts[1]), "start by a second copy of the core");
+    gpuhal_session_enumerate(trial);
+    gpuhal_opening of_first, of_second;
+    open_with(trial, &hosts[0], &of_first);
+    open_with(trial, &hosts[1], &of_second);
+    reports[0] = reports[1] = (taken){0};
+    gpuhal_status status = allocate_too_much(&of_second);
+    if (reports[0].count > 0 || reports[1].of_other) {
+        gpuhal_fail("an allocation on a device that the second copy of the core opened was reported to the first one");
+    }
+    const unsigned to_second = reports[1].count;
+    (void)allocate_too_much(&of_first);
+    if (reports[1].count > to_second || reports[0].of_other) {
+        gpuhal_fail("an allocation on a device that the first copy of the core opened was reported to the second one");
+    }
+    gpuhal_step("close");
+    trial->plugin->close(of_first.device);
+    hosts[0] = gone;
+    gpuhal_status again = allocate_too_much(&of_second);
+    if (again != status) {
+        gpuhal_fail("allocate returned %s for what was %s before the other opening was closed", gpuhal_status_text(again),
+                    gpuhal_status_name(status));
+    }
+    trial->plugin->close(of_second.device);
+}
+
+/* Without a detail an application can only say "too large", and nobody learns what the driver said. */
+void gpuhal_check_report(gpuhal_trial *trial)
+{
+    gpuhal_session_load(trial);
+    gpuhal_opening opening;
+    hosts[0] = *trial->host;
+    hosts[0].report = report_to_first;
+    gpuhal_session_start(trial);
+    gpuhal_session_enumerate(trial);
+    open_with(trial, &hosts[0], &opening);
+    reports[0] = (taken){0};
+    gpuhal_status status = allocate_too_much(&opening);
+    if (status < 0 && reports[0].count == 0) {
+        gpuhal_fail("allocate returned %s without host->report(): a user learns neither the vendor's call nor its code",
+                    gpuhal_status_text(status));
+    }
+    if (status < 0 && !reports[0].has_detail) {
+        gpuhal_fail("allocate reported %s with neither a vendor's call nor a text", gpuhal_status_text(reports[0].status));
+    }
+    if (status < 0 && reports[0].status != status) {
+        gpuhal_fail("allocate reported one status, %d, and returned another, %s", reports[0].status, gpuhal_status_text(status));
+    }
+    gpuhal_step("close");
+    trial->plugin->close(opening.device);
 }

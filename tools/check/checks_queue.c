@@ -1,6 +1,6 @@
 /* checks_queue.c: queues and events, where the device offers them. */
-#include "area.h"
 #include "process.h"
+#include "work.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -10,131 +10,19 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* A queue, an event, and memory to work on. */
-typedef struct bench {
-    const gpuhal_opening *opening;
-    const gpuhal_ops *ops;
-    gpuhal_plugin_queue *queue;
-    gpuhal_plugin_event *event;
-    gpuhal_area from, to;
-} bench;
-
-/* Plugins without queues are whole plugins: the core makes queues of its own for them. */
-static bool offered(const gpuhal_trial *trial, bool slot, const char *name)
-{
-    if (trial->opening.slots.ops.queue_create == NULL) {
-        gpuhal_skip("queues and events are not offered");
-        return false;
-    }
-    if (!slot) {
-        gpuhal_skip("the slot %s is not offered", name);
-    }
-    return slot;
-}
-
-static gpuhal_plugin_queue *make_queue(const gpuhal_opening *opening, uint32_t flags)
-{
-    gpuhal_plugin_queue *queue = NULL;
-    gpuhal_step("the slot queue_create");
-    gpuhal_expect_ok(opening->slots.ops.queue_create(opening->device, 0, flags, NULL, &queue), "queue_create");
-    if (queue == NULL) {
-        gpuhal_fail("queue_create returned OK and no queue");
-    }
-    return queue;
-}
-
-static gpuhal_plugin_event *make_event(const gpuhal_opening *opening, uint32_t flags)
-{
-    gpuhal_plugin_event *event = NULL;
-    gpuhal_step("the slot event_create");
-    gpuhal_expect_ok(opening->slots.ops.event_create(opening->device, flags, &event), "event_create");
-    if (event == NULL) {
-        gpuhal_fail("event_create returned OK and no event");
-    }
-    return event;
-}
-
-/* The memory is filled before anything is enqueued, with blocking calls. */
-static void bench_init(bench *work, const gpuhal_trial *trial, uint32_t flags)
-{
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    *work = (bench){.opening = &trial->opening, .ops = &trial->opening.slots.ops};
-    work->queue = make_queue(work->opening, flags);
-    work->event = make_event(work->opening, flags);
-    gpuhal_area_init(&work->from, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&work->to, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_reset(&work->from, 1, ROUTE_ANY);
-    gpuhal_area_reset(&work->to, 2, ROUTE_ANY);
-}
-
-static void bench_finish(bench *work)
-{
-    gpuhal_area_finish(&work->to);
-    gpuhal_area_finish(&work->from);
-    gpuhal_step("the slot event_destroy");
-    work->ops->event_destroy(work->event);
-    gpuhal_step("the slot queue_destroy");
-    work->ops->queue_destroy(work->queue);
-}
-
-static void enqueue_copy(const bench *work, gpuhal_plugin_queue *queue, const gpuhal_area *to, uint64_t to_offset,
-                         const gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
-{
-    gpuhal_step("the slot copy with a queue");
-    gpuhal_expect_ok(work->ops->copy(work->opening->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes),
-                     "copy with a queue");
-}
-
-static void record(const bench *work, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
-{
-    gpuhal_step("the slot event_record");
-    gpuhal_expect_ok(work->ops->event_record(queue, event), "event_record");
-}
-
-/* Polls until the event is done; the deadline of the check ends a wait without end. */
-static void await(const bench *work, gpuhal_plugin_event *event)
-{
-    gpuhal_status status = GPUHAL_NOT_READY;
-    gpuhal_step("an event that is never done, polled by event_query");
-    while ((status = work->ops->event_query(event)) == GPUHAL_NOT_READY) {
-        nanosleep(&(const struct timespec){.tv_nsec = 20000}, NULL);
-    }
-    gpuhal_expect_ok(status, "event_query");
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
-/* A walk of one piece through the memory, each step from where the last one put it: out of order, some other piece arrives. */
-static void enqueue_walk(bench *work, unsigned steps, uint64_t piece)
-{
-    const uint64_t places = work->to.bytes / piece;
-    enqueue_copy(work, work->queue, &work->to, 0, &work->from, 0, piece);
-    memcpy(work->to.expected, work->from.expected, (size_t)piece);
-    for (unsigned s = 0; s + 1 < steps; s++) {
-        const uint64_t from = s % places * piece, to = (s + 1) % places * piece;
-        enqueue_copy(work, work->queue, &work->to, to, &work->to, from, piece);
-        memcpy(work->to.expected + to, work->to.expected + from, (size_t)piece);
-    }
-}
-
 /* Host memory that is written from and read to stays valid until the event is done, as the core promises to plugins. Plugins may
  * refuse to write and read behind unfinished work; the core stages then. */
 void gpuhal_check_queue_order(gpuhal_trial *trial)
 {
-    if (!offered(trial, true, "")) {
+    if (!gpuhal_work_offered(trial, true, "")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, 0);
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
     const gpuhal_ops *ops = work.ops;
     const uint64_t piece = gpuhal_round_up(256, gpuhal_copy_unit(trial));
     unsigned char *host = gpuhal_own(malloc((size_t)work.to.bytes));
-    enqueue_walk(&work, 100, piece);
+    gpuhal_work_walk(&work, 100, piece);
     if (ops->write != NULL) {
         gpuhal_pattern(host, piece, 3);
         gpuhal_step("the slot write with a queue");
@@ -152,16 +40,15 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
         reads = status != GPUHAL_ERROR_NOT_SUPPORTED;
         gpuhal_expect_ok(reads ? status : GPUHAL_OK, "read with a queue");
     }
-    gpuhal_step("the slot flush");
-    gpuhal_expect_ok(ops->queue_flush(work.queue), "flush");
-    record(&work, work.queue, work.event);
-    await(&work, work.event);
+    gpuhal_work_flush(&work, work.queue);
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, work.event);
     if (reads && memcmp(back, work.to.expected, (size_t)work.to.bytes) != 0) {
         gpuhal_fail("a read behind 100 copies in a queue brought bytes from before or between them");
     }
     gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY,
                        "100 copies in a queue, each of what the last one moved");
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
     free(back);
     free(host);
 }
@@ -169,34 +56,34 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
 /* Events are reused: one that still shows its former answer lets the next work be read too early. */
 void gpuhal_check_event_again(gpuhal_trial *trial)
 {
-    if (!offered(trial, true, "")) {
+    if (!gpuhal_work_offered(trial, true, "")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, 0);
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
     for (unsigned round = 0; round < 20; round++) {
         gpuhal_area_reset(&work.from, 10 + round, ROUTE_ANY);
-        enqueue_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
-        record(&work, work.queue, work.event);
-        await(&work, work.event);
+        gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
+        gpuhal_work_record(&work, work.queue, work.event);
+        gpuhal_work_await(&work, work.event);
         gpuhal_area_changed(&work.to, 0, work.from.expected, work.from.bytes);
         gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY,
                            "the work before an event that was recorded %u times", round + 1);
     }
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
 }
 
 /* Timeouts belong to the core, which asks again after one; 0 is a question like event_query(). */
 void gpuhal_check_event_block(gpuhal_trial *trial)
 {
-    if (!offered(trial, trial->opening.slots.ops.event_block != NULL, "event_block")) {
+    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.event_block != NULL, "event_block")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, 0);
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
     for (unsigned round = 0; round < 10; round++) {
-        enqueue_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
-        record(&work, work.queue, work.event);
+        gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+        gpuhal_work_record(&work, work.queue, work.event);
         gpuhal_step("the slot event_block without time");
         gpuhal_status status = work.ops->event_block(work.event, 0);
         if (status != GPUHAL_OK && status != GPUHAL_ERROR_TIMEOUT && status != GPUHAL_NOT_READY) {
@@ -208,7 +95,7 @@ void gpuhal_check_event_block(gpuhal_trial *trial)
         gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY,
                            "the work before an event that was waited for");
     }
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
 }
 
 typedef struct notice {
@@ -227,14 +114,14 @@ static void take_notice(void *user, gpuhal_status status)
 /* A second call would complete somebody else's wait, since the core has reused the record by then. */
 void gpuhal_check_event_notify(gpuhal_trial *trial)
 {
-    if (!offered(trial, trial->opening.slots.ops.event_notify != NULL, "event_notify")) {
+    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.event_notify != NULL, "event_notify")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, 0);
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
     notice taken = {0};
-    enqueue_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
-    record(&work, work.queue, work.event);
+    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+    gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_step("the slot event_notify");
     gpuhal_expect_ok(work.ops->event_notify(work.event, take_notice, &taken), "event_notify");
     gpuhal_step("a function given to event_notify that is never called");
@@ -248,62 +135,62 @@ void gpuhal_check_event_notify(gpuhal_trial *trial)
         gpuhal_fail("the function given to event_notify was called %u times", atomic_load(&taken.calls));
     }
     gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY, "the work before a notice");
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
 }
 
 /* A pair of queues that cannot wait for each other is fair: the core then holds the work back itself. */
 void gpuhal_check_queue_wait(gpuhal_trial *trial)
 {
-    if (!offered(trial, trial->opening.slots.ops.queue_wait != NULL, "queue_wait")) {
+    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.queue_wait != NULL, "queue_wait")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, 0);
-    gpuhal_plugin_queue *second = make_queue(work.opening, 0);
-    gpuhal_plugin_event *end = make_event(work.opening, 0);
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
+    gpuhal_plugin_queue *second = gpuhal_work_queue(work.opening, 0);
+    gpuhal_plugin_event *end = gpuhal_work_event(work.opening, 0);
     gpuhal_area last;
     gpuhal_area_init(&last, trial, work.opening, GPUHAL_MEMORY_DEVICE, work.to.bytes);
     for (unsigned round = 0; round < 20; round++) {
         gpuhal_area_reset(&work.from, 30 + round, ROUTE_ANY);
-        enqueue_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
-        record(&work, work.queue, work.event);
-        gpuhal_expect_ok(work.ops->queue_flush(work.queue), "flush");
+        gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
+        gpuhal_work_record(&work, work.queue, work.event);
+        gpuhal_work_flush(&work, work.queue);
         gpuhal_step("the slot queue_wait");
         gpuhal_status status = work.ops->queue_wait(second, work.event);
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            await(&work, work.event);
+            gpuhal_work_await(&work, work.event);
             gpuhal_note("queue_wait does not support two queues of one opening");
         } else {
             gpuhal_expect_ok(status, "queue_wait");
         }
-        enqueue_copy(&work, second, &last, 0, &work.to, 0, work.to.bytes);
-        record(&work, second, end);
-        await(&work, end);
+        gpuhal_work_copy(&work, second, &last, 0, &work.to, 0, work.to.bytes);
+        gpuhal_work_record(&work, second, end);
+        gpuhal_work_await(&work, end);
         memcpy(last.expected, work.from.expected, (size_t)last.bytes);
         gpuhal_area_verify(&last, (gpuhal_claim){.bytes = last.bytes}, ROUTE_ANY, "a queue that waited for another one");
     }
     gpuhal_area_finish(&last);
     work.ops->event_destroy(end);
     work.ops->queue_destroy(second);
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
 }
 
 /* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. */
 void gpuhal_check_elapsed(gpuhal_trial *trial)
 {
-    if (!offered(trial, trial->opening.slots.ops.elapsed != NULL, "elapsed")) {
+    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.elapsed != NULL, "elapsed")) {
         return;
     }
-    bench work;
-    bench_init(&work, trial, GPUHAL_TIMED);
-    gpuhal_plugin_event *begin = make_event(work.opening, GPUHAL_TIMED);
-    const uint64_t started = now_ns();
-    record(&work, work.queue, begin);
-    enqueue_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
-    record(&work, work.queue, work.event);
-    await(&work, begin);
-    await(&work, work.event);
-    const uint64_t host_ns = now_ns() - started;
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, GPUHAL_TIMED);
+    gpuhal_plugin_event *begin = gpuhal_work_event(work.opening, GPUHAL_TIMED);
+    const uint64_t started = gpuhal_now_ns();
+    gpuhal_work_record(&work, work.queue, begin);
+    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, begin);
+    gpuhal_work_await(&work, work.event);
+    const uint64_t host_ns = gpuhal_now_ns() - started;
     uint64_t device_ns = UINT64_MAX;
     gpuhal_step("the slot elapsed");
     gpuhal_expect_ok(work.ops->elapsed(begin, work.event, &device_ns), "elapsed");
@@ -313,18 +200,18 @@ void gpuhal_check_elapsed(gpuhal_trial *trial)
                     device_ns, host_ns);
     }
     work.ops->event_destroy(begin);
-    bench_finish(&work);
+    gpuhal_work_finish(&work);
 }
 
 /* With work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
 static void make_and_destroy(void *user)
 {
     const gpuhal_trial *trial = user;
-    const bench work = {.opening = &trial->opening, .ops = &trial->opening.slots.ops};
-    gpuhal_plugin_queue *queue = make_queue(&trial->opening, 0);
-    gpuhal_plugin_event *event = make_event(&trial->opening, 0);
-    record(&work, queue, event);
-    await(&work, event);
+    const gpuhal_work work = {.opening = &trial->opening, .ops = &trial->opening.slots.ops};
+    gpuhal_plugin_queue *queue = gpuhal_work_queue(&trial->opening, 0);
+    gpuhal_plugin_event *event = gpuhal_work_event(&trial->opening, 0);
+    gpuhal_work_record(&work, queue, event);
+    gpuhal_work_await(&work, event);
     work.ops->event_destroy(event);
     work.ops->queue_destroy(queue);
 }
@@ -335,7 +222,7 @@ void gpuhal_check_queue_100(gpuhal_trial *trial)
     gpuhal_session_start(trial);
     gpuhal_session_enumerate(trial);
     gpuhal_session_open(trial, &trial->opening);
-    if (offered(trial, true, "")) {
+    if (gpuhal_work_offered(trial, true, "")) {
         gpuhal_expect_no_leak("making queues and events", 20, 80, make_and_destroy, trial);
     }
     gpuhal_session_close(trial, &trial->opening);

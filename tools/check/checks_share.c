@@ -1,11 +1,12 @@
 /* checks_share.c: memory and handles that others use too: native objects, taking over and wrapping them, imported host memory,
  * exported memory. */
-#include "area.h"
+#include "work.h"
 
 #include <gpuhal/native.h>
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,62 @@ void gpuhal_check_native(gpuhal_trial *trial)
     if (ops->queue_create != NULL && (ops->native_queue != NULL || ops->native_event != NULL)) {
         check_native_queue(trial);
     }
+}
+
+static void *unlock(void *user)
+{
+    const gpuhal_work *work = user;
+    work->ops->native_unlock(work->queue);
+    return NULL;
+}
+
+/* A native section may end on another thread than the one that began it; two at once there are none. */
+static void lock_and_unlock(gpuhal_work *work)
+{
+    pthread_t thread;
+    const uint64_t second_ns = UINT64_C(1000000000);
+    gpuhal_step("the slot native_lock");
+    gpuhal_expect_ok(work->ops->native_lock(work->queue, second_ns), "native_lock");
+    if (pthread_create(&thread, NULL, unlock, work) != 0) {
+        gpuhal_fail("gpuhal-check cannot make a thread");
+    }
+    pthread_join(thread, NULL);
+    gpuhal_step("the slot native_lock");
+    gpuhal_status status = work->ops->native_lock(work->queue, second_ns);
+    if (status != GPUHAL_OK) {
+        gpuhal_fail("native_lock after native_unlock from another thread returned %s", gpuhal_status_text(status));
+    }
+    unlock(work);
+}
+
+/* The caller submits to the vendor's queue in between: what was enqueued before has to be there already. */
+void gpuhal_check_native_lock(gpuhal_trial *trial)
+{
+    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.native_lock != NULL, "native_lock")) {
+        return;
+    }
+    enum { TRIES = 1000 };
+    gpuhal_work work;
+    gpuhal_work_init(&work, trial, 0);
+    const uint64_t bytes = work.to.bytes;
+    gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, bytes);
+    lock_and_unlock(&work);
+    bool arrived = false;
+    for (unsigned t = 0; t < TRIES && !arrived; t++) {
+        gpuhal_plain_get(&trial->opening, &work.to.memory, 0, work.to.actual, bytes, ROUTE_ANY);
+        arrived = memcmp(work.to.actual, work.from.expected, (size_t)bytes) == 0;
+        usleep(arrived ? 0 : 1000);
+    }
+    if (!arrived) {
+        gpuhal_fail("a copy that was enqueued before native_lock has not been submitted by it: the bytes did not arrive in %d ms", TRIES);
+    }
+    gpuhal_area_reset(&work.from, 9, ROUTE_ANY);
+    gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, bytes);
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, work.event);
+    memcpy(work.to.expected, work.from.expected, (size_t)bytes);
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "a copy in a queue that was locked and unlocked before");
+    gpuhal_work_finish(&work);
 }
 
 /* Ownership of a descriptor goes to the plugin when this succeeds. */
@@ -314,7 +371,7 @@ static void import_again(const gpuhal_trial *trial, gpuhal_area *area, const gpu
     gpuhal_plain_release(&second, &same);
     gpuhal_session_close(trial, &second);
     if (fcntl((int)handle->as.os, F_GETFD) >= 0) {
-        gpuhal_fail("the descriptor that an import of kind %u took is still open after its release", handle->kind);
+        gpuhal_fail_by(34, "the descriptor that an import of kind %u took is still open after its release", handle->kind);
     }
 }
 

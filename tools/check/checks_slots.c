@@ -23,62 +23,30 @@ static const char *const group_words[] = {
     "", "memory_flush and memory_invalidate", "register_host and unregister_host", "map and unmap", "queues and events", "peers",
     "virtual memory", "programs", "native_lock and native_unlock"};
 
-#define SLOT(name, group)                                                                                                        \
-    {                                                                                                                            \
-#name, offsetof(gpuhal_ops, name), group                                                                                 \
-    }
 static const struct {
     const char *name;
     size_t offset;
     int group;
 } slots[] = {
-    SLOT(allocate, 0),
-    SLOT(release, 0),
-    SLOT(copy, 0),
-    SLOT(write, 0),
-    SLOT(read, 0),
-    SLOT(fill, 0),
-    SLOT(copy_rect, 0),
-    SLOT(memory_flush, GROUP_COHERENCE),
-    SLOT(memory_invalidate, GROUP_COHERENCE),
-    SLOT(query_health, 0),
-    SLOT(register_host, GROUP_REGISTER),
-    SLOT(unregister_host, GROUP_REGISTER),
-    SLOT(map, GROUP_MAP),
-    SLOT(unmap, GROUP_MAP),
-    SLOT(export_memory, 0),
-    SLOT(queue_create, GROUP_QUEUES),
-    SLOT(queue_destroy, GROUP_QUEUES),
-    SLOT(queue_flush, GROUP_QUEUES),
-    SLOT(event_create, GROUP_QUEUES),
-    SLOT(event_destroy, GROUP_QUEUES),
-    SLOT(event_record, GROUP_QUEUES),
-    SLOT(event_query, GROUP_QUEUES),
-    SLOT(event_block, 0),
-    SLOT(event_notify, 0),
-    SLOT(queue_wait, 0),
-    SLOT(elapsed, 0),
-    SLOT(peer_enable, GROUP_PEERS),
-    SLOT(peer_disable, GROUP_PEERS),
-    SLOT(peer_copy, GROUP_PEERS),
-    SLOT(range_granularity, GROUP_RANGES),
-    SLOT(range_reserve, GROUP_RANGES),
-    SLOT(range_commit, GROUP_RANGES),
-    SLOT(range_decommit, GROUP_RANGES),
-    SLOT(range_release, GROUP_RANGES),
-    SLOT(program_load, GROUP_PROGRAMS),
-    SLOT(program_unload, GROUP_PROGRAMS),
-    SLOT(kernel, GROUP_PROGRAMS),
-    SLOT(launch, GROUP_PROGRAMS),
-    SLOT(native_device, 0),
-    SLOT(native_memory, 0),
-    SLOT(native_queue, 0),
-    SLOT(native_event, 0),
-    SLOT(wrap_memory, 0),
-    SLOT(native_lock, GROUP_NATIVE_LOCK),
-    SLOT(native_unlock, GROUP_NATIVE_LOCK),
+#define SLOT(name, group, check) {#name, offsetof(gpuhal_ops, name), group},
+#include "slots.inc"
+#undef SLOT
 };
-#define SLOT_COUNT (sizeof slots / sizeof *slots)
+
+enum {
+#define SLOT(name, group, check) SLOT_##name,
+#include "slots.inc"
+#undef SLOT
+    SLOT_COUNT
+};
+
+#define SLOT_OFFSET(number) (offsetof(gpuhal_ops, allocate) + (number) * sizeof(void (*)(void)))
+_Static_assert(sizeof(gpuhal_ops) == SLOT_OFFSET(SLOT_COUNT), "a slot of gpuhal_ops has no line in slots.inc");
+#define SLOT(name, group, check)                                                                                                             \
+    _Static_assert(offsetof(gpuhal_ops, name) == SLOT_OFFSET(SLOT_##name), "slots.inc is not in the order of gpuhal_ops: " #name);            \
+    _Static_assert(sizeof(&gpuhal_check_##check) != 0, "slots.inc names a check that does not exist: " #check);
+#include "slots.inc"
+#undef SLOT
 
 /* Function pointers have different types; all are compared as numbers. */
 static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)

@@ -22,6 +22,7 @@ static struct {
     _Atomic(const char *) *step;
     const gpuhal_plugin *plugin; /* once it is loaded */
     atomic_flag failing;         /* the first failure counts; other threads of the child wait for the end */
+    unsigned rule;               /* of the check that runs */
     bool skipped;
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};
@@ -35,20 +36,60 @@ static void tell(const gpuhal_record *record)
     }
 }
 
-void gpuhal_fail(const char *format, ...)
+static _Noreturn void fail(unsigned rule, const char *hint, const char *format, va_list arguments)
 {
     if (atomic_flag_test_and_set(&child.failing)) {
         for (;;) {
             pause();
         }
     }
-    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = VERDICT_FAILED};
-    va_list arguments;
-    va_start(arguments, format);
+    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = VERDICT_FAILED, .rule = rule};
+    snprintf(record.hint, sizeof record.hint, "%s", hint);
     vsnprintf(record.text, sizeof record.text, format, arguments);
-    va_end(arguments);
     tell(&record);
     _exit(0);
+}
+
+void gpuhal_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(child.rule, "", format, arguments);
+}
+
+void gpuhal_fail_by(unsigned rule, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(rule, "", format, arguments);
+}
+
+/* Conditions that a plugin reports rightly and that have nothing to do with it. */
+static const char *outside(gpuhal_status status)
+{
+    switch (status) {
+    case GPUHAL_ERROR_OUT_OF_MEMORY:
+        return "Another program may hold the device's memory: end it, and run the check again.";
+    case GPUHAL_ERROR_HOST_MEMORY:
+        return "The host is short of memory: end other programs, and run the check again.";
+    case GPUHAL_ERROR_BUSY:
+        return "Another program may use the device exclusively: end it, and run the check again.";
+    case GPUHAL_ERROR_NO_DRIVER:
+    case GPUHAL_ERROR_NO_DEVICE:
+    case GPUHAL_ERROR_DEVICE_LOST:
+        return "The driver or the device may have gone during the run: see that it is there, and run the check again.";
+    case GPUHAL_ERROR_NO_PERMISSION:
+        return "Run the check as a user who may use the device.";
+    default:
+        return "";
+    }
+}
+
+void gpuhal_fail_status(gpuhal_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(child.rule, outside(status), format, arguments);
 }
 
 void gpuhal_skip(const char *format, ...)
@@ -105,14 +146,14 @@ void gpuhal_expect_ok(gpuhal_status status, const char *what)
 {
     if (status != GPUHAL_OK) {
         gpuhal_direct_failed(child.plugin, status, what);
-        gpuhal_fail("%s", gpuhal_last_error()->sentence);
+        gpuhal_fail_status(status, "%s", gpuhal_last_error()->sentence);
     }
 }
 
 void gpuhal_expect_told(gpuhal_status status, const char *what)
 {
     if (status < 0) {
-        gpuhal_fail("%s failed: %s", what, gpuhal_last_error()->sentence);
+        gpuhal_fail_status(status, "%s failed: %s", what, gpuhal_last_error()->sentence);
     } else if (status > 0) {
         gpuhal_fail("%s answered %s", what, gpuhal_status_text(status));
     }
@@ -166,6 +207,7 @@ static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
     const gpuhal_record begin = {.kind = RECORD_BEGIN};
     tell(&begin);
     child.skipped = false;
+    child.rule = job->check->rule;
     meet(trial, job);
     job->check->run(trial);
     if (trial->opening.device != NULL) {

@@ -70,6 +70,14 @@ gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, uint32_t index,
     return gpuhal_direct_sample(plugin, index, keys, count, 0, &listener);
 }
 
+gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, gpuhal_listing *out_listing)
+{
+    const gpuhal_direct_listener listener = listener_into(out_listing);
+    add_device(out_listing, from);
+    gpuhal_step("link");
+    return gpuhal_direct_link(plugin, from, to, &listener);
+}
+
 void gpuhal_listing_finish(gpuhal_listing *listing)
 {
     for (size_t d = 0; d < listing->count; d++) {

@@ -34,6 +34,8 @@ gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_listi
 /* The same for sample(): one device without facts of its own comes out. */
 gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
                                     gpuhal_listing *out_listing);
+/* The same for link(). */
+gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, gpuhal_listing *out_listing);
 void gpuhal_listing_finish(gpuhal_listing *listing);
 
 const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index);

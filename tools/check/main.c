@@ -3,6 +3,7 @@
  * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c (processes),
  * session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
  */
+#include "manifest.h"
 #include "options.h"
 #include "tap.h"
 
@@ -17,7 +18,7 @@
 enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3 };
 
 const gpuhal_check gpuhal_checks[] = {
-#define CHECK(name, needs, sentence) {#name, needs, sentence, gpuhal_check_##name},
+#define CHECK(name, needs, rule, sentence) {#name, needs, rule, sentence, gpuhal_check_##name},
 #include "checks.inc"
 #undef CHECK
 };
@@ -64,18 +65,64 @@ static gpuhal_job *plan(const gpuhal_check_options *options, const gpuhal_runner
     return jobs;
 }
 
-/* After the first check, which alone knows the devices. */
-static bool choose_device(gpuhal_runner *runner)
+static bool lists(const gpuhal_runner *runner, uint32_t device)
 {
-    const gpuhal_check_options *options = runner->options;
-    for (unsigned d = 0; options->one_device && d < runner->device_count; d++) {
-        if (runner->devices[d] == options->device) {
-            runner->devices[0] = options->device;
-            runner->device_count = 1;
+    for (unsigned d = 0; d < runner->device_count; d++) {
+        if (runner->devices[d] == device) {
             return true;
         }
     }
-    return !options->one_device;
+    return false;
+}
+
+static void refuse_device(gpuhal_result *result, uint32_t device)
+{
+    result->verdict = VERDICT_FAILED;
+    snprintf(result->sentence, sizeof result->sentence, "the plugin lists no device %u", device);
+    snprintf(result->hint, sizeof result->hint, "Name a device that gpuhal-probe --all shows.");
+}
+
+static void expect_listed(const gpuhal_runner *runner, const char *const *names, unsigned count, gpuhal_result *result)
+{
+    for (unsigned n = 0; n < count; n++) {
+        const char *at = strchr(names[n], '@');
+        if (at != NULL && !lists(runner, (uint32_t)strtoul(at + 1, NULL, 10))) {
+            refuse_device(result, (uint32_t)strtoul(at + 1, NULL, 10));
+        }
+    }
+}
+
+/* After the first check, which alone knows the devices. A device that is not there is an error: nothing would be checked, and all be well. */
+static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
+{
+    const gpuhal_check_options *options = runner->options;
+    expect_listed(runner, options->only, options->only_count, result);
+    expect_listed(runner, options->except, options->except_count, result);
+    if (options->one_device && lists(runner, options->device)) {
+        runner->devices[0] = options->device;
+        runner->device_count = 1;
+    } else if (options->one_device) {
+        refuse_device(result, options->device);
+    }
+}
+
+static int give_up(gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result *result)
+{
+    gpuhal_tap_plan(1);
+    gpuhal_tap_result(tap, first, result);
+    puts("# the plugin cannot be used, so nothing else was checked");
+    return EXIT_NO_PLUGIN;
+}
+
+static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
+{
+    gpuhal_manifest manifest;
+    *result = (gpuhal_result){.verdict = VERDICT_FAILED, .rule = 30};
+    if (gpuhal_manifest_read(options->manifest, &manifest, result->sentence, sizeof result->sentence)) {
+        snprintf(result->sentence, sizeof result->sentence, "the manifest %s names no library", options->manifest);
+    }
+    gpuhal_manifest_finish(&manifest);
+    return result;
 }
 
 static void keep(void *user, const gpuhal_job *job, const gpuhal_result *result)
@@ -117,22 +164,19 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
     gpuhal_tap tap = {.expectations = expectations};
     const gpuhal_job first = {.check = &gpuhal_checks[0]};
     gpuhal_result result = {0};
+    if (options->file == NULL) { /* the manifest names none */
+        gpuhal_tap_version();
+        return give_up(&tap, &first, refused_manifest(options, &result));
+    }
     if (!gpuhal_runner_init(&runner, options) || gpuhal_runner_run(&runner, &first, 1, keep, &result) == 0) {
         fputs("gpuhal-check: no child process can be made\n", stderr);
         return EXIT_FAILED;
     }
     gpuhal_tap_version();
-    if (result.verdict == VERDICT_PASSED && !choose_device(&runner)) {
-        result.verdict = VERDICT_FAILED;
-        snprintf(result.sentence, sizeof result.sentence, "the plugin lists no device %u", options->device);
-    }
     if (result.verdict == VERDICT_PASSED) {
-        return run_jobs(&runner, &tap, &first, &result);
+        choose_device(&runner, &result);
     }
-    gpuhal_tap_plan(1);
-    gpuhal_tap_result(&tap, &first, &result);
-    puts("# the plugin cannot be used, so nothing else was checked");
-    return EXIT_NO_PLUGIN;
+    return result.verdict == VERDICT_PASSED ? run_jobs(&runner, &tap, &first, &result) : give_up(&tap, &first, &result);
 }
 
 /* The list beside the plugin, unless another was named. */
@@ -140,7 +184,7 @@ static bool read_expectations(const gpuhal_check_options *options, gpuhal_expect
 {
     char beside[PATH_MAX + 8];
     char problem[PATH_MAX + 640];
-    snprintf(beside, sizeof beside, "%s.expect", options->file);
+    snprintf(beside, sizeof beside, "%s.expect", options->file != NULL ? options->file : options->manifest);
     const char *file = options->expect != NULL ? options->expect : beside;
     if (options->expect == NULL && access(beside, F_OK) != 0) {
         return true;
@@ -161,6 +205,40 @@ static void make_absolute(const char *file, char *out_file, size_t size)
     } else {
         snprintf(out_file, size, "%s/%s", directory, file);
     }
+}
+
+/* The plugin of NAME.gpuhal is the library that it names; NULL when it names none. */
+static void take_manifest(gpuhal_check_options *options, char *out_library, size_t size)
+{
+    gpuhal_manifest manifest;
+    char problem[512];
+    const size_t length = strlen(options->file);
+    if (length < 7 || strcmp(options->file + length - 7, ".gpuhal") != 0) {
+        return;
+    }
+    options->manifest = options->file;
+    options->file = NULL;
+    if (gpuhal_manifest_read(options->manifest, &manifest, problem, sizeof problem) &&
+        gpuhal_manifest_library(&manifest, options->manifest, out_library, size)) {
+        options->file = out_library;
+    }
+    gpuhal_manifest_finish(&manifest);
+}
+
+/* The folder is the parent's, so that it goes whatever becomes of a child. */
+static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectations *expectations)
+{
+    char folder[] = "/tmp/gpuhal-check-XXXXXX", manifest[64];
+    if (mkdtemp(folder) == NULL) {
+        perror("gpuhal-check: /tmp");
+        return EXIT_FAILED;
+    }
+    options->folder = folder;
+    int exit_status = check(options, expectations);
+    snprintf(manifest, sizeof manifest, "%s/plugin.gpuhal", folder);
+    unlink(manifest);
+    rmdir(folder);
+    return exit_status;
 }
 
 int main(int argc, char **argv)
@@ -184,14 +262,14 @@ int main(int argc, char **argv)
     case ERRAND_CHECK:
         break;
     }
-    if (!read_expectations(&options, &expectations)) {
-        gpuhal_expectations_finish(&expectations);
-        return EXIT_USAGE;
-    }
-    char absolute[2 * PATH_MAX];
+    char absolute[2 * PATH_MAX], library[2 * PATH_MAX];
     make_absolute(options.file, absolute, sizeof absolute);
     options.file = absolute;
-    int exit_status = check(&options, &expectations);
+    take_manifest(&options, library, sizeof library);
+    int exit_status = EXIT_USAGE;
+    if (read_expectations(&options, &expectations)) {
+        exit_status = check_in_folder(&options, &expectations);
+    }
     gpuhal_expectations_finish(&expectations);
     return exit_status;
 }

@@ -23,8 +23,8 @@ static const struct option long_options[] = {
 
 void gpuhal_options_help(void)
 {
-    fputs("Usage: gpuhal-check [OPTION]... FILE.so\n"
-          "Runs the conformance suite on a plugin and reports in TAP version 13.\n"
+    fputs("Usage: gpuhal-check [OPTION]... FILE.so | NAME.gpuhal\n"
+          "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP version 13.\n"
           "\n"
           "  --list              print the checks and leave\n"
           "  --only CHECK        run this check alone; CHECK@INDEX: on one device; may be repeated\n"

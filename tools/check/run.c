@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define RULE_GUEST 27 /* no call may abort, exit or crash */
 #define HANGS_MAX 3 /* After so many the rest is given up: a plugin that always hangs would cost a deadline for each check. */
 
 bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *options)
@@ -79,14 +80,17 @@ static bool reap(pid_t pid, bool kill_now, int *out_status)
 }
 
 /* The verdict on a check whose child is gone without one. */
-static void judge_end(const gpuhal_runner *runner, bool reaped, bool timed_out, int status, gpuhal_result *result)
+static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bool reaped, bool timed_out, int status,
+                      gpuhal_result *result)
 {
     const char *step = atomic_load(runner->step);
+    result->rule = timed_out ? check->rule : RULE_GUEST;
     char *sentence = result->sentence;
     const size_t size = sizeof result->sentence;
     result->verdict = VERDICT_FAILED;
     if (timed_out) {
         snprintf(sentence, size, "%s did not return within %u s", step, runner->options->deadline_s);
+        snprintf(result->hint, sizeof result->hint, "Bound every wait of the driver; on a slow machine give more with --deadline.");
     } else if (!reaped) {
         snprintf(sentence, size, "%s closed a descriptor that is not its own", step);
     } else if (WIFSIGNALED(status)) {
@@ -194,6 +198,8 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             take_device(runner, record.index);
         } else {
             result.verdict = record.verdict;
+            result.rule = record.rule;
+            memcpy(result.hint, record.hint, sizeof result.hint);
             memcpy(result.sentence, record.text, sizeof result.sentence);
             take_printed(runner, &result);
             remember_printed(runner, &jobs[done], &result);
@@ -209,7 +215,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     int status = 0;
     bool reaped = reap(pid, timed_out || done == count, &status);
     if (done < count) {
-        judge_end(runner, reaped, timed_out, status, &result);
+        judge_end(runner, jobs[done].check, reaped, timed_out, status, &result);
         runner->hangs += timed_out;
         take_printed(runner, &result);
         settled(user, &jobs[done++], &result);

@@ -19,6 +19,8 @@ typedef enum gpuhal_verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } 
 
 typedef struct gpuhal_result {
     gpuhal_verdict verdict;
+    unsigned rule;       /* that a failure breaks; 0: none of the guide */
+    char hint[256];      /* what to do about a failure; "": what the rule says */
     char sentence[1024]; /* the fault, or the reason for skipping */
     char notes[2048];    /* remarks, one a line */
     char printed[512];   /* what the plugin printed on both streams, as far as it fits */
@@ -29,6 +31,8 @@ typedef struct gpuhal_record {
     enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_VERDICT } kind;
     gpuhal_verdict verdict;
     uint32_t index;
+    unsigned rule;
+    char hint[256];
     char text[1024];
 } gpuhal_record;
 

@@ -14,7 +14,8 @@ void gpuhal_session_load(gpuhal_trial *trial)
     gpuhal_step("loading the file");
     gpuhal_status status = gpuhal_direct_load(trial->options->file, &trial->plugin, &stage);
     if (status != GPUHAL_OK) {
-        gpuhal_fail("refused at stage %s: %s", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
+        const unsigned rule = stage == GPUHAL_STAGE_HANDSHAKE ? 6 : stage == GPUHAL_STAGE_FILE ? 4 : 2;
+        gpuhal_fail_by(rule, "refused at stage %s: %s", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
     }
     trial->host = gpuhal_direct_host();
     gpuhal_child_plugin(trial->plugin);

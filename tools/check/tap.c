@@ -59,10 +59,35 @@ static void put_line(gpuhal_tap *tap, bool ok, const gpuhal_job *job)
     printf(": %s", job->check->sentence);
 }
 
+static const struct {
+    unsigned number;
+    const char *hint;
+} rules[] = {
+#define RULE(number, hint) {number, hint},
+#include "rules.inc"
+#undef RULE
+};
+
+static const char *hint_of(const gpuhal_result *result)
+{
+    const char *hint = result->hint;
+    for (size_t r = 0; hint[0] == '\0' && r < sizeof rules / sizeof *rules; r++) {
+        hint = rules[r].number == result->rule ? rules[r].hint : hint;
+    }
+    return hint;
+}
+
 static void put_block(const char *message, const gpuhal_result *result)
 {
     fputs("  ---\n  message: ", stdout);
     put_quoted(message);
+    if (result->verdict == VERDICT_FAILED && result->rule != 0) {
+        printf("\n  rule: M-%02u", result->rule);
+    }
+    if (result->verdict == VERDICT_FAILED && hint_of(result)[0] != '\0') {
+        fputs("\n  hint: ", stdout);
+        put_quoted(hint_of(result));
+    }
     if (result->printed[0] != '\0' && result->verdict == VERDICT_FAILED) {
         fputs("\n  printed: ", stdout);
         put_quoted(result->printed);

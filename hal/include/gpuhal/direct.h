@@ -54,6 +54,12 @@ GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, co
 GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
                                               uint32_t flags, const gpuhal_direct_listener *listener);
 
+/** Calls link() and hands everything to @p listener.
+ *  @return what the plugin returned; NOT_SUPPORTED when it has no link()
+ *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to,
+                                            const gpuhal_direct_listener *listener);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""A slot of gpuhal_ops that no check of gpuhal-check judges fails the build: slot_rules.py COMPILER SOURCE_DIRECTORY.
+
+Compiles the table of slots as it is, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def compiles(compiler, source, header):
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "gpuhal").mkdir()
+        (Path(folder) / "gpuhal/plugin.h").write_text(header, encoding="utf-8")
+        command = [compiler, "-std=c17", "-D_GNU_SOURCE", "-fsyntax-only", "-w", f"-I{folder}", f"-I{source}/hal/include",
+                   f"{source}/tools/check/checks_slots.c"]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode == 0, "slots.inc" in result.stdout
+
+
+def main():
+    compiler, source = sys.argv[1:]
+    header = (Path(source) / "hal/include/gpuhal/plugin.h").read_text(encoding="utf-8")
+    names = ("(*query_health)(", "(*native_event)(")
+    if any(header.count(name) != 1 for name in names) or header.count("} gpuhal_ops;") != 1:
+        print("plugin.h has not the slots that this test changes")
+        return 1
+    more = header.replace("} gpuhal_ops;", "void (*one_more)(void);\n} gpuhal_ops;")
+    exchanged = header.replace(names[0], "(*other)(").replace(names[1], names[0]).replace("(*other)(", names[1])
+    found = []
+    if compiles(compiler, source, header) != (True, False):
+        found.append("the table of slots does not compile as it is")
+    for change, text in (("one slot more", more), ("one slot less", header.replace(names[1], "(*unknown)(")), ("two slots exchanged", exchanged)):
+        if compiles(compiler, source, text)[0]:
+            found.append(f"the table of slots compiles with {change}")
+    for sentence in found:
+        print(sentence)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

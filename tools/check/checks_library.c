@@ -1,0 +1,263 @@
+/* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library, which lists them in one process
+ * and opens them in another.
+ */
+#include "library.h"
+#include "manifest.h"
+#include "work.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- the manifest */
+
+static const char *const keys[] = {"name", "library", "abi", "platforms", "priority", "vendor_libraries", "environment", "watch"};
+static const char *const platforms[] = {"linux", "windows", "macos", "android"};
+
+static bool is_one_of(const char *word, size_t length, const char *const *words, size_t count)
+{
+    for (size_t w = 0; w < count; w++) {
+        if (strlen(words[w]) == length && memcmp(words[w], word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_platform(const char *word, size_t length)
+{
+    return is_one_of(word, length, platforms, sizeof platforms / sizeof *platforms);
+}
+
+static bool is_variable(const char *word, size_t length)
+{
+    bool good = !isdigit((unsigned char)word[0]);
+    for (size_t c = 0; c < length; c++) {
+        good = good && (isalnum((unsigned char)word[c]) || word[c] == '_');
+    }
+    return good;
+}
+
+static bool is_watched(const char *word, size_t length)
+{
+    return word[0] == '/' || (word[0] == '$' && length > 1);
+}
+
+static bool is_soname(const char *word, size_t length)
+{
+    return memchr(word, '/', length) == NULL && memmem(word, length, ".so", 3) != NULL;
+}
+
+static const struct {
+    const char *key;
+    bool (*good)(const char *word, size_t length);
+    const char *like;
+} lists[] = {
+    {"platforms", is_platform, "linux, windows, macos or android"},
+    {"environment", is_variable, "the name of a variable, without $"},
+    {"vendor_libraries", is_soname, "the name of a library without folders, as libexample.so.1"},
+    {"watch", is_watched, "an absolute path, or $VARIABLE with a path behind it"},
+};
+
+static void expect_words(const gpuhal_manifest_line *line, bool (*good)(const char *word, size_t length), const char *like)
+{
+    for (const char *word = line->value; *(word += strspn(word, " \t")) != '\0'; word += strcspn(word, " \t")) {
+        const size_t length = strcspn(word, " \t");
+        if (!good(word, length)) {
+            gpuhal_fail_by(30, "line %u of the manifest: '%.*s' in %s is not %s; the words of a list are separated by blanks", line->number,
+                           (int)length, word, line->key, like);
+        }
+    }
+}
+
+static void expect_line(const gpuhal_manifest_line *line)
+{
+    if (!is_one_of(line->key, strlen(line->key), keys, sizeof keys / sizeof *keys)) {
+        gpuhal_fail_by(30, "line %u of the manifest: %s is not a key, so the line does nothing", line->number, line->key);
+    }
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        if (strcmp(lists[l].key, line->key) == 0) {
+            expect_words(line, lists[l].good, lists[l].like);
+        }
+    }
+}
+
+/* Without any of the three keys a listing without devices could only be believed for ever or not at all. */
+static void expect_watch(const gpuhal_manifest *manifest)
+{
+    const char *watch = gpuhal_manifest_value(manifest, "watch");
+    const char *environment = gpuhal_manifest_value(manifest, "environment"), *libraries = gpuhal_manifest_value(manifest, "vendor_libraries");
+    if (watch == NULL && environment == NULL && libraries == NULL) {
+        gpuhal_fail_by(29, "the manifest names nothing in watch, environment or vendor_libraries: a device or a driver that comes later is "
+                           "not noticed");
+    }
+    if (watch == NULL) {
+        gpuhal_note("the manifest has no watch: only graphics cards, variables and libraries are noticed when they come later");
+    }
+}
+
+void gpuhal_check_manifest(gpuhal_trial *trial)
+{
+    gpuhal_manifest manifest;
+    char problem[512];
+    if (trial->options->manifest == NULL) {
+        gpuhal_skip("no manifest was given: gpuhal-check NAME.gpuhal judges it, and then the plugin that it names");
+        return;
+    }
+    if (!gpuhal_manifest_read(trial->options->manifest, &manifest, problem, sizeof problem)) {
+        gpuhal_fail("%s", problem);
+    }
+    for (unsigned l = 0; l < manifest.count; l++) {
+        expect_line(&manifest.lines[l]);
+    }
+    gpuhal_session_load(trial);
+    const char *name = gpuhal_manifest_value(&manifest, "name");
+    if (name == NULL || strcmp(name, trial->plugin->name) != 0) {
+        gpuhal_fail("the manifest says name = %s, and the plugin calls itself %s", name != NULL ? name : "", trial->plugin->name);
+    }
+    gpuhal_library library;
+    gpuhal_library_open(&library, trial, trial->plugin->name);
+    const gpuhal_plugin_report report = gpuhal_library_report(&library, trial);
+    if (report.state == GPUHAL_PLUGIN_REJECTED || report.state == GPUHAL_PLUGIN_INCOMPATIBLE) {
+        gpuhal_fail("the library refuses the manifest: %s", report.reason);
+    }
+    if (strstr(library.log, "plugin.gpuhal") != NULL) {
+        gpuhal_fail("the library warns of the manifest: %s", library.log);
+    }
+    expect_watch(&manifest);
+    gpuhal_library_close(&library);
+    gpuhal_manifest_finish(&manifest);
+}
+
+/* ---- each device in an application */
+
+/* Two buffers, a queue and an event of the library. */
+typedef struct program {
+    gpuhal_device *device;
+    gpuhal_buffer *from, *to;
+    gpuhal_queue *queue;
+    gpuhal_event *event;
+    unsigned char *host;
+    uint64_t bytes;
+} program;
+
+static void expect_call(const program *own, gpuhal_status status, const char *call)
+{
+    if (status != GPUHAL_OK) {
+        gpuhal_fail_status(status, "%s on %s: %s", call, gpuhal_device_id(own->device), gpuhal_last_error()->sentence);
+    }
+}
+
+/* Read without a queue, so at once. */
+static bool holds(program *own, unsigned char byte)
+{
+    memset(own->host, 0, (size_t)own->bytes);
+    expect_call(own, gpuhal_read(NULL, own->host, own->to, 0, own->bytes), "gpuhal_read()");
+    for (uint64_t b = 0; b < own->bytes; b++) {
+        if (own->host[b] != byte) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Copies, and behind them a fill of the same bytes, which is what counts. @return whether there was something to wait for */
+static bool wait_for(program *own, unsigned copies, unsigned char byte)
+{
+    for (unsigned c = 0; c < copies; c++) {
+        expect_call(own, gpuhal_copy(own->queue, own->to, 0, own->from, 0, own->bytes), "gpuhal_copy()");
+    }
+    expect_call(own, gpuhal_fill(own->queue, own->to, 0, own->bytes, byte, 1), "gpuhal_fill()");
+    expect_call(own, gpuhal_event_record(own->event, own->queue), "gpuhal_event_record()");
+    gpuhal_step("gpuhal_event_wait() with 2 ms");
+    gpuhal_status status = gpuhal_event_wait(own->event, 2000000);
+    expect_call(own, status == GPUHAL_ERROR_TIMEOUT ? GPUHAL_OK : status, "gpuhal_event_wait()");
+    const bool early = status == GPUHAL_OK && !holds(own, byte);
+    gpuhal_step("gpuhal_queue_synchronize()");
+    expect_call(own, gpuhal_queue_synchronize(own->queue, UINT64_MAX), "gpuhal_queue_synchronize()");
+    nanosleep(&(const struct timespec){.tv_nsec = early ? 300000000 : 0}, NULL); /* it believes the same event */
+    if (!holds(own, byte)) {
+        gpuhal_fail_by(35, "a fill behind %u copies in a queue of %s was not done after them", copies, gpuhal_device_id(own->device));
+    }
+    if (early) {
+        gpuhal_fail_by(36, "gpuhal_event_wait() on %s returned OK, and the work before the event has not ended", gpuhal_device_id(own->device));
+    }
+    return status == GPUHAL_ERROR_TIMEOUT;
+}
+
+static void check_waits(gpuhal *gpu, gpuhal_device *device)
+{
+    enum { COPIES_MAX = 2048 };
+    uint64_t total = UINT64_MAX;
+    (void)gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total);
+    program own = {.device = device, .bytes = total / 32 < UINT64_C(1) << 20 ? total / 32 : UINT64_C(1) << 20};
+    own.host = gpuhal_own(malloc((size_t)own.bytes));
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = own.bytes};
+    expect_call(&own, gpuhal_buffer_create(device, &desc, &own.from), "gpuhal_buffer_create()");
+    expect_call(&own, gpuhal_buffer_create(device, &desc, &own.to), "gpuhal_buffer_create()");
+    expect_call(&own, gpuhal_queue_create(device, NULL, &own.queue), "gpuhal_queue_create()");
+    expect_call(&own, gpuhal_event_create(gpu, 0, &own.event), "gpuhal_event_create()");
+    gpuhal_pattern(own.host, own.bytes, 7);
+    expect_call(&own, gpuhal_write(NULL, own.from, 0, own.host, own.bytes), "gpuhal_write()");
+    const uint64_t begin = gpuhal_now_ns();
+    unsigned char byte = 1;
+    for (unsigned copies = 16; copies <= COPIES_MAX && gpuhal_now_ns() - begin < UINT64_C(300000000); copies *= 2) {
+        if (wait_for(&own, copies, byte++)) {
+            break;
+        }
+    }
+    gpuhal_event_destroy(own.event);
+    gpuhal_queue_destroy(own.queue);
+    gpuhal_buffer_release(own.to);
+    gpuhal_buffer_release(own.from);
+    free(own.host);
+}
+
+static void check_device(gpuhal *gpu, gpuhal_device *device)
+{
+    const program own = {.device = device};
+    gpuhal_step("gpuhal_device_open()");
+    gpuhal_status status = gpuhal_device_open(device);
+    if (status == GPUHAL_ERROR_NO_DEVICE) {
+        gpuhal_fail("%s is listed in one process and not in another, or with another identity there: gpuhal_device_open() says %s",
+                    gpuhal_device_id(device), gpuhal_last_error()->sentence);
+    }
+    expect_call(&own, status, "gpuhal_device_open()");
+    gpuhal_step("gpuhal_device_verify()");
+    status = gpuhal_device_verify(device);
+    if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        gpuhal_fail_by(23, "gpuhal_device_verify() on %s: %s", gpuhal_device_id(device), gpuhal_last_error()->sentence);
+    }
+    expect_call(&own, status, "gpuhal_device_verify()");
+    check_waits(gpu, device);
+}
+
+/* What all the other checks cannot see: that a helper process and the application are told the same, and that the parts work together. */
+void gpuhal_check_end_to_end(gpuhal_trial *trial)
+{
+    gpuhal_library library;
+    uint32_t checked = 0;
+    gpuhal_session_load(trial); /* for its name; nothing is started */
+    gpuhal_library_open(&library, trial, trial->plugin->name);
+    const gpuhal_plugin_report report = gpuhal_library_report(&library, trial);
+    if (report.state != GPUHAL_PLUGIN_OK) {
+        gpuhal_fail_by(11, "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state), report.reason);
+    }
+    if (report.isolated == 0) {
+        gpuhal_note("gpuhal-helper was not found, so the devices were listed and opened in one process");
+    }
+    for (uint32_t d = 0; d < gpuhal_device_count(library.gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(library.gpu, d);
+        const bool wanted = !trial->options->one_device || gpuhal_device_index(device) == trial->options->device;
+        if (wanted && strcmp(gpuhal_device_backend(device), library.name) == 0) {
+            check_device(library.gpu, device);
+            checked++;
+        }
+    }
+    if (checked == 0) {
+        gpuhal_fail_by(15, "the library lists no device of the plugin, and the first check did");
+    }
+    gpuhal_library_close(&library);
+}

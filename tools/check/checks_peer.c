@@ -1,0 +1,295 @@
+/* checks_peer.c: every device of the plugin with every other: copies between them, and what the plugin states about their links. */
+#include "work.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- copies between two devices */
+
+/* Memory on the device of the check, and on another one. */
+typedef struct pair {
+    const gpuhal_trial *trial;
+    gpuhal_trial other; /* a copy of the trial, of the other device */
+    gpuhal_opening opening;
+    gpuhal_area here, there;
+} pair;
+
+static void pair_init(pair *made, const gpuhal_trial *trial, const gpuhal_listed *other)
+{
+    *made = (pair){.trial = trial, .other = *trial};
+    made->other.index = other->index;
+    made->other.listed = other;
+    gpuhal_session_open(&made->other, &made->opening);
+    const uint64_t here = gpuhal_area_usual(trial), there = gpuhal_area_usual(&made->other);
+    const uint64_t bytes = here > there ? here : there;
+    gpuhal_area_init(&made->here, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&made->there, &made->other, &made->opening, GPUHAL_MEMORY_DEVICE, bytes);
+}
+
+static void pair_finish(pair *made)
+{
+    gpuhal_area_finish(&made->there);
+    gpuhal_area_finish(&made->here);
+    gpuhal_session_close(&made->other, &made->opening);
+}
+
+/* Alignments of both devices hold. */
+static uint64_t unit_of(const pair *made)
+{
+    const uint64_t here = gpuhal_copy_unit(made->trial), there = gpuhal_copy_unit(&made->other);
+    return here > there ? here : there;
+}
+
+static gpuhal_status copy_over(const gpuhal_area *to, uint64_t to_offset, const gpuhal_area *from, uint64_t from_offset, uint64_t bytes,
+                               gpuhal_plugin_queue *queue)
+{
+    gpuhal_step("the slot peer_copy");
+    return to->opening->slots.ops.peer_copy(queue, to->opening->device, &to->memory, to_offset, from->opening->device, &from->memory,
+                                            from_offset, bytes);
+}
+
+static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes,
+                           const char *how)
+{
+    const gpuhal_claim claim = {.offset = to_offset, .bytes = bytes, .source = from->expected, .source_total = from->bytes,
+                                .source_offset = from_offset};
+    gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
+    gpuhal_area_verify(to, claim, ROUTE_ANY, "peer_copy%s of %" PRIu64 " bytes from device %u to device %u", how, bytes,
+                       from == &made->here ? made->trial->index : made->other.index,
+                       to == &made->here ? made->trial->index : made->other.index);
+    gpuhal_area_verify(from, (gpuhal_claim){.bytes = from->bytes}, ROUTE_ANY, "the source of peer_copy");
+}
+
+/* @return false where the plugin refuses this pair */
+static bool copy_both_ways(pair *made)
+{
+    static const uint64_t sizes[] = {1, 255, 4097};
+    const uint64_t unit = unit_of(made);
+    for (unsigned s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
+        const bool here = s % 2 == 0;
+        gpuhal_area *to = here ? &made->here : &made->there, *from = here ? &made->there : &made->here;
+        const uint64_t bytes = gpuhal_round_up(sizes[s / 2], unit);
+        gpuhal_area_reset(to, 10 + s, ROUTE_ANY);
+        gpuhal_area_reset(from, 30 + s, ROUTE_ANY);
+        gpuhal_status status = copy_over(to, 3 * unit, from, 5 * unit, bytes, NULL);
+        if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+            return false;
+        }
+        gpuhal_expect_ok(status, "peer_copy");
+        expect_arrived(made, to, 3 * unit, from, 5 * unit, bytes, "");
+    }
+    return true;
+}
+
+/* Behind copies of the device itself to the same bytes, so that one that is made at once is overwritten. */
+static void copy_in_queue(pair *made)
+{
+    enum { COPIES = 200 };
+    gpuhal_work work;
+    gpuhal_work_init(&work, made->trial, 0);
+    const uint64_t unit = unit_of(made), bytes = gpuhal_round_up(4096, unit);
+    gpuhal_area *to = &made->here, *from = &made->there;
+    gpuhal_area_reset(to, 50, ROUTE_ANY);
+    gpuhal_area_reset(from, 51, ROUTE_ANY);
+    for (unsigned c = 0; c < COPIES; c++) {
+        gpuhal_work_copy(&work, work.queue, to, 0, &work.from, 0, work.from.bytes < to->bytes ? work.from.bytes : to->bytes);
+    }
+    memcpy(to->expected, work.from.expected, (size_t)(work.from.bytes < to->bytes ? work.from.bytes : to->bytes));
+    gpuhal_status status;
+    while (gpuhal_work_full(&work, work.queue, status = copy_over(to, unit, from, 2 * unit, bytes, work.queue))) {
+    }
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, work.event);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, "peer_copy with a queue");
+        expect_arrived(made, to, unit, from, 2 * unit, bytes, " behind 200 copies in a queue");
+    }
+    gpuhal_work_finish(&work);
+}
+
+/* Memory that others shall reach may be refused, and never be taken for memory that only its own device reaches. */
+static void allocate_for_peer(const pair *made)
+{
+    const gpuhal_opening *opening = &made->trial->opening;
+    gpuhal_plugin_device *const peers[] = {made->opening.device};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = gpuhal_area_usual(made->trial), .peer_count = 1, .peers = peers};
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_step("the slot allocate with a peer");
+    gpuhal_status status = opening->slots.ops.allocate(opening->device, &alloc, &memory);
+    if (status == GPUHAL_OK) {
+        gpuhal_plain_release(opening, &memory);
+    } else if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_expect_ok(status, "allocate with a peer");
+    }
+}
+
+/* Whether link() says that one reaches the other; missing where it says nothing. */
+static bool advertised(const gpuhal_trial *trial, uint32_t from, uint32_t to, bool *out_known)
+{
+    gpuhal_listing link = {0};
+    *out_known = false;
+    uint64_t value = 0;
+    if (gpuhal_listing_link(trial->plugin, from, to, &link) == GPUHAL_OK) {
+        const gpuhal_listed_fact *fact = gpuhal_listed_find(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED);
+        *out_known = fact != NULL && fact->told == TOLD_NUMBER;
+        value = *out_known ? fact->number : 0;
+    }
+    gpuhal_listing_finish(&link);
+    return value != 0;
+}
+
+static bool check_pair(gpuhal_trial *trial, const gpuhal_listed *other)
+{
+    pair made;
+    bool known = false;
+    pair_init(&made, trial, other);
+    const gpuhal_ops *ops = &trial->opening.slots.ops;
+    const bool offered = made.opening.slots.ops.peer_copy != NULL;
+    gpuhal_step("the slot peer_enable");
+    gpuhal_status status = offered ? ops->peer_enable(trial->opening.device, made.opening.device) : GPUHAL_ERROR_NOT_SUPPORTED;
+    const bool enabled = status == GPUHAL_OK;
+    gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "peer_enable");
+    const bool stated = advertised(trial, other->index, trial->index, &known);
+    if (enabled && known && !stated) {
+        gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s", trial->index,
+                       other->index, gpuhal_status_text(status));
+    }
+    if (offered && !enabled && stated) { /* HIP says so of parts of one device */
+        gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that", trial->index, other->index);
+    }
+    if (enabled) {
+        allocate_for_peer(&made);
+        if (copy_both_ways(&made) && ops->queue_create != NULL) {
+            copy_in_queue(&made);
+        }
+        gpuhal_step("the slot peer_disable");
+        ops->peer_disable(trial->opening.device, made.opening.device);
+    }
+    pair_finish(&made);
+    return enabled;
+}
+
+/* The core proves each link itself before it uses it; a plugin that fails there has all its copies staged. */
+void gpuhal_check_peers(gpuhal_trial *trial)
+{
+    unsigned enabled = 0;
+    if (trial->opening.slots.ops.peer_copy == NULL || trial->listing.count < 2) {
+        gpuhal_skip(trial->listing.count < 2 ? "there is one device only" : "peers are not offered");
+        return;
+    }
+    for (size_t d = 0; d < trial->listing.count; d++) {
+        if (trial->listing.devices[d].index != trial->index) {
+            enabled += check_pair(trial, &trial->listing.devices[d]);
+        }
+    }
+    if (enabled == 0) {
+        gpuhal_skip("peer_enable refuses every other device");
+    }
+}
+
+/* ---- links */
+
+static const gpuhal_listed_fact *expect_number(const gpuhal_listed *link, gpuhal_key key, uint64_t least, uint64_t most)
+{
+    const gpuhal_listed_fact *fact = gpuhal_listed_find(link, key);
+    if (fact != NULL && fact->told == TOLD_NUMBER && (fact->number < least || fact->number > most)) {
+        gpuhal_fail("link gave %s as %" PRIu64 "; it is between %" PRIu64 " and %" PRIu64, gpuhal_listed_key(key), fact->number, least, most);
+    }
+    return fact;
+}
+
+/* The numbers that a plugin gives; what was verified and measured is the library's to say. */
+static bool is_of_link(gpuhal_key key)
+{
+    return key >= GPUHAL_LINK_KIND && key <= GPUHAL_LINK_COUNT;
+}
+
+/* A fabric of a vendor's own has a number that means nothing to people, so it has a name. */
+static void expect_kind(const gpuhal_listed *link)
+{
+    const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND), *name = gpuhal_listed_find(link, GPUHAL_LINK_NAME);
+    const bool is_vendors = kind != NULL && kind->told == TOLD_NUMBER && kind->number >= GPUHAL_VENDOR_FIRST && kind->number <= UINT32_MAX;
+    if (!is_vendors) {
+        expect_number(link, GPUHAL_LINK_KIND, GPUHAL_LINK_NVLINK, GPUHAL_LINK_HOST);
+    } else if (name == NULL || name->told != TOLD_TEXT) {
+        gpuhal_fail("link gave a kind of the vendor's own, 0x%" PRIx64 ", and no link_name", kind->number);
+    }
+}
+
+static void expect_facts(const gpuhal_listed *link)
+{
+    for (size_t f = 0; f < link->count; f++) {
+        const gpuhal_listed_fact *fact = &link->facts[f];
+        if (fact->key == GPUHAL_LINK_NAME || fact->key >= GPUHAL_VENDOR_FIRST) {
+            continue;
+        }
+        if (!is_of_link(fact->key)) {
+            gpuhal_fail("link gave %s, which is not a fact that a plugin gives about a link", gpuhal_listed_key(fact->key));
+        }
+        if (fact->told == TOLD_TEXT) {
+            gpuhal_fail("link gave %s as a text, and it is a number", gpuhal_listed_key(fact->key));
+        }
+        if (fact->told == TOLD_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+            gpuhal_fail_by(13, "link gave %s as missing with %u, which is not a reason", gpuhal_listed_key(fact->key), fact->reason);
+        }
+    }
+}
+
+static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bool peers)
+{
+    gpuhal_listing link = {0}, again = {0}, back = {0};
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->index, other->index, &link), "link");
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->index, other->index, &again), "the second link");
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, other->index, trial->index, &back), "link in the other direction");
+    const gpuhal_listed *facts = &link.devices[0];
+    expect_facts(facts);
+    expect_kind(facts);
+    expect_number(facts, GPUHAL_LINK_PEER_ADVERTISED, 0, 1);
+    /* The slowest lane of PCI Express carries 250 MB/s; a figure in MB or GB is far below. */
+    expect_number(facts, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, 50000000, UINT64_C(100000000000000));
+    expect_number(facts, GPUHAL_LINK_GENERATION, 1, 100);
+    expect_number(facts, GPUHAL_LINK_COUNT, 1, 1024);
+    if (peers && gpuhal_listed_find(facts, GPUHAL_LINK_PEER_ADVERTISED) == NULL) {
+        gpuhal_fail("peers are offered, and link does not give link_peer_advertised for devices %u and %u", trial->index, other->index);
+    }
+    for (gpuhal_key key = GPUHAL_LINK_KIND; is_of_link(key); key++) {
+        char one[64], second[64], reverse[64];
+        gpuhal_listed_words(gpuhal_listed_find(facts, key), one, sizeof one);
+        gpuhal_listed_words(gpuhal_listed_find(&again.devices[0], key), second, sizeof second);
+        gpuhal_listed_words(gpuhal_listed_find(&back.devices[0], key), reverse, sizeof reverse);
+        if (strcmp(one, second) != 0) {
+            gpuhal_fail("link gave %s as %s, and as %s the second time", gpuhal_listed_key(key), one, second);
+        }
+        if (key == GPUHAL_LINK_KIND && strcmp(one, reverse) != 0) {
+            gpuhal_fail("link gave %s as %s from device %u to %u, and as %s the other way", gpuhal_listed_key(key), one, trial->index,
+                        other->index, reverse);
+        }
+    }
+    gpuhal_listing_finish(&link);
+    gpuhal_listing_finish(&again);
+    gpuhal_listing_finish(&back);
+}
+
+void gpuhal_check_links(gpuhal_trial *trial)
+{
+    const gpuhal_plugin *plugin = trial->plugin;
+    gpuhal_slots slots;
+    if (plugin->size < offsetof(gpuhal_plugin, link) + sizeof plugin->link || plugin->link == NULL) {
+        gpuhal_skip("the plugin has no link");
+        return;
+    }
+    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
+    for (size_t d = 0; d < trial->listing.count; d++) {
+        if (trial->listing.devices[d].index != trial->index) {
+            check_link(trial, &trial->listing.devices[d], slots.ops.peer_copy != NULL);
+        }
+    }
+    gpuhal_listing nothing = {0};
+    if (gpuhal_listing_link(plugin, trial->index, UINT32_MAX, &nothing) >= 0) {
+        gpuhal_fail("link returned no error for device %u, which was never listed", UINT32_MAX);
+    }
+    gpuhal_listing_finish(&nothing);
+    if (trial->listing.count < 2) {
+        gpuhal_skip("there is one device only");
+    }
+}

@@ -1,0 +1,398 @@
+/* checks_slow.c: queues and events behind work that lasts. A device that is done at once hides a wait that does not wait and an operation
+ * that runs out of order, so these checks put copies into the queue first, as many as the device needs some time for.
+ */
+#include "work.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MILLISECOND_NS UINT64_C(1000000)
+#define LASTS_NS       (80 * MILLISECOND_NS)   /* so long the copies shall go on after the last call */
+#define ENOUGH_NS      (8 * MILLISECOND_NS)    /* shorter than this nothing can be seen */
+#define GIVE_UP_NS     (100 * MILLISECOND_NS)  /* a device that needs so long in the calls, and 20 times as long as behind them, works there */
+#define LATE_NS        (300 * MILLISECOND_NS)  /* a scheduler under load is late by less, once in TRIES */
+enum { COPIES_MAX = 8192, TRIES = 3 };
+
+/* What keeps the device busy: copies of all of `from` to all of `to`. */
+typedef struct load {
+    gpuhal_work work;
+    gpuhal_area from, to;
+    unsigned copies;
+} load;
+
+static void enqueue_load(const load *made, gpuhal_plugin_queue *queue)
+{
+    for (unsigned c = 0; c < made->copies; c++) {
+        gpuhal_work_copy(&made->work, queue, &made->to, 0, &made->from, 0, made->to.bytes);
+    }
+}
+
+/* A pattern that arrives behind the load, and the event behind that. */
+static void enqueue_marked(load *made, uint64_t seed)
+{
+    gpuhal_work *work = &made->work;
+    gpuhal_area_reset(&work->from, seed, ROUTE_ANY);
+    enqueue_load(made, work->queue);
+    gpuhal_work_copy(work, work->queue, &work->to, 0, &work->from, 0, work->to.bytes);
+    gpuhal_work_record(work, work->queue, work->event);
+    memcpy(work->to.expected, work->from.expected, (size_t)work->to.bytes);
+}
+
+/* The event said that everything before it has ended: the bytes have to be there at once. */
+static void expect_ended(load *made, const char *who)
+{
+    gpuhal_area_verify(&made->work.to, (gpuhal_claim){.bytes = made->work.to.bytes}, ROUTE_ANY,
+                       "%s said that the work before the event has ended, and it has not", who);
+}
+
+/* @return how long the work goes on after the last call returned */
+static uint64_t try_load(load *made, uint64_t *out_calls_ns)
+{
+    const uint64_t begin = gpuhal_now_ns();
+    enqueue_marked(made, made->copies);
+    const uint64_t called = gpuhal_now_ns();
+    gpuhal_work_await(&made->work, made->work.event);
+    const uint64_t ended = gpuhal_now_ns();
+    expect_ended(made, "event_query");
+    *out_calls_ns = called - begin;
+    return ended - called;
+}
+
+static void load_finish(load *made)
+{
+    gpuhal_area_finish(&made->to);
+    gpuhal_area_finish(&made->from);
+    gpuhal_work_finish(&made->work);
+}
+
+/* Some devices do the work inside the calls; there is nothing to wait for then, and the check says so. */
+static bool load_init(load *made, const gpuhal_trial *trial)
+{
+    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    const uint64_t bytes = total / 32 < UINT64_C(4) << 20 ? total / 32 : UINT64_C(4) << 20;
+    uint64_t lasts = 0, calls = 0;
+    gpuhal_work_init(&made->work, trial, 0);
+    gpuhal_area_init(&made->from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(trial)));
+    gpuhal_area_init(&made->to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, made->from.bytes);
+    gpuhal_area_reset(&made->from, 3, ROUTE_ANY);
+    gpuhal_area_reset(&made->to, 4, ROUTE_ANY);
+    for (made->copies = 16; lasts < LASTS_NS && (calls < GIVE_UP_NS || lasts > calls / 20) && made->copies < COPIES_MAX; made->copies *= 2) {
+        lasts = try_load(made, &calls);
+    }
+    if (lasts < ENOUGH_NS) {
+        gpuhal_skip("%u copies of %" PRIu64 " KiB have ended when the calls return: there is no slow work to wait for", made->copies / 2,
+                    made->to.bytes >> 10);
+        load_finish(made);
+    }
+    return lasts >= ENOUGH_NS;
+}
+
+/* ---- waiting */
+
+typedef struct lateness {
+    uint64_t query_ns, block_ns; /* the least of several tries: once is the scheduler */
+} lateness;
+
+static uint64_t smaller(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* @return false once the work has ended */
+static bool query_unfinished(load *made, lateness *late)
+{
+    const gpuhal_ops *ops = made->work.ops;
+    const uint64_t begin = gpuhal_now_ns();
+    gpuhal_step("the slot event_query");
+    gpuhal_status status = ops->event_query(made->work.event);
+    late->query_ns = smaller(late->query_ns, gpuhal_now_ns() - begin);
+    if (status == GPUHAL_NOT_READY) {
+        return true;
+    }
+    gpuhal_expect_ok(status, "event_query");
+    expect_ended(made, "event_query");
+    return false;
+}
+
+/* OK is compared with event_query first, since a slow device may end in between and hide the mistake. */
+static void block_unfinished(load *made, lateness *late)
+{
+    const gpuhal_ops *ops = made->work.ops;
+    const uint64_t begin = gpuhal_now_ns();
+    gpuhal_step("the slot event_block with 1 ms");
+    gpuhal_status status = ops->event_block(made->work.event, MILLISECOND_NS);
+    late->block_ns = smaller(late->block_ns, gpuhal_now_ns() - begin);
+    if (status == GPUHAL_OK && ops->event_query(made->work.event) == GPUHAL_NOT_READY) {
+        gpuhal_fail("event_block with 1 ms returned OK, and event_query not ready right after it: it reports unfinished work as done");
+    }
+    if (status == GPUHAL_OK) {
+        expect_ended(made, "event_block");
+    } else if (status != GPUHAL_NOT_READY) {
+        gpuhal_fail("event_block returned %s when its time was over before the work; it has to be not ready (1)",
+                    gpuhal_status_text(status));
+    }
+}
+
+typedef struct notice {
+    atomic_uint calls;
+} notice;
+
+static void take_notice(void *user, gpuhal_status status)
+{
+    (void)status;
+    atomic_fetch_add(&((notice *)user)->calls, 1);
+}
+
+static void notify_unfinished(load *made)
+{
+    notice taken = {0};
+    gpuhal_step("the slot event_notify");
+    gpuhal_expect_ok(made->work.ops->event_notify(made->work.event, take_notice, &taken), "event_notify");
+    while (atomic_load(&taken.calls) == 0) {
+        nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    expect_ended(made, "event_notify");
+}
+
+/* Waits of an application end in their time only if these two do, where the plugin says that they do. */
+static void expect_prompt(const gpuhal_trial *trial, const lateness *late)
+{
+    if ((trial->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) == 0) {
+        return;
+    }
+    if (late->query_ns != UINT64_MAX && late->query_ns > LATE_NS) {
+        gpuhal_fail_by(28, "event_query took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS",
+                       late->query_ns / MILLISECOND_NS, TRIES);
+    }
+    if (late->block_ns != UINT64_MAX && late->block_ns > LATE_NS) {
+        gpuhal_fail_by(28, "event_block with 1 ms took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS",
+                       late->block_ns / MILLISECOND_NS, TRIES);
+    }
+}
+
+/* An application reads what it waited for: one that is told too early reads old bytes. */
+void gpuhal_check_event_slow(gpuhal_trial *trial)
+{
+    load made;
+    lateness late = {UINT64_MAX, UINT64_MAX};
+    if (!gpuhal_work_offered(trial, true, "") || !load_init(&made, trial)) {
+        return;
+    }
+    for (uint64_t round = 0; round < TRIES; round++) {
+        enqueue_marked(&made, 100 + round);
+        if (query_unfinished(&made, &late) && made.work.ops->event_block != NULL) {
+            block_unfinished(&made, &late);
+        }
+        gpuhal_work_await(&made.work, made.work.event);
+        expect_ended(&made, "event_query");
+    }
+    expect_prompt(trial, &late);
+    if (made.work.ops->event_notify != NULL) {
+        enqueue_marked(&made, 200);
+        notify_unfinished(&made);
+    }
+    load_finish(&made);
+}
+
+/* ---- order */
+
+/* Each part of the load's destination gets bytes of its own from an operation behind the load, which the load would overwrite where
+ * the operation ran early. NOT_SUPPORTED with a queue is fair. */
+enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
+
+typedef struct ordering {
+    load made;
+    uint64_t part;       /* bytes of a part */
+    unsigned char *host; /* written from; stays as it is until the end */
+    unsigned char *back; /* read to */
+    bool reads;
+} ordering;
+
+/* @return whether the operation was enqueued */
+static bool enqueued(gpuhal_status status, const char *what)
+{
+    gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, what);
+    return status == GPUHAL_OK;
+}
+
+static void expect_part(ordering *order, int part, const unsigned char *bytes)
+{
+    memcpy(order->made.to.expected + (uint64_t)part * order->part, bytes, (size_t)order->part);
+}
+
+static void enqueue_fill(ordering *order)
+{
+    const gpuhal_work *work = &order->made.work;
+    gpuhal_status status;
+    gpuhal_step("the slot fill with a queue");
+    do {
+        status = work->ops->fill(work->opening->device, work->queue, &order->made.to.memory, PART_FILL * order->part, order->part, 0x5a, 1);
+    } while (gpuhal_work_full(work, work->queue, status));
+    if (enqueued(status, "fill with a queue")) {
+        memset(order->made.to.expected + PART_FILL * order->part, 0x5a, (size_t)order->part);
+    }
+}
+
+static void enqueue_write(ordering *order)
+{
+    const gpuhal_work *work = &order->made.work;
+    gpuhal_status status;
+    gpuhal_pattern(order->host, order->part, 60);
+    gpuhal_step("the slot write with a queue");
+    do {
+        status = work->ops->write(work->opening->device, work->queue, &order->made.to.memory, PART_WRITE * order->part, order->host,
+                                  order->part);
+    } while (gpuhal_work_full(work, work->queue, status));
+    if (enqueued(status, "write with a queue")) {
+        expect_part(order, PART_WRITE, order->host);
+    }
+}
+
+static void enqueue_rect(ordering *order)
+{
+    const gpuhal_work *work = &order->made.work;
+    const gpuhal_plugin_rect to = {.memory = &order->made.to.memory, .offset = PART_RECT * order->part, .row_pitch = order->part,
+                                   .slice_pitch = order->part};
+    const gpuhal_plugin_rect from = {.memory = &work->from.memory, .row_pitch = order->part, .slice_pitch = order->part};
+    const uint64_t extent[3] = {order->part, 1, 1};
+    gpuhal_status status;
+    gpuhal_step("the slot copy_rect with a queue");
+    do {
+        status = work->ops->copy_rect(work->opening->device, work->queue, &to, &from, extent);
+    } while (gpuhal_work_full(work, work->queue, status));
+    if (enqueued(status, "copy_rect with a queue")) {
+        expect_part(order, PART_RECT, work->from.expected);
+    }
+}
+
+/* The bytes of the load, where those from before it stand until then. */
+static void enqueue_read(ordering *order)
+{
+    const gpuhal_work *work = &order->made.work;
+    gpuhal_status status;
+    gpuhal_step("the slot read with a queue");
+    do {
+        status = work->ops->read(work->opening->device, work->queue, order->back, &order->made.to.memory, PARTS * order->part, order->part);
+    } while (gpuhal_work_full(work, work->queue, status));
+    order->reads = enqueued(status, "read with a queue");
+}
+
+/* A second queue waits for the first, and takes away what that has put at the end. */
+static void enqueue_behind(ordering *order, gpuhal_plugin_queue *second, gpuhal_plugin_event *end)
+{
+    gpuhal_work *work = &order->made.work;
+    gpuhal_status status;
+    gpuhal_step("the slot queue_wait");
+    while (gpuhal_work_full(work, second, status = work->ops->queue_wait(second, work->event))) {
+    }
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_work_await(work, work->event);
+    } else {
+        gpuhal_expect_ok(status, "queue_wait");
+    }
+    gpuhal_work_copy(work, second, &work->to, 0, &order->made.to, 0, order->part);
+    memcpy(work->to.expected, order->made.to.expected, (size_t)order->part);
+    gpuhal_work_record(work, second, end);
+}
+
+static void run_in_order(ordering *order)
+{
+    load *made = &order->made;
+    const gpuhal_work *work = &made->work;
+    enqueue_load(made, work->queue);
+    memcpy(made->to.expected, made->from.expected, (size_t)made->to.bytes);
+    gpuhal_work_copy(work, work->queue, &made->to, 0, &work->from, 0, order->part);
+    expect_part(order, PART_COPY, work->from.expected);
+    if (work->ops->fill != NULL) {
+        enqueue_fill(order);
+    }
+    if (work->ops->write != NULL) {
+        enqueue_write(order);
+    }
+    if (work->ops->copy_rect != NULL) {
+        enqueue_rect(order);
+    }
+    if (work->ops->read != NULL) {
+        enqueue_read(order);
+    }
+    gpuhal_work_record(work, work->queue, work->event);
+}
+
+static void expect_parts(ordering *order)
+{
+    static const char *const names[] = {"copy", "fill", "write", "copy_rect"};
+    load *made = &order->made;
+    gpuhal_plain_get(&made->to.trial->opening, &made->to.memory, 0, made->to.actual, made->to.bytes, ROUTE_ANY);
+    for (int part = 0; part < PARTS; part++) {
+        const uint64_t at = (uint64_t)part * order->part;
+        if (memcmp(made->to.actual + at, made->to.expected + at, (size_t)order->part) != 0) {
+            gpuhal_fail("%s behind %u copies to the same bytes in a queue: the bytes are those of the copies, so it was done before them",
+                        names[part], made->copies);
+        }
+    }
+    if (order->reads && memcmp(order->back, made->from.expected + PARTS * order->part, (size_t)order->part) != 0) {
+        gpuhal_fail("read behind %u copies in a queue brought the bytes from before the copies", made->copies);
+    }
+}
+
+void gpuhal_check_queue_slow(gpuhal_trial *trial)
+{
+    ordering order = {.part = gpuhal_round_up(2048, gpuhal_copy_unit(trial))};
+    const uint64_t fill_unit = gpuhal_trial_fact(trial, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    order.part = gpuhal_round_up(order.part, fill_unit != 0 && fill_unit <= 65536 ? fill_unit : 1);
+    if (!gpuhal_work_offered(trial, true, "") || !load_init(&order.made, trial)) {
+        return;
+    }
+    order.host = gpuhal_own(malloc((size_t)(2 * order.part)));
+    order.back = order.host + order.part;
+    gpuhal_area_reset(&order.made.to, 50, ROUTE_ANY);
+    run_in_order(&order);
+    if (order.made.work.ops->queue_wait != NULL) {
+        gpuhal_plugin_queue *second = gpuhal_work_queue(&trial->opening, 0);
+        gpuhal_plugin_event *end = gpuhal_work_event(&trial->opening, 0);
+        enqueue_behind(&order, second, end);
+        gpuhal_work_await(&order.made.work, end);
+        gpuhal_area_verify(&order.made.work.to, (gpuhal_claim){.bytes = order.part}, ROUTE_ANY,
+                           "a queue that waited for the event of another one, behind %u copies", order.made.copies);
+        order.made.work.ops->event_destroy(end);
+        order.made.work.ops->queue_destroy(second);
+    }
+    gpuhal_work_await(&order.made.work, order.made.work.event);
+    expect_parts(&order);
+    free(order.host);
+    load_finish(&order.made);
+}
+
+/* ---- a full queue */
+
+enum { SMALL_COPIES = 2500 };
+
+/* Rings of hardware have a few hundred places. The core cannot know how many, so the plugin says when there is none left. */
+void gpuhal_check_queue_full(gpuhal_trial *trial)
+{
+    gpuhal_work work;
+    if (!gpuhal_work_offered(trial, true, "")) {
+        return;
+    }
+    gpuhal_work_init(&work, trial, 0);
+    const uint64_t piece = gpuhal_round_up(64, gpuhal_copy_unit(trial)), places = work.to.bytes / piece;
+    for (unsigned c = 0; c < SMALL_COPIES; c++) {
+        gpuhal_status status;
+        const uint64_t to = c % places * piece, from = (c + c / places) % places * piece; /* one that is left out shows */
+        gpuhal_step("the slot copy with a queue");
+        do {
+            status = work.ops->copy(trial->opening.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
+        } while (gpuhal_work_full(&work, work.queue, status));
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("copy number %u in one queue returned %s: a queue that is full is no error", c + 1, gpuhal_status_text(status));
+        }
+        memcpy(work.to.expected + to, work.from.expected + from, (size_t)piece);
+    }
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, work.event);
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = places * piece}, ROUTE_ANY, "%d copies in one queue", SMALL_COPIES);
+    gpuhal_work_finish(&work);
+}

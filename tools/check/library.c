@@ -1,0 +1,105 @@
+/* library.c: see library.h. What the user has set for other programs does not count here. */
+#include "library.h"
+
+#include "manifest.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void write_line(FILE *stream, const char *key, const char *value)
+{
+    fprintf(stream, "%s = %s\n", key, value);
+}
+
+/* The manifest of the author, with an absolute path; what the library says about a line of it has the line's number. */
+static void write_given(FILE *stream, const gpuhal_trial *trial)
+{
+    char line[4096];
+    FILE *given = fopen(trial->options->manifest, "re");
+    if (given == NULL) {
+        gpuhal_fail("%s cannot be read", trial->options->manifest);
+    }
+    while (fgets(line, sizeof line, given) != NULL) {
+        const char *key = line + strspn(line, " \t");
+        if (strncmp(key, "library", 7) == 0 && strchr(" \t=", key[7]) != NULL) {
+            write_line(stream, "library", trial->options->file);
+        } else {
+            fputs(line, stream);
+        }
+    }
+    fclose(given);
+}
+
+static void write_made(FILE *stream, const gpuhal_trial *trial, const char *name)
+{
+    fputs("[plugin]\n", stream);
+    write_line(stream, "name", name);
+    write_line(stream, "library", trial->options->file);
+    fprintf(stream, "abi = %u.%u\n", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+}
+
+static void take_log(void *user, int32_t level, const char *line)
+{
+    gpuhal_library *library = user;
+    const size_t used = strlen(library->log);
+    if (level <= 2) {
+        snprintf(library->log + used, sizeof library->log - used, "%s\n", line);
+    }
+}
+
+void gpuhal_library_open(gpuhal_library *library, const gpuhal_trial *trial, const char *name)
+{
+    static const char *const variables[] = {"GPUHAL_BACKENDS", "GPUHAL_DEVICES", "GPUHAL_ISOLATION", "GPUHAL_LOG", "GPUHAL_PLUGIN_PATH"};
+    char path[PATH_MAX];
+    *library = (gpuhal_library){0};
+    snprintf(library->name, sizeof library->name, "%s", name);
+    snprintf(path, sizeof path, "%s/plugin.gpuhal", trial->options->folder);
+    FILE *stream = fopen(path, "we");
+    if (stream == NULL) {
+        gpuhal_fail("gpuhal-check cannot write %s", path);
+    }
+    if (trial->options->manifest != NULL) {
+        write_given(stream, trial);
+    } else {
+        write_made(stream, trial, name);
+    }
+    fclose(stream);
+    for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) {
+        unsetenv(variables[v]);
+    }
+    setenv("GPUHAL_REGISTRY", "none", 1);
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = trial->options->folder,
+                                  .backends = name, .log = take_log, .log_user = library};
+    gpuhal_step("gpuhal_open()");
+    if (gpuhal_open(&config, &library->gpu) != GPUHAL_OK) {
+        gpuhal_fail("gpuhal_open() with this plugin alone: %s", gpuhal_last_error()->sentence);
+    }
+}
+
+void gpuhal_library_close(gpuhal_library *library)
+{
+    gpuhal_step("gpuhal_close()");
+    gpuhal_close(library->gpu);
+}
+
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_trial *trial)
+{
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t p = 0; p < gpuhal_plugin_count(library->gpu); p++) {
+        const bool got = gpuhal_plugin_report_get(library->gpu, p, &report) == GPUHAL_OK;
+        const bool by_manifest = strncmp(report.file, trial->options->folder, strlen(trial->options->folder)) == 0;
+        if (got && (by_manifest || is_same_file(report.file, trial->options->file))) {
+            return report;
+        }
+    }
+    gpuhal_fail("gpuhal_open() did not find the plugin that the manifest names");
+}

@@ -1,0 +1,29 @@
+/* manifest.h: NAME.gpuhal as its author wrote it: the lines `key = value`. Whether the file as a whole is right is the library's to say. */
+#ifndef GPUHAL_CHECK_MANIFEST_H
+#define GPUHAL_CHECK_MANIFEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MANIFEST_LINES_MAX = 64 };
+
+typedef struct gpuhal_manifest_line {
+    const char *key, *value;
+    unsigned number;
+} gpuhal_manifest_line;
+
+typedef struct gpuhal_manifest {
+    char *text; /* the lines point into it */
+    gpuhal_manifest_line lines[MANIFEST_LINES_MAX];
+    unsigned count;
+} gpuhal_manifest;
+
+/* @return false with a sentence in @p out_problem when the file cannot be read; to be finished in any case */
+bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size);
+void gpuhal_manifest_finish(gpuhal_manifest *manifest);
+/* The value of a key, or NULL. */
+const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *key);
+/* The path of the library that the manifest at @p file names; false when it names none. */
+bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size);
+
+#endif

@@ -1,0 +1,133 @@
+/* work.c: see work.h. */
+#include "work.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Plugins without queues are whole plugins: the core makes queues of its own for them. */
+bool gpuhal_work_offered(const gpuhal_trial *trial, bool slot, const char *name)
+{
+    if (trial->opening.slots.ops.queue_create == NULL) {
+        gpuhal_skip("queues and events are not offered");
+        return false;
+    }
+    if (!slot) {
+        gpuhal_skip("the slot %s is not offered", name);
+    }
+    return slot;
+}
+
+gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opening *opening, uint32_t flags)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_step("the slot queue_create");
+    gpuhal_expect_ok(opening->slots.ops.queue_create(opening->device, 0, flags, NULL, &queue), "queue_create");
+    if (queue == NULL) {
+        gpuhal_fail("queue_create returned OK and no queue");
+    }
+    return queue;
+}
+
+gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opening *opening, uint32_t flags)
+{
+    gpuhal_plugin_event *event = NULL;
+    gpuhal_step("the slot event_create");
+    gpuhal_expect_ok(opening->slots.ops.event_create(opening->device, flags, &event), "event_create");
+    if (event == NULL) {
+        gpuhal_fail("event_create returned OK and no event");
+    }
+    return event;
+}
+
+/* The memory is filled before anything is enqueued, with blocking calls. */
+void gpuhal_work_init(gpuhal_work *work, const gpuhal_trial *trial, uint32_t flags)
+{
+    const uint64_t bytes = gpuhal_area_usual(trial);
+    *work = (gpuhal_work){.opening = &trial->opening, .ops = &trial->opening.slots.ops};
+    work->queue = gpuhal_work_queue(work->opening, flags);
+    work->event = gpuhal_work_event(work->opening, flags);
+    gpuhal_area_init(&work->from, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&work->to, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_reset(&work->from, 1, ROUTE_ANY);
+    gpuhal_area_reset(&work->to, 2, ROUTE_ANY);
+}
+
+void gpuhal_work_finish(gpuhal_work *work)
+{
+    gpuhal_area_finish(&work->to);
+    gpuhal_area_finish(&work->from);
+    gpuhal_step("the slot event_destroy");
+    work->ops->event_destroy(work->event);
+    gpuhal_step("the slot queue_destroy");
+    work->ops->queue_destroy(work->queue);
+}
+
+/* A ring is emptied by what has been flushed. */
+bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status)
+{
+    if (status != GPUHAL_NOT_READY) {
+        return false;
+    }
+    gpuhal_status flushed = work->ops->queue_flush(queue);
+    gpuhal_expect_ok(flushed == GPUHAL_NOT_READY ? GPUHAL_OK : flushed, "queue_flush");
+    nanosleep(&(const struct timespec){.tv_nsec = 200000}, NULL);
+    return true;
+}
+
+void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue)
+{
+    gpuhal_status status;
+    gpuhal_step("the slot queue_flush");
+    while (gpuhal_work_full(work, queue, status = work->ops->queue_flush(queue))) {
+    }
+    gpuhal_expect_ok(status, "queue_flush");
+}
+
+void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const gpuhal_area *to, uint64_t to_offset,
+                      const gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_status status;
+    gpuhal_step("the slot copy with a queue");
+    do {
+        status = work->ops->copy(work->opening->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    } while (gpuhal_work_full(work, queue, status));
+    gpuhal_expect_ok(status, "copy with a queue");
+}
+
+void gpuhal_work_record(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_status status;
+    gpuhal_step("the slot event_record");
+    while (gpuhal_work_full(work, queue, status = work->ops->event_record(queue, event))) {
+    }
+    gpuhal_expect_ok(status, "event_record");
+}
+
+void gpuhal_work_await(const gpuhal_work *work, gpuhal_plugin_event *event)
+{
+    gpuhal_status status = GPUHAL_NOT_READY;
+    gpuhal_step("an event that is never done, polled by event_query");
+    while ((status = work->ops->event_query(event)) == GPUHAL_NOT_READY) {
+        nanosleep(&(const struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    gpuhal_expect_ok(status, "event_query");
+}
+
+uint64_t gpuhal_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece)
+{
+    const uint64_t places = work->to.bytes / piece;
+    gpuhal_work_copy(work, work->queue, &work->to, 0, &work->from, 0, piece);
+    memcpy(work->to.expected, work->from.expected, (size_t)piece);
+    for (unsigned s = 0; s + 1 < steps; s++) {
+        const uint64_t from = s % places * piece, to = (s + 1) % places * piece;
+        gpuhal_work_copy(work, work->queue, &work->to, to, &work->to, from, piece);
+        memcpy(work->to.expected + to, work->to.expected + from, (size_t)piece);
+    }
+}
