@@ -136,19 +136,35 @@ static void use_lane(gpuhal_cuda_call *call, uint32_t number)
     call->event = call->device->events[number];
 }
 
-/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: a call then waits for others' work
- * too. */
+/* The number of a lane that is not there yet, which is the caller's from then on; GPUHAL_CUDA_LANES when all are claimed. */
+static uint32_t claim_lane(gpuhal_plugin_device *device)
+{
+    uint32_t number, claimed = atomic_load_explicit(&device->claimed, memory_order_relaxed);
+    do {
+        number = (uint32_t)__builtin_ctz(~claimed);
+    } while (number < GPUHAL_CUDA_LANES &&
+             !atomic_compare_exchange_weak_explicit(&device->claimed, &claimed, claimed | 1u << number, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return number;
+}
+
+/* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
+ * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
 static void grow(gpuhal_cuda_call *call)
 {
     gpuhal_plugin_device *device = call->device;
-    pthread_mutex_lock(&device->growing);
-    const uint32_t count = device->lane_count;
-    if (count < GPUHAL_CUDA_LANES && create_lane(&device->lanes[count], &device->events[count]) == CUDA_SUCCESS) {
-        device->lane_count = count + 1;
-        call->bit = 1u << count;
+    const uint32_t number = claim_lane(device);
+    if (number < GPUHAL_CUDA_LANES) {
+        const CUresult code = create_lane(&device->lanes[number], &device->events[number]);
+        if (code == CUDA_SUCCESS) {
+            atomic_fetch_or_explicit(&device->made, 1u << number, memory_order_release);
+            call->bit = 1u << number;
+            use_lane(call, number);
+            return;
+        }
+        atomic_fetch_and_explicit(&device->claimed, ~(1u << number), memory_order_relaxed);
     }
-    use_lane(call, device->lane_count - 1);
-    pthread_mutex_unlock(&device->growing);
+    use_lane(call, 0);
 }
 
 /* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
@@ -339,8 +355,8 @@ gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, uint32_t index, const gp
         free(device);
         return status;
     }
-    pthread_mutex_init(&device->growing, NULL);
-    device->lane_count = 1;
+    atomic_store(&device->claimed, 1u);
+    atomic_store(&device->made, 1u);
     atomic_store(&device->idle, 1u);
     *out_device = device;
     return GPUHAL_OK;
@@ -351,14 +367,17 @@ void gpuhal_cuda_close(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_visit visit;
     if (gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
-        for (uint32_t i = 0; i < device->lane_count; i++) {
+        const uint32_t made = atomic_load(&device->made);
+        for (uint32_t i = 0; i < GPUHAL_CUDA_LANES; i++) {
+            if (!(made >> i & 1)) {
+                continue;
+            }
             (void)gpuhal_cuda_api.cuEventDestroy_v2(device->events[i]);
             (void)gpuhal_cuda_api.cuStreamDestroy_v2(device->lanes[i]);
         }
         gpuhal_cuda_leave(&visit);
     }
     let_go(device);
-    pthread_mutex_destroy(&device->growing);
     free(device);
 }
 

@@ -56,9 +56,9 @@ struct gpuhal_plugin_device {
     _Atomic CUresult own_lost;         /* of an adopted context; of any that was destroyed under us */
     CUstream lanes[GPUHAL_CUDA_LANES]; /* the first one is there from the beginning, the others once they are needed */
     CUevent events[GPUHAL_CUDA_LANES]; /* one for each lane, for waiting without spinning */
-    pthread_mutex_t growing;           /* protects lane_count and what lies above it */
-    uint32_t lane_count;
-    _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic uint32_t claimed;             /* bit i: lanes[i] is there, or a thread is making it */
+    _Atomic uint32_t made;                /* bit i: lanes[i] is there */
+    _Atomic uint32_t idle;                /* bit i: lanes[i] is there and nobody uses it */
 };
 
 struct gpuhal_plugin_queue {

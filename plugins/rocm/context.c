@@ -170,21 +170,36 @@ static void use_lane(gpuhal_rocm_call *call, uint32_t number)
     call->event = call->device->events[number];
 }
 
-/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: a call then waits for others' work
- * too. */
+/* The number of a lane that is not there yet, which is the caller's from then on; GPUHAL_ROCM_LANES when all are claimed. */
+static uint32_t claim_lane(gpuhal_plugin_device *device)
+{
+    uint32_t number, claimed = atomic_load_explicit(&device->claimed, memory_order_relaxed);
+    do {
+        number = (uint32_t)__builtin_ctz(~claimed);
+    } while (number < GPUHAL_ROCM_LANES &&
+             !atomic_compare_exchange_weak_explicit(&device->claimed, &claimed, claimed | 1u << number, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return number;
+}
+
+/* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
+ * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
 static void grow(gpuhal_rocm_call *call)
 {
     gpuhal_plugin_device *device = call->device;
-    pthread_mutex_lock(&device->growing);
-    const uint32_t count = device->lane_count;
-    if (count < GPUHAL_ROCM_LANES) {
-        const hipError_t code = create_lane(&device->lanes[count], &device->events[count]);
+    const uint32_t number = claim_lane(device);
+    if (number < GPUHAL_ROCM_LANES) {
+        const hipError_t code = create_lane(&device->lanes[number], &device->events[number]);
+        if (code == hipSuccess) {
+            atomic_fetch_or_explicit(&device->made, 1u << number, memory_order_release);
+            call->bit = 1u << number;
+            use_lane(call, number);
+            return;
+        }
         gpuhal_rocm_ignore(code);
-        device->lane_count = code == hipSuccess ? count + 1 : count;
-        call->bit = code == hipSuccess ? 1u << count : 0;
+        atomic_fetch_and_explicit(&device->claimed, ~(1u << number), memory_order_relaxed);
     }
-    use_lane(call, device->lane_count - 1);
-    pthread_mutex_unlock(&device->growing);
+    use_lane(call, 0);
 }
 
 /* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
@@ -210,29 +225,23 @@ static void give_lane(const gpuhal_rocm_call *call)
     }
 }
 
-hipError_t gpuhal_rocm_begin_lane(gpuhal_plugin_device *device, gpuhal_rocm_call *out_call)
-{
-    *out_call = (gpuhal_rocm_call){.device = device};
-    const hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
-    if (code == hipSuccess) {
-        take_lane(out_call);
-    }
-    return code;
-}
-
 hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call)
 {
-    if (queue) {
-        *out_call = (gpuhal_rocm_call){.device = device, .stream = queue->stream};
-        return gpuhal_rocm_enter(device, &out_call->visit);
-    }
-    hipError_t code = gpuhal_rocm_begin_lane(device, out_call);
-    if (code != hipSuccess || !device->foreign) {
+    *out_call = (gpuhal_rocm_call){.device = device};
+    hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
+    if (code != hipSuccess) {
         return code;
     }
-    code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
-    code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
-    code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
+    if (queue) {
+        out_call->stream = queue->stream;
+        return hipSuccess;
+    }
+    take_lane(out_call);
+    if (device->foreign) {
+        code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
+        code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
+        code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
+    }
     if (code != hipSuccess) {
         give_lane(out_call);
         gpuhal_rocm_leave(&out_call->visit);
@@ -361,8 +370,8 @@ gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gp
         free(device);
         return status;
     }
-    pthread_mutex_init(&device->growing, NULL);
-    device->lane_count = 1;
+    atomic_store(&device->claimed, 1u);
+    atomic_store(&device->made, 1u);
     atomic_store(&device->idle, 1u);
     *out_device = device;
     return GPUHAL_OK;
@@ -373,13 +382,16 @@ void gpuhal_rocm_close(gpuhal_plugin_device *device)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
-        for (uint32_t i = 0; i < device->lane_count; i++) {
+        const uint32_t made = atomic_load(&device->made);
+        for (uint32_t i = 0; i < GPUHAL_ROCM_LANES; i++) {
+            if (!(made >> i & 1)) {
+                continue;
+            }
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(device->events[i]));
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]));
         }
         gpuhal_rocm_leave(&visit);
     }
-    pthread_mutex_destroy(&device->growing);
     free(device);
 }
 

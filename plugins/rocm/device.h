@@ -55,9 +55,9 @@ struct gpuhal_plugin_device {
     hipStream_t foreign;                  /* the caller's stream that blocking calls come after, or NULL */
     hipStream_t lanes[GPUHAL_ROCM_LANES]; /* the first one is there from the beginning, the others once they are needed */
     hipEvent_t events[GPUHAL_ROCM_LANES]; /* one for each lane, for waiting without spinning */
-    pthread_mutex_t growing;              /* protects lane_count and what lies above it */
-    uint32_t lane_count;
-    _Atomic uint32_t idle; /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic uint32_t claimed;             /* bit i: lanes[i] is there, or a thread is making it */
+    _Atomic uint32_t made;                /* bit i: lanes[i] is there */
+    _Atomic uint32_t idle;                /* bit i: lanes[i] is there and nobody uses it */
 };
 
 /* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until its queue
@@ -173,9 +173,7 @@ hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
 bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device);
 /* Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */
 hipError_t gpuhal_rocm_may_record(hipStream_t stream);
-/* Enters, and takes a lane. */
-hipError_t gpuhal_rocm_begin_lane(gpuhal_plugin_device *device, gpuhal_rocm_call *out_call);
-/* The same for a copy: on the queue's stream, or on a lane behind the caller's stream. */
+/* Enters, and takes a stream: the queue's, or a lane behind the caller's stream. */
 hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call);
 /* Waits when the call blocks, gives the lane back and leaves. @p code is what enqueueing answered. Returns the first error. */
 hipError_t gpuhal_rocm_end(gpuhal_rocm_call *call, hipError_t code, uint64_t bytes);

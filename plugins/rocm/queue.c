@@ -1,8 +1,9 @@
 /* rocm/queue.c: queues are streams, events are events.
  *
- * While a thread sleeps in hipEventSynchronize, HIP keeps a lock of the event, and whoever asks for the event then waits for the
- * lock. So nobody sleeps for an event that others may ask for: a lane is made to wait for it, and the lane's own event is slept
- * for.
+ * While a thread sleeps in hipEventSynchronize, HIP holds a lock of the event (hip_event.cpp, Event::synchronize), and every other
+ * call with the event waits for that lock. So each event has a twin, recorded right behind it in the same stream, and only the
+ * twin is slept for. Sleeping must not put a wait into any stream: HIP maps all streams of one priority on at most four hardware
+ * queues, and a wait in one of them holds up the streams that share it.
  *
  * Streams do not wait for the default stream. Nothing is held back, so flush has nothing to do. hipLaunchHostFunc is not used to
  * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block is told of
@@ -17,7 +18,8 @@
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     hipEvent_t event;
-    gpuhal_plugin_queue *recorded; /* in which it was recorded last, or NULL */
+    hipEvent_t twin;               /* slept for, and never handed out */
+    gpuhal_plugin_queue *recorded; /* in which both were recorded last, or NULL */
 };
 
 /* A higher number of ours is more urgent, a lower one of HIP's; what the device does not have is cut to what it has. */
@@ -122,7 +124,22 @@ static gpuhal_status rocm_flush(gpuhal_plugin_queue *queue)
     return gpuhal_rocm_result(queue->device, "flush", gpuhal_rocm_lost_code(queue->device));
 }
 
-/* Nobody here sleeps for these; the application may, by the native event. Timing makes recording slower, so it is asked for. */
+/* Timing makes recording slower, so it is asked for. HIP 7 sleeps for an event only where hipEventBlockingSync is its one flag:
+ * with hipEventDisableTiming beside it, it spins. */
+static hipError_t create_events(gpuhal_plugin_event *event, bool timed)
+{
+    const unsigned flags = hipEventBlockingSync | (timed ? 0 : hipEventDisableTiming);
+    hipError_t code = gpuhal_rocm_api.hipEventCreateWithFlags(&event->event, flags);
+    if (code != hipSuccess) {
+        return code;
+    }
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(&event->twin, hipEventBlockingSync);
+    if (code != hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
+    }
+    return code;
+}
+
 static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
 {
     *out_event = NULL;
@@ -134,8 +151,7 @@ static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t fl
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(device, &visit);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipEventCreateWithFlags(&event->event,
-                                                       hipEventBlockingSync | (flags & GPUHAL_TIMED ? 0 : hipEventDisableTiming));
+        code = create_events(event, flags & GPUHAL_TIMED);
         gpuhal_rocm_leave(&visit);
     }
     if (code != hipSuccess) {
@@ -150,6 +166,7 @@ static void rocm_event_destroy(gpuhal_plugin_event *event)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(event->device, &visit) == hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->twin));
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
         gpuhal_rocm_leave(&visit);
     }
@@ -163,7 +180,8 @@ static hipError_t record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
     gpuhal_plugin_queue *before = event->recorded;
     atomic_fetch_add(&queue->users, 1u);
     event->recorded = queue;
-    const hipError_t code = gpuhal_rocm_api.hipEventRecord(event->event, queue->stream);
+    hipError_t code = gpuhal_rocm_api.hipEventRecord(event->event, queue->stream);
+    code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(event->twin, queue->stream) : code;
     drop(before);
     return code;
 }
@@ -203,11 +221,11 @@ static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeo
     if (timeout_ns == 0) {
         return rocm_event_query(event);
     }
-    gpuhal_rocm_call call;
-    hipError_t code = gpuhal_rocm_begin_lane(event->device, &call);
+    gpuhal_rocm_visit visit;
+    hipError_t code = gpuhal_rocm_enter(event->device, &visit);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipStreamWaitEvent(call.stream, event->event, 0);
-        code = gpuhal_rocm_end(&call, code, UINT64_MAX);
+        code = gpuhal_rocm_api.hipEventSynchronize(event->twin);
+        gpuhal_rocm_leave(&visit);
     }
     return gpuhal_rocm_result(event->device, "hipEventSynchronize", code);
 }

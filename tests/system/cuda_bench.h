@@ -8,8 +8,10 @@
 #define GPUHAL_BENCH_PLUGIN GPUHAL_CUDA_PLUGIN
 #include "bench.h"
 
-#define FILL_FUNCTION "cuMemsetD8Async"
-#define OWN_LINK      "nvlink 4 18"
+#define FILL_FUNCTION       "cuMemsetD8Async"
+#define EVENT_WAIT_FUNCTION "cuEventSynchronize"
+#define STREAM_FUNCTION     "cuStreamCreateWithPriority"
+#define OWN_LINK            "nvlink 4 18"
 
 /* A program with the kernels fill and add, which the fake knows. */
 static inline gpuhal_plugin_program *load_kernels(const bench *with)

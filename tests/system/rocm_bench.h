@@ -8,8 +8,10 @@
 #define GPUHAL_BENCH_PLUGIN GPUHAL_ROCM_PLUGIN
 #include "bench.h"
 
-#define FILL_FUNCTION "hipMemsetD8Async"
-#define OWN_LINK      "xgmi 1"
+#define FILL_FUNCTION       "hipMemsetD8Async"
+#define EVENT_WAIT_FUNCTION "hipEventSynchronize"
+#define STREAM_FUNCTION     "hipStreamCreateWithPriority"
+#define OWN_LINK            "xgmi 1"
 
 enum { CODE_BYTES = 256 };
 
