@@ -86,10 +86,10 @@ typedef struct gpuhal_rocm_call {
     gpuhal_rocm_visit visit;
 } gpuhal_rocm_call;
 
-/* Physical memory at an address. */
+/* Physical memory at an address, which lies in a larger reservation where an alignment was asked for. */
 typedef struct gpuhal_rocm_mapping {
-    void *address;
-    uint64_t bytes;
+    void *reserved, *address;
+    uint64_t reserved_bytes, bytes;
     hipMemGenericAllocationHandle_t handle;
 } gpuhal_rocm_mapping;
 
@@ -117,6 +117,11 @@ typedef struct gpuhal_rocm_block {
 static inline void *gpuhal_rocm_at(uint64_t address)
 {
     return (void *)(uintptr_t)address;
+}
+
+static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
+{
+    return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
 }
 
 /* discovery.c */
@@ -197,6 +202,12 @@ void gpuhal_rocm_describe_peer(gpuhal_ops *ops);
 void gpuhal_rocm_describe_ranges(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
 void gpuhal_rocm_describe_program(gpuhal_ops *ops);
 
+/* memory.c: whether HIP knows memory at the address, and how many bytes there are from there on. Asks in the one way that every
+ * version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
+bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
+/* transfer.c: hipMemcpyAsync, which before HIP 6.2 refuses to go beyond a piece of physical memory. */
+hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind);
+
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. With the device current. */
 gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, uint64_t bytes);
 
@@ -211,6 +222,8 @@ hipError_t gpuhal_rocm_granularity(const gpuhal_plugin_device *device, uint64_t 
 /* Physical memory of the device, for export when @p exported. */
 hipError_t gpuhal_rocm_create(const gpuhal_plugin_device *device, uint64_t bytes, bool exported,
                               hipMemGenericAllocationHandle_t *out_handle);
+/* Takes a mapping away, if there is one: before HIP 7 a mapping that failed is known by that alone. */
+void gpuhal_rocm_unmap(void *address, uint64_t bytes);
 /* Lets the device, and the peers, read and write there. */
 hipError_t gpuhal_rocm_allow(const gpuhal_plugin_device *device, void *address, uint64_t bytes,
                              gpuhal_plugin_device *const *peers, uint32_t peer_count);

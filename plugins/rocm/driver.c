@@ -23,10 +23,10 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
         .whole = known, .major = known / 10000000, .minor = known % 10000000 / 100000, .patch = known % 100000};
     const bool late = known == 0 || version.major >= 6;
     version.memory_type_device = late ? 2 : 1;
-    version.memory_type_managed = late ? 3 : 4;
     version.has_attribute_virtual_memory = late || version.minor >= 3;
     version.has_attribute_host_register = late;
     version.trusts_streams = known == 0 || version.major >= 7;
+    version.ends_with_pieces = known != 0 && (version.major < 6 || (version.major == 6 && version.minor < 3));
     version.keeps_last_error = known == 0 || version.major >= 7;
     version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
     return version;

@@ -189,6 +189,8 @@
     VALUE(hipComputeModeProhibited, 2)                                                                                           \
     VALUE(hipComputeModeExclusiveProcess, 3)                                                                                     \
     VALUE(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                                                  \
+    VALUE(HIP_POINTER_ATTRIBUTE_BUFFER_ID, 7)                                                                                    \
+    VALUE(HIP_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                                                   \
     VALUE(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                                               \
     VALUE(hipMemcpyHostToHost, 0)                                                                                                \
     VALUE(hipMemcpyHostToDevice, 1)                                                                                              \

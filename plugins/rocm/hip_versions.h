@@ -2,9 +2,11 @@
  *
  * Asked per version, below:
  *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
- *   managed memory   hipMemoryTypeManaged is 4 before HIP 6, and 3 from then on
  *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than HIP 5
+ *   mappings         before HIP 7 hipMemMap answers success whatever came of it, and hipMemUnmap of nothing may end the process
+ *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
+ *   several pieces   copies before 6.2 and fills before 6.3 end with the piece of physical memory in which they begin
  *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that failed do
  *   streams          before HIP 7 one that is gone is refused; then it is followed to where it was, but by hipStreamGetDevice
  *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself
@@ -39,11 +41,11 @@ typedef struct gpuhal_rocm_version {
     int whole; /* 0: not known, then what the latest does is assumed */
     int major, minor, patch;
     unsigned int memory_type_device;  /* hipMemoryTypeDevice */
-    unsigned int memory_type_managed; /* hipMemoryTypeManaged */
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
     int keeps_last_error; /* through calls that succeed, and through those that answer hipErrorNotReady */
     int trusts_streams;
+    int ends_with_pieces; /* copies or fills do, though more physical memory is mapped behind */
     int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;
 

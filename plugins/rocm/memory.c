@@ -33,9 +33,15 @@ static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
     return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
 }
 
-static uint64_t align_up(uint64_t value, uint64_t alignment)
+bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
 {
-    return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
+    void *base = NULL;
+    size_t size = 0;
+    const hipError_t code = gpuhal_rocm_api.hipMemGetAddressRange(&base, &size, gpuhal_rocm_at(address));
+    const uint64_t before = address - (uintptr_t)base;
+    gpuhal_rocm_ignore(code);
+    *out_bytes = code == hipSuccess && before < size ? size - before : 0;
+    return code == hipSuccess;
 }
 
 /* hipMalloc commits. */
@@ -48,7 +54,7 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
         return gpuhal_rocm_allocation_failed(device, "hipMalloc", code, bytes);
     }
     block->kind = GPUHAL_ROCM_PLAIN;
-    out_memory->address = align_up((uintptr_t)block->plain, alloc->alignment);
+    out_memory->address = gpuhal_rocm_align_up((uintptr_t)block->plain, alloc->alignment);
     out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
     return GPUHAL_OK;
 }
@@ -84,7 +90,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     }
     block->kind = GPUHAL_ROCM_HOST;
     const uintptr_t start = (uintptr_t)block->host;
-    out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
+    out_memory->host = (char *)block->host + (gpuhal_rocm_align_up(start, alloc->alignment) - start);
     code = show_host(out_memory);
     if (code != hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostFree(block->host));
@@ -245,27 +251,32 @@ static gpuhal_status rocm_unregister_host(gpuhal_plugin_device *device, void *me
 
 /* ---- the vendor's objects */
 
-/* With the device current. NULL when this device's memory lies at the address, and so much of it in one piece. */
+/* @p out_value is zero before: HIP writes 8 bits of some and 32 of others. */
+static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *out_value)
+{
+    const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(out_value, which, gpuhal_rocm_at(address));
+    gpuhal_rocm_ignore(code);
+    return code == hipSuccess;
+}
+
+/* With the device current. NULL when memory that this device reaches lies at the address, and so much of it in one piece. Managed
+ * memory is the host's by its kind (hip_memory.cpp), and every device's. HIP is asked for the kind of memory that it knows only. */
 static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t *out_bytes)
 {
-    unsigned int type = UINT32_MAX;
-    int ordinal = -1;
-    void *base = NULL;
-    size_t size = 0;
-    const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
-    if (api->hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, gpuhal_rocm_at(address)) != hipSuccess ||
-        (type != gpuhal_rocm_runtime.memory_type_device && type != gpuhal_rocm_runtime.memory_type_managed)) {
+    uint32_t type = 0, managed = 0, ordinal = 0;
+    if (!gpuhal_rocm_is_known(address, out_bytes)) {
         return "values[0] is no address of device memory";
     }
-    if (api->hipPointerGetAttribute(&ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, gpuhal_rocm_at(address)) != hipSuccess ||
-        ordinal != (int)device->entry->ordinal) {
+    if (attribute(HIP_POINTER_ATTRIBUTE_IS_MANAGED, address, &managed) && managed) {
+        return NULL;
+    }
+    if (!attribute(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type) || type != gpuhal_rocm_runtime.memory_type_device) {
+        return "values[0] is no address of device memory";
+    }
+    if (!attribute(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, &ordinal) || ordinal != device->entry->ordinal) {
         return "the memory is that of another device";
     }
-    if (api->hipMemGetAddressRange(&base, &size, gpuhal_rocm_at(address)) != hipSuccess || address - (uintptr_t)base >= size) {
-        return "HIP does not say how long the allocation is";
-    }
-    *out_bytes = size - (address - (uintptr_t)base);
-    return NULL;
+    return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
 }
 
 /* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP tells one piece of
@@ -295,7 +306,6 @@ static gpuhal_status rocm_wrap_memory(gpuhal_plugin_device *device, const gpuhal
     const char *fault = pointer_fault(device, native->values[0], bytes);
     gpuhal_rocm_leave(&visit);
     if (fault) {
-        (void)gpuhal_rocm_forget(hipErrorInvalidValue);
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipPointerGetAttribute", 0, fault);
     }
     gpuhal_rocm_block *block = calloc(1, sizeof *block);

@@ -67,7 +67,7 @@ static hipError_t copy_rows(hipStream_t stream, const side *to, const side *from
     hipError_t code = hipSuccess;
     for (uint64_t y = 0; y < rows && code == hipSuccess; y++) {
         const side to_row = moved(to, y * to->row_pitch), from_row = moved(from, y * from->row_pitch);
-        code = gpuhal_rocm_api.hipMemcpyAsync(place(&to_row), place(&from_row), (size_t)bytes, direction(to, from), stream);
+        code = gpuhal_rocm_copy_bytes(stream, place(&to_row), place(&from_row), bytes, direction(to, from));
     }
     return code;
 }

@@ -14,9 +14,24 @@
 
 static void unmap(const gpuhal_rocm_mapping *mapping)
 {
-    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(mapping->address, (size_t)mapping->bytes));
-    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemAddressFree(mapping->address, (size_t)mapping->bytes));
+    gpuhal_rocm_unmap(mapping->address, mapping->bytes);
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemAddressFree(mapping->reserved, (size_t)mapping->reserved_bytes));
     gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(mapping->handle));
+}
+
+/* With the device current. HIP checks an alignment and does not keep it (hip_vm.cpp: Device::virtualAlloc hands none on), so it is
+ * made from a larger reservation; every one begins with a granule. */
+static hipError_t reserve(const gpuhal_plugin_device *device, uint64_t alignment, gpuhal_rocm_mapping *mapping)
+{
+    uint64_t granularity = 0;
+    hipError_t code = gpuhal_rocm_granularity(device, &granularity);
+    if (code != hipSuccess) {
+        return code;
+    }
+    mapping->reserved_bytes = mapping->bytes + (alignment > granularity ? alignment : 0);
+    code = gpuhal_rocm_api.hipMemAddressReserve(&mapping->reserved, (size_t)mapping->reserved_bytes, 0, NULL, 0);
+    mapping->address = gpuhal_rocm_at(gpuhal_rocm_align_up((uintptr_t)mapping->reserved, alignment));
+    return code;
 }
 
 /* With the device current. Gives addresses to mapping->handle, which stays the caller's on failure; @p out_call is what failed.
@@ -25,13 +40,8 @@ static hipError_t map(const gpuhal_plugin_device *device, const gpuhal_alloc *al
                       const char **out_call)
 {
     const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
-    uint64_t granularity = 0;
     *out_call = "hipMemAddressReserve";
-    hipError_t code = gpuhal_rocm_granularity(device, &granularity);
-    if (code == hipSuccess) {
-        const uint64_t alignment = alloc->alignment > granularity ? alloc->alignment : 0; /* every range begins with a granule */
-        code = api->hipMemAddressReserve(&mapping->address, (size_t)mapping->bytes, (size_t)alignment, NULL, 0);
-    }
+    hipError_t code = reserve(device, alloc->alignment, mapping);
     if (code != hipSuccess) {
         return code;
     }
@@ -45,9 +55,9 @@ static hipError_t map(const gpuhal_plugin_device *device, const gpuhal_alloc *al
     if (code == hipSuccess) {
         return hipSuccess;
     }
-    gpuhal_rocm_ignore(api->hipMemUnmap(mapping->address, (size_t)mapping->bytes));
+    gpuhal_rocm_unmap(mapping->address, mapping->bytes);
 free_address:
-    gpuhal_rocm_ignore(api->hipMemAddressFree(mapping->address, (size_t)mapping->bytes));
+    gpuhal_rocm_ignore(api->hipMemAddressFree(mapping->reserved, (size_t)mapping->reserved_bytes));
     return code;
 }
 

@@ -25,6 +25,43 @@ static hipError_t move_host(hipStream_t stream, void *to, const void *from, uint
     return gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, hipMemcpyHostToHost, stream);
 }
 
+/* ---- memory that is mapped in several pieces */
+
+/* How many of the bytes HIP takes at once at the address. */
+static uint64_t piece_of(uint64_t address, uint64_t bytes)
+{
+    uint64_t piece = 0;
+    return gpuhal_rocm_is_known(address, &piece) && piece > 0 && piece < bytes ? piece : bytes;
+}
+
+/* HIP 6.1 compares the bytes of a copy, and HIP 6.2 those of a fill, with the piece of physical memory in which they begin, however
+ * much is mapped behind it (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). */
+static bool ended_with_a_piece(hipError_t code)
+{
+    const bool ended = code == hipErrorInvalidValue && gpuhal_rocm_runtime.ends_with_pieces;
+    if (ended) {
+        gpuhal_rocm_ignore(code);
+    }
+    return ended;
+}
+
+hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind)
+{
+    hipError_t code = gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, kind, stream);
+    if (!ended_with_a_piece(code)) {
+        return code;
+    }
+    code = hipSuccess;
+    for (uint64_t done = 0; done < bytes && code == hipSuccess;) {
+        const uint64_t there = piece_of((uintptr_t)to + done, bytes - done), piece = piece_of((uintptr_t)from + done, there);
+        code = gpuhal_rocm_api.hipMemcpyAsync((char *)to + done, (const char *)from + done, (size_t)piece, kind, stream);
+        done += piece;
+    }
+    return code;
+}
+
+/* ---- copies */
+
 static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                 uint64_t offset, const void *from, uint64_t bytes)
 {
@@ -36,8 +73,8 @@ static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);
     if (code == hipSuccess) {
         code = to->host ? move_host(call.stream, host_at(to, offset), from, bytes)
-                        : gpuhal_rocm_api.hipMemcpyAsync(gpuhal_rocm_at(to->address + offset), from, (size_t)bytes,
-                                                         hipMemcpyHostToDevice, call.stream);
+                        : gpuhal_rocm_copy_bytes(call.stream, gpuhal_rocm_at(to->address + offset), from, bytes,
+                                                 hipMemcpyHostToDevice);
         code = gpuhal_rocm_end(&call, code, bytes);
     }
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
@@ -54,8 +91,8 @@ static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);
     if (code == hipSuccess) {
         code = from->host ? move_host(call.stream, to, host_at(from, offset), bytes)
-                          : gpuhal_rocm_api.hipMemcpyAsync(to, gpuhal_rocm_at(from->address + offset), (size_t)bytes,
-                                                           hipMemcpyDeviceToHost, call.stream);
+                          : gpuhal_rocm_copy_bytes(call.stream, to, gpuhal_rocm_at(from->address + offset), bytes,
+                                                   hipMemcpyDeviceToHost);
         code = gpuhal_rocm_end(&call, code, bytes);
     }
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
@@ -73,9 +110,8 @@ static gpuhal_status rocm_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);
     if (code == hipSuccess) {
-        code =
-            gpuhal_rocm_api.hipMemcpyAsync(gpuhal_rocm_at(to->address + to_offset), gpuhal_rocm_at(from->address + from_offset),
-                                           (size_t)bytes, hipMemcpyDeviceToDevice, call.stream);
+        code = gpuhal_rocm_copy_bytes(call.stream, gpuhal_rocm_at(to->address + to_offset),
+                                      gpuhal_rocm_at(from->address + from_offset), bytes, hipMemcpyDeviceToDevice);
         code = gpuhal_rocm_end(&call, code, bytes);
     }
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
@@ -105,7 +141,7 @@ static hipError_t fill_bytes(hipStream_t stream, uint64_t at, const unsigned cha
 }
 
 /* @p at is a multiple of the pattern's size, and the bytes too. */
-static hipError_t fill_whole(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
+static hipError_t fill_piece(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
                              uint64_t bytes)
 {
     uint32_t word;
@@ -120,6 +156,23 @@ static hipError_t fill_whole(hipStream_t stream, uint64_t at, const unsigned cha
     default:
         return gpuhal_rocm_api.hipMemsetD8Async(gpuhal_rocm_at(at), pattern[0], (size_t)bytes, stream);
     }
+}
+
+/* Pieces of physical memory end at pages, and so at multiples of the pattern's size. */
+static hipError_t fill_whole(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
+                             uint64_t bytes)
+{
+    hipError_t code = fill_piece(stream, at, pattern, pattern_bytes, bytes);
+    if (!ended_with_a_piece(code)) {
+        return code;
+    }
+    code = hipSuccess;
+    for (uint64_t done = 0; done < bytes && code == hipSuccess;) {
+        const uint64_t piece = piece_of(at + done, bytes - done);
+        code = fill_piece(stream, at + done, pattern, pattern_bytes, piece);
+        done += piece;
+    }
+    return code;
 }
 
 /* HIP fills from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and those after the last

@@ -47,6 +47,16 @@ hipError_t gpuhal_rocm_create(const gpuhal_plugin_device *device, uint64_t bytes
     return gpuhal_rocm_api.hipMemCreate(out_handle, (size_t)bytes, &properties, 0);
 }
 
+/* Before HIP 7 hipMemMap answers success whatever came of it, and the failure shows in hipMemSetAccess. hipMemUnmap of what is not
+ * mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp). */
+void gpuhal_rocm_unmap(void *address, uint64_t bytes)
+{
+    uint64_t mapped;
+    if (gpuhal_rocm_is_known((uintptr_t)address, &mapped)) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(address, (size_t)bytes));
+    }
+}
+
 /* One device at a time: the device that is refused is known then, and no array is needed. */
 hipError_t gpuhal_rocm_allow(const gpuhal_plugin_device *device, void *address, uint64_t bytes,
                              gpuhal_plugin_device *const *peers, uint32_t peer_count)
@@ -126,7 +136,7 @@ static hipError_t fill_piece(const gpuhal_plugin_range *range, piece *own, gpuha
     if (code == hipSuccess) {
         return hipSuccess;
     }
-    gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(address, (size_t)own->bytes));
+    gpuhal_rocm_unmap(address, own->bytes);
 release_handle:
     gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemRelease(own->handle));
     return code;

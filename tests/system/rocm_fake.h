@@ -62,6 +62,7 @@ typedef struct runtime {
 #define MEMBER(type, name, parameters) type(*name) parameters;
     GPUHAL_HIP_FUNCTIONS(MEMBER, MEMBER)
 #undef MEMBER
+    hipError_t (*hipMallocManaged)(void **memory, size_t bytes, unsigned int flags);
     hipError_t (*hipPeekAtLastError)(void);
     hipError_t (*hipDeviceSynchronize)(void);
     hipError_t (*hipDeviceReset)(void);
@@ -80,6 +81,7 @@ static inline runtime load_runtime(void)
     *(void **)(void *)&api.name = dlsym(library, #name);                                                                         \
     assert_non_null(*(void **)(void *)&api.name);
     GPUHAL_HIP_FUNCTIONS(LOAD, LOAD)
+    LOAD(, hipMallocManaged, )
     LOAD(, hipPeekAtLastError, )
     LOAD(, hipDeviceSynchronize, )
     LOAD(, hipDeviceReset, )

@@ -135,9 +135,9 @@ TEST(whoever_asks_for_an_event_that_a_thread_waits_for_waits_too)
     remove_reports();
 }
 
-TEST(a_reset_takes_streams_and_memory_and_leaves_what_is_registered)
+TEST(a_reset_takes_streams_and_memory_and_with_several_devices_leaves_what_is_registered)
 {
-    const runtime api = begin("devices 1");
+    const runtime api = begin("devices 2");
     hipStream_t stream = NULL;
     void *memory = NULL, *own = aligned_alloc(4096, 4096);
     assert_code(api.hipMalloc(&memory, 64), hipSuccess);
@@ -153,6 +153,70 @@ TEST(a_reset_takes_streams_and_memory_and_leaves_what_is_registered)
     assert_code(api.hipFree(memory), hipErrorInvalidValue);
     expect_violations(2);
     free(own);
+    remove_reports();
+}
+
+TEST(on_a_machine_with_one_device_a_reset_takes_registrations_too)
+{
+    const runtime api = begin("devices 1");
+    void *page_locked = NULL, *own = aligned_alloc(4096, 4096);
+    assert_code(api.hipHostMalloc(&page_locked, 4096, 0), hipSuccess);
+    assert_code(api.hipHostRegister(own, 4096, 0), hipSuccess);
+    assert_code(api.hipDeviceReset(), hipSuccess);
+    assert_int_equal(fake_report_get()->host_allocations + fake_report_get()->registrations, 0);
+    assert_code(api.hipHostUnregister(own), hipErrorHostMemoryNotRegistered);
+    expect_violations(0);
+    free(own);
+    remove_reports();
+}
+
+TEST(memory_that_is_registered_twice_is_registered_once)
+{
+    const runtime api = begin("devices 1");
+    char *own = aligned_alloc(4096, 8192);
+    assert_code(api.hipHostRegister(own, 8192, 0), hipSuccess);
+    assert_code(api.hipHostRegister(own, 8192, 0), hipSuccess);
+    assert_code(api.hipHostUnregister(own + 4096), hipErrorInvalidValue);
+    expect_violations(1);
+    assert_code(api.hipHostUnregister(own), hipSuccess);
+    assert_code(api.hipHostUnregister(own), hipErrorHostMemoryNotRegistered);
+    expect_violations(1);
+    free(own);
+    remove_reports();
+}
+
+TEST(a_new_stream_lies_where_the_last_destroyed_one_lay)
+{
+    const runtime api = begin("devices 1");
+    hipStream_t first = NULL, second = NULL;
+    assert_code(api.hipStreamCreateWithFlags(&first, hipStreamNonBlocking), hipSuccess);
+    assert_code(api.hipStreamDestroy(first), hipSuccess);
+    assert_code(api.hipStreamCreateWithFlags(&second, hipStreamNonBlocking), hipSuccess);
+    assert_ptr_equal(first, second);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(before_version_7_a_mapping_that_fails_shows_when_access_is_given)
+{
+    use_machine("devices 1; fail hipMemMap 1 2");
+    use_runtime("", 6);
+    const runtime api = load_runtime();
+    const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                             .location = {.type = hipMemLocationTypeDevice}};
+    const hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice}, .flags = hipMemAccessFlagsProtReadWrite};
+    hipMemGenericAllocationHandle_t handle = NULL;
+    void *address = NULL, *base = NULL;
+    size_t bytes = 0;
+    assert_code(api.hipMemAddressReserve(&address, 2 * MIB, 4 * MIB, NULL, 0), hipSuccess);
+    assert_int_not_equal((uintptr_t)address % (4 * MIB), 0);
+    assert_code(api.hipMemCreate(&handle, 2 * MIB, &properties, 0), hipSuccess);
+    assert_code(api.hipMemMap(address, 2 * MIB, 0, handle, 0), hipSuccess);
+    assert_code(api.hipMemSetAccess(address, 2 * MIB, &access, 1), hipErrorInvalidValue);
+    assert_code(api.hipMemGetAddressRange(&base, &bytes, address), hipErrorNotFound);
+    expect_violations(0);
+    (void)api.hipMemUnmap(address, 2 * MIB);
+    expect_violations(1);
     remove_reports();
 }
 

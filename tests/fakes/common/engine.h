@@ -121,6 +121,7 @@ typedef enum fake_region_kind {
     FAKE_DEVICE_MEMORY,
     FAKE_HOST_MEMORY,
     FAKE_REGISTERED_MEMORY,
+    FAKE_MANAGED_MEMORY,
     FAKE_RANGE,
     FAKE_IMPORTED
 } fake_region_kind;
@@ -134,6 +135,7 @@ typedef struct fake_region {
     unsigned char *shadow; /* where the bytes are; the address itself for host memory */
     fake_context *context; /* NULL for ranges, which belong to the process */
     unsigned device;       /* ordinal; of no meaning for host memory and ranges */
+    unsigned id;           /* never given twice */
     struct fake_mapping *mappings;
 } fake_region;
 
@@ -227,7 +229,10 @@ bool fake_take(unsigned device, uint64_t bytes);
 void fake_give(unsigned device, uint64_t bytes);
 uint64_t fake_free_bytes(unsigned device);
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address);
-fake_code fake_host_memory_new(fake_context *context, size_t bytes, void **out_memory);
+/* Page-locked memory, or managed memory. */
+fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, size_t bytes, void **out_memory);
+/* Whether any byte of the pages around the bytes is known already. */
+bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes);
 /* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is not. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
@@ -272,6 +277,7 @@ fake_code fake_physical_new(const char *function, size_t bytes, int device, bool
 fake_code fake_physical_release(const char *function, uintptr_t handle);
 fake_code fake_physical_export(uintptr_t handle, int *out_fd);
 fake_code fake_physical_import(int fd, fake_physical **out_physical);
+/* With alignment 0 the range begins with a granule and is aligned to no more than that. */
 fake_code fake_range_reserve(const char *function, size_t bytes, size_t alignment, uintptr_t *out_address);
 fake_code fake_range_free(const char *function, uintptr_t address, size_t bytes);
 fake_code fake_range_map(const char *function, uintptr_t address, size_t bytes, uintptr_t handle);

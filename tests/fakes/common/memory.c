@@ -46,7 +46,8 @@ fake_region *fake_region_add(fake_region_kind kind, uintptr_t address, size_t by
     if (!region) {
         return NULL;
     }
-    *region = (fake_region){fake.regions, kind, address, bytes, shadow, context, context ? context->device : 0, NULL};
+    static unsigned ids; /* under the lock */
+    *region = (fake_region){fake.regions, kind, address, bytes, shadow, context, context ? context->device : 0, ++ids, NULL};
     fake.regions = region;
     return region;
 }
@@ -124,14 +125,14 @@ fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_ad
     return FAKE_OK;
 }
 
-fake_code fake_host_memory_new(fake_context *context, size_t bytes, void **out_memory)
+fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, size_t bytes, void **out_memory)
 {
     if (!bytes) {
         return FAKE_ERROR_INVALID_VALUE;
     }
     size_t size = bytes <= SIZE_MAX - FAKE_PAGE ? pages(bytes) : SIZE_MAX - FAKE_PAGE + 1;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || !fake_region_add(FAKE_HOST_MEMORY, (uintptr_t)memory, bytes, memory, context)) {
+    if (memory == MAP_FAILED || !fake_region_add(kind, (uintptr_t)memory, bytes, memory, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
     fake_report_get()->host_allocations++;
@@ -150,6 +151,7 @@ void fake_region_free(fake_region *region)
         report->allocations--;
         break;
     case FAKE_HOST_MEMORY:
+    case FAKE_MANAGED_MEMORY:
         report->host_allocations--;
         break;
     case FAKE_REGISTERED_MEMORY:
@@ -196,15 +198,17 @@ static bool is_mapped(uintptr_t address, size_t bytes)
     return true;
 }
 
-/* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
+bool fake_pages_are_known(const void *memory, size_t bytes)
+{
+    const uintptr_t address = (uintptr_t)memory;
+    return touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE)) != NULL;
+}
+
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes)
 {
     uintptr_t address = (uintptr_t)memory;
     if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes)) {
         return FAKE_ERROR_INVALID_VALUE;
-    }
-    if (touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE))) {
-        return FAKE_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     if (!fake_region_add(FAKE_REGISTERED_MEMORY, address, bytes, memory, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
@@ -215,7 +219,7 @@ fake_code fake_host_memory_register(fake_context *context, void *memory, size_t 
 
 bool fake_region_is_host(const fake_region *region)
 {
-    return region->kind == FAKE_HOST_MEMORY || region->kind == FAKE_REGISTERED_MEMORY;
+    return region->kind == FAKE_HOST_MEMORY || region->kind == FAKE_REGISTERED_MEMORY || region->kind == FAKE_MANAGED_MEMORY;
 }
 
 fake_code fake_place_find(const char *function, fake_context *context, uintptr_t address, size_t bytes, bool host,

@@ -213,6 +213,8 @@ void fake_stream_finish(fake_stream *stream)
     stream->last = NULL;
 }
 
+static fake_stream *freed; /* given out again, the last one first, as real drivers do; under the lock */
+
 /* It stays in the list until its thread is gone: joining gives the lock back. */
 void fake_stream_free(fake_stream *stream)
 {
@@ -223,14 +225,16 @@ void fake_stream_free(fake_stream *stream)
     }
     *at = stream->next;
     pthread_cond_destroy(&stream->wake);
-    free(stream);
+    stream->next = freed;
+    freed = stream;
     fake_report_get()->streams--;
 }
 
 fake_stream *fake_stream_new(fake_context *context, unsigned flags, int priority)
 {
-    fake_stream *stream = calloc(1, sizeof *stream);
+    fake_stream *stream = freed ? freed : calloc(1, sizeof *stream);
     if (stream) {
+        freed = freed ? freed->next : NULL;
         *stream = (fake_stream){.next = fake.streams, .context = context, .flags = flags, .priority = priority};
         pthread_cond_init(&stream->wake, NULL);
         fake.streams = stream;

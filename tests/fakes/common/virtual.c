@@ -208,13 +208,24 @@ fake_code fake_physical_import(int fd, fake_physical **out_physical)
     return *out_physical ? FAKE_OK : FAKE_ERROR_OUT_OF_MEMORY;
 }
 
+/* At an odd granule, so that nothing is aligned to more by chance. */
+static uintptr_t reserve_odd(size_t bytes)
+{
+    const uintptr_t even = bytes <= SIZE_MAX - FAKE_GRANULARITY ? fake_reserve(bytes + FAKE_GRANULARITY, 2 * FAKE_GRANULARITY) : 0;
+    if (even) {
+        munmap((void *)even, FAKE_GRANULARITY);
+    }
+    return even ? even + FAKE_GRANULARITY : 0;
+}
+
 fake_code fake_range_reserve(const char *function, size_t bytes, size_t alignment, uintptr_t *out_address)
 {
     if (!bytes || bytes % FAKE_GRANULARITY || (alignment & (alignment - 1))) {
         fake_report_violation("%s: %zu bytes are no multiple of the granularity", function, bytes);
         return FAKE_ERROR_INVALID_VALUE;
     }
-    uintptr_t address = fake_reserve(bytes, alignment > FAKE_GRANULARITY ? alignment : FAKE_GRANULARITY);
+    uintptr_t address = alignment ? fake_reserve(bytes, alignment > FAKE_GRANULARITY ? alignment : FAKE_GRANULARITY)
+                                  : reserve_odd(bytes);
     uintptr_t shadow = address ? fake_reserve(bytes, 0) : 0;
     if (!shadow || !fake_region_add(FAKE_RANGE, address, bytes, (unsigned char *)shadow, NULL)) {
         return FAKE_ERROR_OUT_OF_MEMORY;

@@ -46,7 +46,7 @@ CUresult cuMemHostAlloc(void **out_memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_leave(flags > 7 ? CUDA_ERROR_INVALID_VALUE : fake_host_memory_new(context, bytes, out_memory));
+    return fake_leave(flags > 7 ? CUDA_ERROR_INVALID_VALUE : fake_host_memory_new(context, FAKE_HOST_MEMORY, bytes, out_memory));
 }
 
 CUresult cuMemFreeHost(void *memory)
@@ -60,6 +60,7 @@ CUresult cuMemFreeHost(void *memory)
         fake_memory_free(__func__, (uintptr_t)memory, FAKE_HOST_MEMORY, FAKE_HOST_MEMORY, CUDA_ERROR_INVALID_VALUE));
 }
 
+/* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
 {
     CUcontext context;
@@ -67,7 +68,11 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_leave(flags > 15 ? CUDA_ERROR_INVALID_VALUE : fake_host_memory_register(context, memory, bytes));
+    if (flags > 15 || !memory || !bytes) {
+        return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    return fake_leave(fake_pages_are_known(memory, bytes) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                                          : fake_host_memory_register(context, memory, bytes));
 }
 
 CUresult cuMemHostUnregister(void *memory)

@@ -1,8 +1,21 @@
 /* tests/fakes/rocm/copy.c: copies and fills of HIP. All of them are enqueued; common/copy.c has their rules.
  *
- * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not.
+ * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before 6.2, and
+ * fills before 6.3, compare their bytes with the piece of physical memory in which they begin (hip_memory.cpp,
+ * ihipMemcpy_validate and ihipMemset_validate).
  */
 #include "fake.h"
+
+enum { COPIES_CROSS_PIECES_SINCE = 60200000, FILLS_CROSS_PIECES_SINCE = 60300000 };
+
+static bool fits(uintptr_t address, size_t bytes, int since)
+{
+    const fake_region *region = fake_region_find(address, 1);
+    uintptr_t start;
+    size_t size;
+    return fake_script_get()->driver_version >= since || !region || region->kind != FAKE_RANGE ||
+           !fake_range_piece(region, address, &start, &size) || bytes <= size - (address - start);
+}
 
 static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind)
 {
@@ -17,6 +30,11 @@ static hipError_t copy(const char *function, hipStream_t stream, fake_move what,
     }
     if (known->context->error) {
         return fake_end(known->context->error);
+    }
+    const size_t rows_before = what.rows ? what.rows - 1 : 0;
+    if (!fits(what.to, what.to_pitch * rows_before + what.bytes, COPIES_CROSS_PIECES_SINCE) ||
+        !fits(what.from, what.from_pitch * rows_before + what.bytes, COPIES_CROSS_PIECES_SINCE)) {
+        return fake_end(hipErrorInvalidValue);
     }
     what.to_host = kind == hipMemcpyHostToHost || kind == hipMemcpyDeviceToHost || kind == hipMemcpyDefault;
     what.from_host = kind == hipMemcpyHostToHost || kind == hipMemcpyHostToDevice || kind == hipMemcpyDefault;
@@ -80,6 +98,9 @@ static hipError_t fill(const char *function, hipDeviceptr_t to, unsigned value, 
     fake_stream *known = fake_stream_of(function, context, stream, true);
     if (!known) {
         return fake_end(hipErrorContextIsDestroyed);
+    }
+    if (!fits((uintptr_t)to, value_bytes * count, FILLS_CROSS_PIECES_SINCE)) {
+        return fake_end(hipErrorInvalidValue);
     }
     return fake_end(fake_submit_fill(function, context, known, (uintptr_t)to, value, value_bytes, count));
 }

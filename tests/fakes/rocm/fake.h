@@ -16,6 +16,7 @@ typedef struct ihipGraph *hipGraph_t;
 
 /* What tests call themselves, beside what the plugin calls. */
 #define FAKE_HIP_TEST_FUNCTIONS(FUNCTION)                                                                                        \
+    FUNCTION(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags))                                     \
     FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                             \
     FUNCTION(hipError_t, hipDeviceSynchronize, (void))                                                                           \
     FUNCTION(hipError_t, hipDeviceReset, (void))                                                                                 \

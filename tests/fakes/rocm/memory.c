@@ -30,19 +30,32 @@ hipError_t hipMalloc(void **out_address, size_t bytes)
 }
 
 /* NULL is freed without anything to do. */
-static hipError_t free_memory(const char *function, void *memory, fake_region_kind kind, fake_region_kind other,
-                              hipError_t unknown)
+static bool is_managed(uintptr_t address)
 {
-    hipError_t code = fake_enter(function);
-    if (code) {
-        return code;
-    }
-    return fake_end(memory ? fake_memory_free(function, (uintptr_t)memory, kind, other, unknown) : hipSuccess);
+    const fake_region *region = fake_region_find(address, 1);
+    return region && region->kind == FAKE_MANAGED_MEMORY;
 }
 
 hipError_t hipFree(void *address)
 {
-    return free_memory(__func__, address, FAKE_DEVICE_MEMORY, FAKE_IMPORTED, hipErrorInvalidValue);
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    const fake_region_kind kind = is_managed((uintptr_t)address) ? FAKE_MANAGED_MEMORY : FAKE_DEVICE_MEMORY;
+    return fake_end(address ? fake_memory_free(__func__, (uintptr_t)address, kind, FAKE_IMPORTED, hipErrorInvalidValue)
+                            : hipSuccess);
+}
+
+/* Memory of host and device, which HIP says is the host's (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
+hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
+{
+    fake_context *context;
+    hipError_t code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    return fake_end(flags != 1 ? hipErrorInvalidValue : fake_host_memory_new(context, FAKE_MANAGED_MEMORY, bytes, out_memory));
 }
 
 hipError_t hipHostMalloc(void **out_memory, size_t bytes, unsigned int flags)
@@ -52,14 +65,30 @@ hipError_t hipHostMalloc(void **out_memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_end(flags > 7 ? hipErrorInvalidValue : fake_host_memory_new(context, bytes, out_memory));
+    return fake_end(flags > 7 ? hipErrorInvalidValue : fake_host_memory_new(context, FAKE_HOST_MEMORY, bytes, out_memory));
 }
 
 hipError_t hipHostFree(void *memory)
 {
-    return free_memory(__func__, memory, FAKE_HOST_MEMORY, FAKE_HOST_MEMORY, hipErrorInvalidValue);
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    return fake_end(memory ? fake_memory_free(__func__, (uintptr_t)memory, FAKE_HOST_MEMORY, FAKE_HOST_MEMORY, hipErrorInvalidValue)
+                           : hipSuccess);
 }
 
+static fake_region *known_at(uintptr_t address)
+{
+    fake_region *region = fake.regions;
+    while (region && region->address != address) {
+        region = region->next;
+    }
+    return region;
+}
+
+/* Never answers 712: memory is known by its beginning, and what is known already stays as it is (hip_memory.cpp,
+ * ihipHostRegister: a map's insert, whose refusal is not looked at). */
 hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -67,12 +96,31 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_end(flags > 15 ? hipErrorInvalidValue : fake_host_memory_register(context, memory, bytes));
+    if (flags > 15) {
+        return fake_end(hipErrorInvalidValue);
+    }
+    return fake_end(known_at((uintptr_t)memory) ? hipSuccess : fake_host_memory_register(context, memory, bytes));
 }
 
+/* Takes away what begins there, whoever registered it. Inside other memory that is known, the real one ends the process
+ * (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
-    return free_memory(__func__, memory, FAKE_REGISTERED_MEMORY, FAKE_REGISTERED_MEMORY, hipErrorHostMemoryNotRegistered);
+    hipError_t code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    fake_region *region = known_at((uintptr_t)memory);
+    if (!region && !fake_region_find((uintptr_t)memory, 1)) {
+        return fake_end(hipErrorHostMemoryNotRegistered);
+    }
+    if (!region || region->kind != FAKE_REGISTERED_MEMORY) {
+        fake_report_violation("%s: no beginning of a registration, but memory that is known", __func__);
+        return fake_end(hipErrorInvalidValue);
+    }
+    fake_context_drain(NULL);
+    fake_region_free(region);
+    return fake_end(hipSuccess);
 }
 
 hipError_t hipHostGetDevicePointer(void **out_address, void *memory, unsigned int flags)
@@ -91,6 +139,22 @@ hipError_t hipHostGetDevicePointer(void **out_address, void *memory, unsigned in
 }
 
 /* Kinds of memory have other numbers since HIP 6, where 0 became memory that is not known. */
+static unsigned kind_of(const fake_region *region)
+{
+    return (fake_hip_major() < 6 ? 0u : 1u) + (fake_region_is_host(region) ? 0u : 1u);
+}
+
+/* For the kind of memory that it does not know, a runtime before 6.2 takes what lies at the address for a pointer, and follows it
+ * (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
+static hipError_t unknown_pointer(hipPointer_attribute attribute)
+{
+    if (attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE && fake_script_get()->driver_version < 60200000) {
+        fake_report_violation("hipPointerGetAttribute: the kind of memory that is not known, which the runtime would follow");
+    }
+    return hipErrorInvalidValue;
+}
+
+/* Numbers of allocations have 32 bits, and whether memory is managed has 8. */
 hipError_t hipPointerGetAttribute(void *out_value, hipPointer_attribute attribute, hipDeviceptr_t address)
 {
     hipError_t code = fake_enter(__func__);
@@ -99,22 +163,27 @@ hipError_t hipPointerGetAttribute(void *out_value, hipPointer_attribute attribut
     }
     const fake_region *region = fake_region_find((uintptr_t)address, 1);
     if (!region) {
-        return fake_end(hipErrorInvalidValue);
+        return fake_end(unknown_pointer(attribute));
     }
-    const unsigned first = fake_hip_major() < 6 ? 0 : 1, kind = first + (fake_region_is_host(region) ? 0 : 1);
-    const int ordinal = (int)fake_region_device(region, (uintptr_t)address);
     switch (attribute) {
     case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        memcpy(out_value, &kind, sizeof kind);
+        memcpy(out_value, &(unsigned){kind_of(region)}, sizeof(unsigned));
+        return fake_end(hipSuccess);
+    case HIP_POINTER_ATTRIBUTE_BUFFER_ID:
+        memcpy(out_value, &region->id, sizeof region->id);
+        return fake_end(hipSuccess);
+    case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(bool *)out_value = region->kind == FAKE_MANAGED_MEMORY;
         return fake_end(hipSuccess);
     case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        memcpy(out_value, &ordinal, sizeof ordinal);
+        memcpy(out_value, &(int){(int)fake_region_device(region, (uintptr_t)address)}, sizeof(int));
         return fake_end(hipSuccess);
     default:
         return fake_end(hipErrorInvalidValue);
     }
 }
 
+/* Of reserved addresses, those that are mapped are known, piece by piece. */
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t address)
 {
     hipError_t code = fake_enter(__func__);
@@ -122,10 +191,12 @@ hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDevicep
         return code;
     }
     const fake_region *region = fake_region_find((uintptr_t)address, 1);
-    if (!region) {
+    uintptr_t start = region ? region->address : 0;
+    size_t size = region ? region->size : 0;
+    if (!region || (region->kind == FAKE_RANGE && !fake_range_piece(region, (uintptr_t)address, &start, &size))) {
         return fake_end(hipErrorNotFound);
     }
-    *base = (void *)region->address;
-    *bytes = region->size;
+    *base = (void *)start;
+    *bytes = size;
     return fake_end(hipSuccess);
 }

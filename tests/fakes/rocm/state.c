@@ -150,7 +150,8 @@ hipError_t hipDeviceSynchronize(void)
     return fake_end(context->error);
 }
 
-/* Streams and memory of the device go; who still has them has nothing. Registrations are of the process and stay. */
+/* Streams and memory of the device go; who still has them has nothing. Page-locked memory is of all devices: with several it stays,
+ * and goes with a single one (device.cpp, MemObjMap::Purge: what belongs to this device alone). */
 hipError_t hipDeviceReset(void)
 {
     fake_context *context = NULL;
@@ -160,8 +161,8 @@ hipError_t hipDeviceReset(void)
     }
     fake_context_drain(context);
     fake_streams_lost(context);
-    for (fake_region *region = fake.regions; region; region = region->next) {
-        region->context = region->kind == FAKE_REGISTERED_MEMORY && region->context == context ? NULL : region->context;
+    for (fake_region *region = fake.regions; region && fake.device_count > 1; region = region->next) {
+        region->context = fake_region_is_host(region) && region->context == context ? NULL : region->context;
     }
     context->error = hipErrorContextIsDestroyed; /* what is left is nobody's fault */
     fake_context_free(context);

@@ -53,7 +53,8 @@ hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle)
     return code ? code : fake_end(fake_physical_release(__func__, (uintptr_t)handle));
 }
 
-/* An address may be wished for; the real one may pass over that too. */
+/* An address may be wished for; the real one may pass over that too. It does pass over the alignment, once it has found that it is
+ * a power of two (hip_vm.cpp: Device::virtualAlloc hands none on). */
 hipError_t hipMemAddressReserve(void **out_address, size_t bytes, size_t alignment, void *wanted, unsigned long long flags)
 {
     hipError_t code = enter(__func__);
@@ -62,7 +63,7 @@ hipError_t hipMemAddressReserve(void **out_address, size_t bytes, size_t alignme
     }
     (void)wanted;
     uintptr_t address = 0;
-    code = flags ? hipErrorInvalidValue : fake_range_reserve(__func__, bytes, alignment, &address);
+    code = flags || (alignment & (alignment - 1)) ? hipErrorInvalidValue : fake_range_reserve(__func__, bytes, 0, &address);
     *out_address = (void *)address;
     return fake_end(code);
 }
@@ -73,27 +74,42 @@ hipError_t hipMemAddressFree(void *address, size_t bytes)
     return code ? code : fake_end(fake_range_free(__func__, (uintptr_t)address, bytes));
 }
 
+/* Before HIP 7 the failure of the command that maps is not looked at (hip_vm.cpp, hipMemMap). */
 hipError_t hipMemMap(void *address, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle, unsigned long long flags)
 {
     hipError_t code = enter(__func__);
     if (code) {
-        return code;
+        return fake_hip_major() < 7 ? hipSuccess : code;
     }
     bool good = !offset && !flags;
-    return fake_end(good ? fake_range_map(__func__, (uintptr_t)address, bytes, (uintptr_t)handle) : hipErrorInvalidValue);
+    code = good ? fake_range_map(__func__, (uintptr_t)address, bytes, (uintptr_t)handle) : hipErrorInvalidValue;
+    return fake_end(good && fake_hip_major() < 7 ? hipSuccess : code);
 }
 
+static bool is_mapped(const void *address)
+{
+    const fake_region *range = fake_region_find((uintptr_t)address, 1);
+    uintptr_t start;
+    size_t size;
+    return range && range->kind == FAKE_RANGE && fake_range_piece(range, (uintptr_t)address, &start, &size);
+}
+
+/* Where nothing is mapped, HIP 6.1 to 6.3 read a null pointer (hip_vm.cpp, hipMemUnmap); fake_range_unmap() says so of all. */
 hipError_t hipMemUnmap(void *address, size_t bytes)
 {
     hipError_t code = enter(__func__);
     return code ? code : fake_end(fake_range_unmap(__func__, (uintptr_t)address, bytes));
 }
 
+/* Before HIP 7 this is where a failed mapping shows. */
 hipError_t hipMemSetAccess(void *address, size_t bytes, const hipMemAccessDesc *access, size_t count)
 {
     hipError_t code = enter(__func__);
     if (code) {
         return code;
+    }
+    if (fake_hip_major() < 7 && !is_mapped(address)) {
+        return fake_end(hipErrorInvalidValue);
     }
     for (size_t i = 0; !code && i < count; i++) {
         code = access[i].location.type != hipMemLocationTypeDevice
