@@ -114,6 +114,10 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (of_host && out_memory->host != alloc->import.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
     }
+    const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
+    if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
+        return unkept_promise(device, out_memory, "the plugin gave memory that is not aligned as asked for");
+    }
     if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
         return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
     }
@@ -161,16 +165,12 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 }
 
 /* Whether others can import it at its host address, where that was asked for. */
-static gpuhal_status check_shareable(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_alloc *alloc,
-                                     gpuhal_memory *memory)
+static gpuhal_status check_shareable(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_memory *memory)
 {
-    if (!(desc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
-        return GPUHAL_OK;
-    }
-    if (!memory->host || ((uintptr_t)memory->host & (alloc->alignment - 1)) != 0) {
-        return unkept_promise(device, memory, "the plugin gave memory without a host address, or one that is not aligned as asked for");
-    }
-    return GPUHAL_OK;
+    const bool by_address = desc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1;
+    return !by_address || memory->host
+               ? GPUHAL_OK
+               : unkept_promise(device, memory, "the plugin gave memory without a host address, by which it was to be shared");
 }
 
 /* *out_full: the device has no room, whatever limit was set for it. */
@@ -192,7 +192,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     }
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
     *out_full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
-    status = status ? status : check_shareable(device, desc, &alloc, &buffer->memory);
+    status = status ? status : check_shareable(device, desc, &buffer->memory);
     if (status) {
         discharge(device, alloc.bytes);
         gpuhal_buffer_free(buffer);

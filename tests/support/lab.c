@@ -279,6 +279,10 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
         out_memory->host = alloc->import.as.pointer;
     }
+    if (lab->ignores_alignment && !imports) {
+        out_memory->address += out_memory->address ? 16 : 0;
+        out_memory->host = out_memory->host ? (char *)out_memory->host + 16 : NULL;
+    }
     lab->allocations++;
     lab->imports += imports;
     if (!imports) {

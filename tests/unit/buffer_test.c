@@ -67,6 +67,25 @@ TEST(above_the_largest_allocation_the_answer_is_too_large)
     gpuhal_close(gpu);
 }
 
+/* The lab rounds no address down: those that it gives are 16 bytes behind a page. */
+TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
+{
+    for (uint32_t staging = 0; staging < 2; staging++) {
+        gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.ignores_alignment = 1}}};
+        gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+        gpuhal_buffer *buffer = NULL;
+        gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64, .alignment = 4096,
+                                   .kind = staging ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE};
+        assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
+        assert_null(buffer);
+        assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+        desc.alignment = 16;
+        assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_OK);
+        gpuhal_buffer_release(buffer);
+        gpuhal_close(gpu);
+    }
+}
+
 TEST(bad_descriptions_are_invalid_and_missing_kinds_not_supported)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.no_staging_kinds = 1}}};
