@@ -12,7 +12,7 @@
 /* ---- in and out */
 
 /* The context was destroyed, or the primary one reset, by somebody else: all that was in it is gone with it. */
-static bool is_gone(CUresult code)
+static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -23,16 +23,36 @@ CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
     return lost != CUDA_SUCCESS ? lost : atomic_load_explicit(&device->own_lost, memory_order_relaxed);
 }
 
+static bool is_reset(const gpuhal_plugin_device *device)
+{
+    unsigned long long id = 0;
+    if (device->marker_id == 0) {
+        return false;
+    }
+    const CUresult code = gpuhal_cuda_api.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
+    return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && id != device->marker_id);
+}
+
+bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
+{
+    CUresult none = CUDA_SUCCESS;
+    if (atomic_load_explicit(&device->own_lost, memory_order_relaxed) == CUDA_SUCCESS && is_reset(device)) {
+        (void)atomic_compare_exchange_strong(&device->own_lost, &none, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    }
+    return is_of_gone(atomic_load_explicit(&device->own_lost, memory_order_relaxed));
+}
+
 /* Asking comes first: inside an engine the context is nearly always current already, and asking costs next to nothing.
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
  * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
-static CUresult enter_context(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_visit *out_visit)
 {
     CUcontext current = NULL;
+    *out_visit = (gpuhal_cuda_visit){0};
     CUresult code = gpuhal_cuda_api.cuCtxGetCurrent(&current);
-    if (code == CUDA_SUCCESS && current != device->context) {
-        code = gpuhal_cuda_api.cuCtxPushCurrent_v2(device->context);
+    if (code == CUDA_SUCCESS && current != context) {
+        code = gpuhal_cuda_api.cuCtxPushCurrent_v2(context);
         out_visit->pushed = code == CUDA_SUCCESS;
     }
     if (code == CUDA_SUCCESS) {
@@ -46,14 +66,14 @@ CUresult gpuhal_cuda_enter_anyway(gpuhal_plugin_device *device, gpuhal_cuda_visi
 {
     *out_visit = (gpuhal_cuda_visit){0};
     const CUresult own = atomic_load_explicit(&device->own_lost, memory_order_relaxed);
-    return is_gone(own) ? own : enter_context(device, out_visit);
+    return is_of_gone(own) ? own : gpuhal_cuda_enter_context(device->context, out_visit);
 }
 
 CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
 {
     *out_visit = (gpuhal_cuda_visit){0};
     const CUresult lost = gpuhal_cuda_lost_code(device);
-    return lost != CUDA_SUCCESS ? lost : enter_context(device, out_visit);
+    return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_visit);
 }
 
 void gpuhal_cuda_leave(const gpuhal_cuda_visit *visit)
@@ -99,11 +119,16 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
     const bool fell = code == CUDA_ERROR_UNKNOWN && probe(device) == CUDA_ERROR_UNKNOWN;
     if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         CUresult none = CUDA_SUCCESS;
-        (void)atomic_compare_exchange_strong(is_gone(code) ? &device->own_lost : device->lost, &none, code);
+        (void)atomic_compare_exchange_strong(is_of_gone(code) ? &device->own_lost : device->lost, &none, code);
     }
     return fell ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
                                         "the driver answers nothing else any more: see the kernel's log for lines with NVRM")
                 : gpuhal_cuda_report(device->host, call, code);
+}
+
+gpuhal_status gpuhal_cuda_check_host(gpuhal_plugin_device *device)
+{
+    return gpuhal_cuda_is_gone(device) ? gpuhal_cuda_result(device, "memcpy", CUDA_ERROR_CONTEXT_IS_DESTROYED) : GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
@@ -318,12 +343,26 @@ static void let_go(gpuhal_plugin_device *device)
     }
 }
 
+/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opening for which there
+ * is none works too, and notices a reset by the codes of its calls alone. */
+static void make_marker(gpuhal_plugin_device *device)
+{
+    unsigned long long id = 0;
+    if (gpuhal_cuda_api.cuMemAlloc_v2(&device->marker, 1) == CUDA_SUCCESS &&
+        gpuhal_cuda_api.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, device->marker) == CUDA_SUCCESS) {
+        device->marker_id = id;
+    }
+}
+
 static gpuhal_status first_lane(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_visit visit;
     CUresult code = gpuhal_cuda_enter(device, &visit);
     if (code == CUDA_SUCCESS) {
         code = create_lane(&device->lanes[0], &device->events[0]);
+        if (code == CUDA_SUCCESS) {
+            make_marker(device);
+        }
         gpuhal_cuda_leave(&visit);
     }
     return gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
@@ -374,6 +413,9 @@ void gpuhal_cuda_close(gpuhal_plugin_device *device)
             }
             (void)gpuhal_cuda_api.cuEventDestroy_v2(device->events[i]);
             (void)gpuhal_cuda_api.cuStreamDestroy_v2(device->lanes[i]);
+        }
+        if (device->marker) {
+            (void)gpuhal_cuda_api.cuMemFree_v2(device->marker);
         }
         gpuhal_cuda_leave(&visit);
     }

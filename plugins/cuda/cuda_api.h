@@ -233,6 +233,7 @@
     VALUE(CU_MEMHOSTREGISTER_READ_ONLY, 8)                                                                                       \
     VALUE(CU_POINTER_ATTRIBUTE_CONTEXT, 1)                                                                                       \
     VALUE(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                                                   \
+    VALUE(CU_POINTER_ATTRIBUTE_BUFFER_ID, 7)                                                                                     \
     VALUE(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                                                    \
     VALUE(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                                                \
     VALUE(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                                                                             \

@@ -54,11 +54,13 @@ struct gpuhal_plugin_device {
     CUstream foreign;                  /* the caller's stream that blocking calls come after, or NULL */
     _Atomic CUresult *lost;            /* of the entry, or own_lost */
     _Atomic CUresult own_lost;         /* of an adopted context; of any that was destroyed under us */
+    CUdeviceptr marker;                /* memory by which a reset of the context shows */
+    uint64_t marker_id;                /* CUDA's number of it; 0: CUDA gives none */
     CUstream lanes[GPUHAL_CUDA_LANES]; /* the first one is there from the beginning, the others once they are needed */
     CUevent events[GPUHAL_CUDA_LANES]; /* one for each lane, for waiting without spinning */
-    _Atomic uint32_t claimed;             /* bit i: lanes[i] is there, or a thread is making it */
-    _Atomic uint32_t made;                /* bit i: lanes[i] is there */
-    _Atomic uint32_t idle;                /* bit i: lanes[i] is there and nobody uses it */
+    _Atomic uint32_t claimed;          /* bit i: lanes[i] is there, or a thread is making it */
+    _Atomic uint32_t made;             /* bit i: lanes[i] is there */
+    _Atomic uint32_t idle;             /* bit i: lanes[i] is there and nobody uses it */
 };
 
 struct gpuhal_plugin_queue {
@@ -98,11 +100,15 @@ typedef enum {
     GPUHAL_CUDA_WRAPPED     /* the caller's device memory */
 } gpuhal_cuda_block_kind;
 
+/* Page-locked memory of the caller, of which several blocks may be parts. */
+typedef struct gpuhal_cuda_registration gpuhal_cuda_registration;
+
 /* What gpuhal_memory.object points to. Transfers look at gpuhal_memory.address and .host alone. */
 typedef struct gpuhal_cuda_block {
     gpuhal_cuda_block_kind kind;
     CUdeviceptr plain; /* what cuMemAlloc gave, before alignment; EXTERNAL: what was mapped */
     void *host;        /* what cuMemHostAlloc gave or cuMemHostRegister got */
+    gpuhal_cuda_registration *registration;
     gpuhal_cuda_mapping mapping;
     CUexternalMemory external;
 } gpuhal_cuda_block;
@@ -144,7 +150,13 @@ void gpuhal_cuda_close(gpuhal_plugin_device *device);
 CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit);
 /* The same for letting go of things, which has to go on in a lost context too. */
 CUresult gpuhal_cuda_enter_anyway(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit);
+/* Makes any context current. */
+CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_visit *out_visit);
 void gpuhal_cuda_leave(const gpuhal_cuda_visit *visit);
+/* Whether the context was destroyed, or its device reset: all that was in it went with it. */
+bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device);
+/* OK while the processor may touch page-locked memory of the opening, which goes with the context. */
+gpuhal_status gpuhal_cuda_check_host(gpuhal_plugin_device *device);
 /* The code after which nothing works any more, 0 while it does. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 /* Inside the context. Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */
@@ -160,9 +172,10 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
                                         CUresult code);
 void gpuhal_cuda_describe_context(gpuhal_ops *ops);
 
-/* memory.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
+/* memory.c, registration.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
  * has them. */
-void gpuhal_cuda_describe_memory(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
+void gpuhal_cuda_describe_memory(gpuhal_ops *ops);
+void gpuhal_cuda_describe_registration(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
 void gpuhal_cuda_describe_share(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
 void gpuhal_cuda_describe_transfer(gpuhal_ops *ops);
 void gpuhal_cuda_describe_rect(gpuhal_ops *ops);
@@ -173,6 +186,16 @@ void gpuhal_cuda_describe_program(gpuhal_ops *ops);
 
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
 gpuhal_status gpuhal_cuda_allocation_failed(gpuhal_plugin_device *device, const char *call, CUresult code, uint64_t bytes);
+
+/* registration.c: page-locks memory of the caller, or counts one more user where that is done already. Inside the context. */
+CUresult gpuhal_cuda_lock_pages(const gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
+                                gpuhal_cuda_registration **out_registration);
+/* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
+CUresult gpuhal_cuda_unlock_pages(gpuhal_cuda_registration *registration);
+/* Where the registration begins, which may be before the memory that was asked for. */
+void *gpuhal_cuda_registered(const gpuhal_cuda_registration *registration);
+/* The status of a failure to lock pages; OK for CUDA_SUCCESS. */
+gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code);
 
 /* share.c: memory that others see too. */
 gpuhal_status gpuhal_cuda_allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);

@@ -1,4 +1,4 @@
-/* cuda/memory.c: allocating, releasing, page-locking, wrapping.
+/* cuda/memory.c: allocating, releasing, taking in host memory, wrapping.
  *
  * CUDA's addresses are unified: what cuMemHostAlloc gives has one address for host and device, and a copy knows by an address
  * what it is. UPLOAD memory is not write-combined: that makes writing a little faster on some systems, and reading (by a program
@@ -66,14 +66,6 @@ static CUresult show_host(gpuhal_memory *memory)
     return code;
 }
 
-/* It is memory of the host that is missing then, not of the device. */
-static gpuhal_status lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code)
-{
-    return code == CUDA_ERROR_OUT_OF_MEMORY ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
-                                                                    "the system gives no more memory that stays in place")
-                                            : gpuhal_cuda_result(device, call, code);
-}
-
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
@@ -82,7 +74,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     CUresult code =
         gpuhal_cuda_api.cuMemHostAlloc(&block->host, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (code != CUDA_SUCCESS) {
-        return lock_failed(device, "cuMemHostAlloc", code);
+        return gpuhal_cuda_lock_failed(device, "cuMemHostAlloc", code);
     }
     block->kind = GPUHAL_CUDA_HOST;
     const uintptr_t start = (uintptr_t)block->host;
@@ -95,13 +87,6 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Not for memory of devices (CU_MEMHOSTREGISTER_IOMEMORY): what the core hands over are ordinary pages. */
-static CUresult page_lock(void *memory, uint64_t bytes, unsigned int more)
-{
-    return gpuhal_cuda_api.cuMemHostRegister_v2(memory, (size_t)bytes,
-                                                CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | more);
-}
-
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_cuda_block *block = out_memory->object;
@@ -111,16 +96,16 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    CUresult code = page_lock(start, alloc->bytes, 0);
+    CUresult code = gpuhal_cuda_lock_pages(device, start, alloc->bytes, 0, &block->registration);
     if (code != CUDA_SUCCESS) {
-        return lock_failed(device, "cuMemHostRegister", code);
+        return gpuhal_cuda_lock_failed(device, "cuMemHostRegister", code);
     }
     block->kind = GPUHAL_CUDA_REGISTERED;
-    block->host = start;
+    block->host = gpuhal_cuda_registered(block->registration);
     out_memory->host = start;
     code = show_host(out_memory);
     if (code != CUDA_SUCCESS) {
-        (void)gpuhal_cuda_api.cuMemHostUnregister(start);
+        (void)gpuhal_cuda_unlock_pages(block->registration);
         return gpuhal_cuda_result(device, "cuMemHostGetDevicePointer", code);
     }
     return GPUHAL_OK;
@@ -192,7 +177,9 @@ static void cuda_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_cuda_block *block = memory->object;
     gpuhal_cuda_visit visit;
-    if (gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
+    if (block->kind == GPUHAL_CUDA_REGISTERED) {
+        (void)gpuhal_cuda_unlock_pages(block->registration);
+    } else if (block->kind != GPUHAL_CUDA_WRAPPED && gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
         switch (block->kind) {
         case GPUHAL_CUDA_PLAIN:
             (void)gpuhal_cuda_api.cuMemFree_v2(block->plain);
@@ -200,52 +187,17 @@ static void cuda_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
         case GPUHAL_CUDA_HOST:
             (void)gpuhal_cuda_api.cuMemFreeHost(block->host);
             break;
-        case GPUHAL_CUDA_REGISTERED:
-            (void)gpuhal_cuda_api.cuMemHostUnregister(block->host);
-            break;
         case GPUHAL_CUDA_MAPPED:
         case GPUHAL_CUDA_EXTERNAL:
             gpuhal_cuda_release_shared(block);
             break;
+        case GPUHAL_CUDA_REGISTERED:
         case GPUHAL_CUDA_WRAPPED:
             break;
         }
         gpuhal_cuda_leave(&visit);
     }
     free(block);
-}
-
-/* Which code the driver has for memory that may not be written is not documented; those of other faults are. */
-static bool may_be_read_only(CUresult code)
-{
-    const gpuhal_status status = gpuhal_cuda_status(code);
-    return status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_NO_PERMISSION || status == GPUHAL_ERROR_NOT_SUPPORTED;
-}
-
-static gpuhal_status cuda_register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
-{
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(device, &visit);
-    if (code == CUDA_SUCCESS) {
-        code = page_lock(memory, bytes, 0);
-        if (device->entry->registers_read_only && may_be_read_only(code)) {
-            /* Files of weights are mapped without the right to write, which the driver has to be told. */
-            code = page_lock(memory, bytes, CU_MEMHOSTREGISTER_READ_ONLY);
-        }
-        gpuhal_cuda_leave(&visit);
-    }
-    return lock_failed(device, "cuMemHostRegister", code);
-}
-
-static gpuhal_status cuda_unregister_host(gpuhal_plugin_device *device, void *memory)
-{
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter_anyway(device, &visit);
-    if (code == CUDA_SUCCESS) {
-        code = gpuhal_cuda_api.cuMemHostUnregister(memory);
-        gpuhal_cuda_leave(&visit);
-    }
-    return gpuhal_cuda_result(device, "cuMemHostUnregister", code);
 }
 
 /* ---- the vendor's objects */
@@ -328,14 +280,10 @@ static gpuhal_status cuda_native_memory(gpuhal_plugin_device *device, const gpuh
     return GPUHAL_OK;
 }
 
-void gpuhal_cuda_describe_memory(const gpuhal_cuda_entry *entry, gpuhal_ops *ops)
+void gpuhal_cuda_describe_memory(gpuhal_ops *ops)
 {
     ops->allocate = cuda_allocate;
     ops->release = cuda_release;
-    if (entry->registers_host) {
-        ops->register_host = cuda_register_host;
-        ops->unregister_host = cuda_unregister_host;
-    }
     ops->wrap_memory = cuda_wrap_memory;
     ops->native_memory = cuda_native_memory;
 }

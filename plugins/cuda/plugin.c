@@ -13,7 +13,8 @@ static gpuhal_status cuda_describe(uint32_t index, gpuhal_ops *out_ops)
         return GPUHAL_ERROR_NOT_FOUND;
     }
     gpuhal_cuda_describe_context(out_ops);
-    gpuhal_cuda_describe_memory(entry, out_ops);
+    gpuhal_cuda_describe_memory(out_ops);
+    gpuhal_cuda_describe_registration(entry, out_ops);
     gpuhal_cuda_describe_share(entry, out_ops);
     gpuhal_cuda_describe_transfer(out_ops);
     gpuhal_cuda_describe_rect(out_ops);

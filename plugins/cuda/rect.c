@@ -123,8 +123,11 @@ static gpuhal_status cuda_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_
 {
     const side to_side = resolve(to), from_side = resolve(from);
     if (to_side.host && from_side.host && !queue && !device->foreign) {
-        rect_on_host(&to_side, &from_side, extent);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_cuda_check_host(device);
+        if (status == GPUHAL_OK) {
+            rect_on_host(&to_side, &from_side, extent);
+        }
+        return status;
     }
     gpuhal_cuda_call call;
     CUresult code = gpuhal_cuda_begin(device, queue, &call);

@@ -29,8 +29,11 @@ static gpuhal_status cuda_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     if (host_may(device, queue, to)) {
-        memcpy(host_at(to, offset), from, (size_t)bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_cuda_check_host(device);
+        if (status == GPUHAL_OK) {
+            memcpy(host_at(to, offset), from, (size_t)bytes);
+        }
+        return status;
     }
     gpuhal_cuda_call call;
     CUresult code = gpuhal_cuda_begin(device, queue, &call);
@@ -46,8 +49,11 @@ static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue
                                uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
-        memcpy(to, host_at(from, offset), (size_t)bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_cuda_check_host(device);
+        if (status == GPUHAL_OK) {
+            memcpy(to, host_at(from, offset), (size_t)bytes);
+        }
+        return status;
     }
     gpuhal_cuda_call call;
     CUresult code = gpuhal_cuda_begin(device, queue, &call);
@@ -142,8 +148,11 @@ static gpuhal_status cuda_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue
     memcpy(twice, source, pattern_bytes);
     memcpy(twice + pattern_bytes, source, pattern_bytes);
     if (host_may(device, queue, memory)) {
-        fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_cuda_check_host(device);
+        if (status == GPUHAL_OK) {
+            fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
+        }
+        return status;
     }
     gpuhal_cuda_call call;
     CUresult code = gpuhal_cuda_begin(device, queue, &call);

@@ -23,22 +23,21 @@ static bool is_of_no_stream(hipError_t code)
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
 }
 
-/* False when HIP does not tell. */
-static bool is_destroyed(hipStream_t stream)
+/* A stream's address says nothing: the engine's next stream gets that of one that went with the reset. */
+static bool is_reset(const gpuhal_plugin_device *device)
 {
-    hipDevice_t owner;
-    if (gpuhal_rocm_api.hipStreamGetDevice) {
-        const hipError_t code = gpuhal_rocm_api.hipStreamGetDevice(stream, &owner);
-        gpuhal_rocm_ignore(code);
-        return is_of_no_stream(code);
+    uint32_t id = 0;
+    if (device->marker_id == 0) {
+        return false;
     }
-    return gpuhal_rocm_api.hipGetStreamDeviceId && gpuhal_rocm_api.hipGetStreamDeviceId(stream) < 0;
+    const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
+    gpuhal_rocm_ignore(code);
+    return code == hipErrorInvalidValue || (code == hipSuccess && id != device->marker_id);
 }
 
 bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
 {
-    if (atomic_load_explicit(&device->gone, memory_order_relaxed) == hipSuccess && device->lanes[0] &&
-        is_destroyed(device->lanes[0])) {
+    if (atomic_load_explicit(&device->gone, memory_order_relaxed) == hipSuccess && is_reset(device)) {
         atomic_store_explicit(&device->gone, hipErrorContextIsDestroyed, memory_order_relaxed);
     }
     return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
@@ -66,7 +65,7 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_v
 
 hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device)
 {
-    if (gpuhal_rocm_lost_code(device) == hipSuccess && gpuhal_rocm_runtime.trusts_streams) {
+    if (gpuhal_rocm_lost_code(device) == hipSuccess) {
         (void)gpuhal_rocm_is_gone(device);
     }
     return gpuhal_rocm_lost_code(device);
@@ -106,6 +105,10 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream)
         return hipSuccess;
     }
     const hipError_t code = gpuhal_rocm_api.hipStreamIsCapturing(stream, &status);
+    if (code == hipErrorNotSupported) { /* a runtime that knows no graphs, as chipStar */
+        gpuhal_rocm_ignore(code);
+        return hipSuccess;
+    }
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
@@ -125,6 +128,11 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
         (void)atomic_compare_exchange_strong(&device->entry->lost, &none, code);
     }
     return gpuhal_rocm_report(device->host, call, code);
+}
+
+gpuhal_status gpuhal_rocm_check_host(gpuhal_plugin_device *device)
+{
+    return gpuhal_rocm_is_gone(device) ? gpuhal_rocm_result(device, "memcpy", hipErrorContextIsDestroyed) : GPUHAL_OK;
 }
 
 /* Whether calls still work on the device; a code that stays would be answered to this one too. */
@@ -331,12 +339,26 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
                                     : "the stream is one of another device");
 }
 
+/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opening for which there is
+ * none works too, and does not notice a reset; HIP 5.0 gives no numbers. */
+static void make_marker(gpuhal_plugin_device *device)
+{
+    hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);
+    if (code == hipSuccess) {
+        code = gpuhal_rocm_api.hipPointerGetAttribute(&device->marker_id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
+    }
+    gpuhal_rocm_ignore(code);
+}
+
 static gpuhal_status first_lane(gpuhal_plugin_device *device)
 {
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(device, &visit);
     if (code == hipSuccess) {
         code = create_lane(&device->lanes[0], &device->events[0]);
+        if (code == hipSuccess) {
+            make_marker(device);
+        }
         gpuhal_rocm_leave(&visit);
     }
     return gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
@@ -389,6 +411,9 @@ void gpuhal_rocm_close(gpuhal_plugin_device *device)
             }
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(device->events[i]));
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]));
+        }
+        if (device->marker) {
+            gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(device->marker));
         }
         gpuhal_rocm_leave(&visit);
     }

@@ -53,6 +53,8 @@ struct gpuhal_plugin_device {
     gpuhal_rocm_entry *entry;
     _Atomic hipError_t gone;              /* what HIP answered once the device had been reset; 0: it has not been */
     hipStream_t foreign;                  /* the caller's stream that blocking calls come after, or NULL */
+    void *marker;                         /* memory of the device by which a reset shows */
+    uint32_t marker_id;                   /* HIP's number of it; 0: HIP gives none */
     hipStream_t lanes[GPUHAL_ROCM_LANES]; /* the first one is there from the beginning, the others once they are needed */
     hipEvent_t events[GPUHAL_ROCM_LANES]; /* one for each lane, for waiting without spinning */
     _Atomic uint32_t claimed;             /* bit i: lanes[i] is there, or a thread is making it */
@@ -102,11 +104,15 @@ typedef enum {
     GPUHAL_ROCM_WRAPPED     /* the caller's device memory */
 } gpuhal_rocm_block_kind;
 
+/* Page-locked memory of the caller, of which several blocks may be parts. */
+typedef struct gpuhal_rocm_registration gpuhal_rocm_registration;
+
 /* What gpuhal_memory.object points to. Transfers look at gpuhal_memory.address and .host alone. */
 typedef struct gpuhal_rocm_block {
     gpuhal_rocm_block_kind kind;
     void *plain; /* what hipMalloc gave, before alignment; EXTERNAL: what was mapped */
-    void *host;  /* what hipHostMalloc gave or hipHostRegister got */
+    void *host;  /* what hipHostMalloc gave */
+    gpuhal_rocm_registration *registration;
     gpuhal_rocm_mapping mapping;
     hipExternalMemory_t external;
     int descriptor; /* EXTERNAL: what HIP was given, and the file that it is */
@@ -171,11 +177,12 @@ hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_vi
 void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit);
 /* The code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
-/* The same, after a look whether the device was reset where HIP would follow a stream that went with it: before anything of the
- * device is handed to HIP. */
+/* The same, after a look whether the device was reset: before anything of the device is handed to HIP, which would follow it. */
 hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
-/* Whether somebody has reset the device, as a stream of our own shows; then nothing of this opening is HIP's any more. */
+/* Whether the engine has reset the device, as memory of our own shows; then nothing of this opening is HIP's any more. */
 bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device);
+/* OK while the processor may touch page-locked memory of the opening: on a machine with one GPU a reset takes that too. */
+gpuhal_status gpuhal_rocm_check_host(gpuhal_plugin_device *device);
 /* Refuses a stream that is being captured into a graph: nobody may wait for an event recorded there. */
 hipError_t gpuhal_rocm_may_record(hipStream_t stream);
 /* Enters, and takes a stream: the queue's, or a lane behind the caller's stream. */
@@ -191,9 +198,10 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 int gpuhal_rocm_stream_device(hipStream_t stream);
 void gpuhal_rocm_describe_context(gpuhal_ops *ops);
 
-/* memory.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
+/* memory.c, registration.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
  * has them. */
-void gpuhal_rocm_describe_memory(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
+void gpuhal_rocm_describe_memory(gpuhal_ops *ops);
+void gpuhal_rocm_describe_registration(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
 void gpuhal_rocm_describe_share(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
 void gpuhal_rocm_describe_transfer(gpuhal_ops *ops);
 void gpuhal_rocm_describe_rect(gpuhal_ops *ops);
@@ -210,6 +218,14 @@ hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from
 
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. With the device current. */
 gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, uint64_t bytes);
+
+/* registration.c: page-locks memory of the caller, or counts one more user where that is done already; 712 for memory that HIP
+ * knows otherwise. With a device current. */
+hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, gpuhal_rocm_registration **out_registration);
+/* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
+hipError_t gpuhal_rocm_unlock_pages(gpuhal_plugin_device *device, gpuhal_rocm_registration *registration);
+/* The status of a failure to lock pages; OK for hipSuccess. */
+gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code);
 
 /* share.c: memory that others see too. */
 gpuhal_status gpuhal_rocm_allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);

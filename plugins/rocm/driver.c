@@ -25,7 +25,6 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
     version.memory_type_device = late ? 2 : 1;
     version.has_attribute_virtual_memory = late || version.minor >= 3;
     version.has_attribute_host_register = late;
-    version.trusts_streams = known == 0 || version.major >= 7;
     version.ends_with_pieces = known != 0 && (version.major < 6 || (version.major == 6 && version.minor < 3));
     version.keeps_last_error = known == 0 || version.major >= 7;
     version.takes_descriptors = version.major > 7 || (version.major == 7 && version.minor >= 1);
@@ -104,7 +103,7 @@ static const struct {
     {hipErrorUnsupportedLimit, GPUHAL_ERROR_DRIVER},
     {hipErrorContextAlreadyInUse, GPUHAL_ERROR_BUSY},
     {hipErrorPeerAccessUnsupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INVALID_ARGUMENT},
+    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* what is no code object at all has not come so far */
     {hipErrorInvalidGraphicsContext, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidSource, GPUHAL_ERROR_INVALID_ARGUMENT},
     {hipErrorFileNotFound, GPUHAL_ERROR_DRIVER},

@@ -8,7 +8,6 @@
  *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
  *   several pieces   copies before 6.2 and fills before 6.3 end with the piece of physical memory in which they begin
  *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that failed do
- *   streams          before HIP 7 one that is gone is refused; then it is followed to where it was, but by hipStreamGetDevice
  *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself
  *
  * Before HIP 7.1 a descriptor in the place of the pointer ends the process.
@@ -44,7 +43,6 @@ typedef struct gpuhal_rocm_version {
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
     int keeps_last_error; /* through calls that succeed, and through those that answer hipErrorNotReady */
-    int trusts_streams;
     int ends_with_pieces; /* copies or fills do, though more physical memory is mapped behind */
     int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;

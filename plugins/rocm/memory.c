@@ -1,4 +1,4 @@
-/* rocm/memory.c: allocating, releasing, page-locking, wrapping.
+/* rocm/memory.c: allocating, releasing, taking in host memory, wrapping.
  *
  * HIP's addresses are unified: what hipHostMalloc gives has one address for host and device. Page-locked memory is coherent, as
  * HIP makes it by itself: the device does not keep it in its caches, so what the host wrote is what a kernel reads.
@@ -69,16 +69,6 @@ static hipError_t show_host(gpuhal_memory *memory)
     return code;
 }
 
-/* It is memory of the host that is missing then, not of the device. For pages that the system does not lock HIP 5 says that it is
- * out of memory, and HIP 6 that they are no valid value. */
-static gpuhal_status lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code)
-{
-    return code == hipErrorOutOfMemory || code == hipErrorInvalidValue
-               ? gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
-                                       "the system gives no more memory that stays in place")
-               : gpuhal_rocm_result(device, call, code);
-}
-
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
@@ -86,7 +76,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     const uint64_t bytes = with_slack(alloc, GPUHAL_ROCM_PAGE);
     hipError_t code = gpuhal_rocm_api.hipHostMalloc(&block->host, (size_t)bytes, hipHostMallocPortable | hipHostMallocMapped);
     if (code != hipSuccess) {
-        return lock_failed(device, "hipHostMalloc", code);
+        return gpuhal_rocm_lock_failed(device, "hipHostMalloc", code);
     }
     block->kind = GPUHAL_ROCM_HOST;
     const uintptr_t start = (uintptr_t)block->host;
@@ -99,11 +89,6 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-static hipError_t page_lock(void *memory, uint64_t bytes)
-{
-    return gpuhal_rocm_api.hipHostRegister(memory, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped);
-}
-
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_rocm_block *block = out_memory->object;
@@ -113,16 +98,15 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    hipError_t code = page_lock(start, alloc->bytes);
+    hipError_t code = gpuhal_rocm_lock_pages(start, alloc->bytes, &block->registration);
     if (code != hipSuccess) {
-        return lock_failed(device, "hipHostRegister", code);
+        return gpuhal_rocm_lock_failed(device, "hipHostRegister", code);
     }
     block->kind = GPUHAL_ROCM_REGISTERED;
-    block->host = start;
     out_memory->host = start;
     code = show_host(out_memory);
     if (code != hipSuccess) {
-        gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostUnregister(start));
+        gpuhal_rocm_ignore(gpuhal_rocm_unlock_pages(device, block->registration));
         return gpuhal_rocm_result(device, "hipHostGetDevicePointer", code);
     }
     return GPUHAL_OK;
@@ -189,29 +173,13 @@ static gpuhal_status rocm_allocate(gpuhal_plugin_device *device, const gpuhal_al
     return status;
 }
 
-/* The caller's memory is the caller's again, also after a reset: HIP may have kept it. */
-static hipError_t unlock_pages(gpuhal_plugin_device *device, void *memory)
-{
-    gpuhal_rocm_visit visit;
-    const hipError_t entered = gpuhal_rocm_enter_anyway(device, &visit);
-    const hipError_t code = gpuhal_rocm_api.hipHostUnregister(memory);
-    if (entered == hipSuccess) {
-        gpuhal_rocm_leave(&visit);
-    }
-    if (code == hipErrorHostMemoryNotRegistered && gpuhal_rocm_is_gone(device)) {
-        gpuhal_rocm_ignore(code);
-        return hipSuccess;
-    }
-    return code;
-}
-
 /* Also with a lost device: what HIP refuses then goes with the process, but host memory has to be let go of. */
 static void rocm_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_rocm_block *block = memory->object;
     gpuhal_rocm_visit visit;
     if (block->kind == GPUHAL_ROCM_REGISTERED) {
-        gpuhal_rocm_ignore(unlock_pages(device, block->host));
+        gpuhal_rocm_ignore(gpuhal_rocm_unlock_pages(device, block->registration));
     } else if (block->kind != GPUHAL_ROCM_WRAPPED && gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
         switch (block->kind) {
         case GPUHAL_ROCM_PLAIN:
@@ -231,22 +199,6 @@ static void rocm_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
         gpuhal_rocm_leave(&visit);
     }
     free(block);
-}
-
-static gpuhal_status rocm_register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
-{
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(device, &visit);
-    if (code == hipSuccess) {
-        code = page_lock(memory, bytes);
-        gpuhal_rocm_leave(&visit);
-    }
-    return lock_failed(device, "hipHostRegister", code);
-}
-
-static gpuhal_status rocm_unregister_host(gpuhal_plugin_device *device, void *memory)
-{
-    return gpuhal_rocm_result(device, "hipHostUnregister", unlock_pages(device, memory));
 }
 
 /* ---- the vendor's objects */
@@ -328,14 +280,10 @@ static gpuhal_status rocm_native_memory(gpuhal_plugin_device *device, const gpuh
     return GPUHAL_OK;
 }
 
-void gpuhal_rocm_describe_memory(const gpuhal_rocm_entry *entry, gpuhal_ops *ops)
+void gpuhal_rocm_describe_memory(gpuhal_ops *ops)
 {
     ops->allocate = rocm_allocate;
     ops->release = rocm_release;
-    if (entry->registers_host) {
-        ops->register_host = rocm_register_host;
-        ops->unregister_host = rocm_unregister_host;
-    }
     ops->wrap_memory = rocm_wrap_memory;
     ops->native_memory = rocm_native_memory;
 }

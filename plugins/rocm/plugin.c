@@ -2,8 +2,13 @@
  *
  * Read in this order: hip_api.h, rocm_smi_api.h and amd_smi_api.h (declarations), hip_versions.h (where the versions differ),
  * driver.h (functions and errors), device.h (entries, openings, lanes), discovery.c, system.c, identity.c and facts.c (which
+<<<<<<< HEAD
  * devices, what is known of them), telemetry.c and smi.h (their values), context.c, memory.c, share.c and virtual_memory.c,
  * transfer.c and rect.c, queue.c, peer.c and link.c, program.c.
+=======
+ * devices, what is known of them), telemetry.c and smi_jobs.h (their values), context.c, memory.c, registration.c, share.c and
+ * virtual_memory.c, transfer.c and rect.c, queue.c, peer.c and link.c, program.c.
+>>>>>>> 0059c4e (rocm, cuda: registrations are counted, a reset is noticed by the number of an allocation)
  */
 #include "device.h"
 
@@ -14,7 +19,8 @@ static gpuhal_status rocm_describe(uint32_t index, gpuhal_ops *out_ops)
         return GPUHAL_ERROR_NOT_FOUND;
     }
     gpuhal_rocm_describe_context(out_ops);
-    gpuhal_rocm_describe_memory(entry, out_ops);
+    gpuhal_rocm_describe_memory(out_ops);
+    gpuhal_rocm_describe_registration(entry, out_ops);
     gpuhal_rocm_describe_share(entry, out_ops);
     gpuhal_rocm_describe_transfer(out_ops);
     gpuhal_rocm_describe_rect(out_ops);

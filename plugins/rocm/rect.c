@@ -117,8 +117,11 @@ static gpuhal_status rocm_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_
 {
     const side to_side = resolve(to), from_side = resolve(from);
     if (to_side.host && from_side.host && !queue && !device->foreign) {
-        rect_on_host(&to_side, &from_side, extent);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_rocm_check_host(device);
+        if (status == GPUHAL_OK) {
+            rect_on_host(&to_side, &from_side, extent);
+        }
+        return status;
     }
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);

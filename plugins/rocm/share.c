@@ -271,6 +271,10 @@ static gpuhal_status rocm_export_memory(gpuhal_plugin_device *device, const gpuh
             gpuhal_rocm_api.hipMemExportToShareableHandle(&wide, block->mapping.handle, hipMemHandleTypePosixFileDescriptor, 0);
         gpuhal_rocm_leave(&visit);
     }
+    if (code == hipErrorNotReady) { /* since HIP 7.1; our own "not ready" would be no error */
+        return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_BUSY, "hipMemExportToShareableHandle", code,
+                                     "HIP cannot export the memory now; try again");
+    }
     if (code != hipSuccess) {
         return gpuhal_rocm_result(device, "hipMemExportToShareableHandle", code);
     }

@@ -66,8 +66,11 @@ static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     if (host_may(device, queue, to)) {
-        memcpy(host_at(to, offset), from, (size_t)bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_rocm_check_host(device);
+        if (status == GPUHAL_OK) {
+            memcpy(host_at(to, offset), from, (size_t)bytes);
+        }
+        return status;
     }
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);
@@ -84,8 +87,11 @@ static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue
                                uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
-        memcpy(to, host_at(from, offset), (size_t)bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_rocm_check_host(device);
+        if (status == GPUHAL_OK) {
+            memcpy(to, host_at(from, offset), (size_t)bytes);
+        }
+        return status;
     }
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);
@@ -199,8 +205,11 @@ static gpuhal_status rocm_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue
     memcpy(twice, source, pattern_bytes);
     memcpy(twice + pattern_bytes, source, pattern_bytes);
     if (host_may(device, queue, memory)) {
-        fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
-        return GPUHAL_OK;
+        const gpuhal_status status = gpuhal_rocm_check_host(device);
+        if (status == GPUHAL_OK) {
+            fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
+        }
+        return status;
     }
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);

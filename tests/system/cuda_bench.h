@@ -13,6 +13,36 @@
 #define STREAM_FUNCTION     "cuStreamCreateWithPriority"
 #define OWN_LINK            "nvlink 4 18"
 
+/* The engine in the same process, in the context of device 0. */
+static inline bool engine_locks(const bench *with, void *memory, size_t bytes)
+{
+    const driver api = load_driver();
+    gpuhal_native native = {.size = sizeof native};
+    CUcontext context;
+    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
+    assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)native.values[0]), CUDA_SUCCESS);
+    const CUresult code = api.cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    return code == CUDA_SUCCESS;
+}
+
+static inline bool engine_unlocks(const bench *with, void *memory)
+{
+    const driver api = load_driver();
+    gpuhal_native native = {.size = sizeof native};
+    CUcontext context;
+    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
+    assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)native.values[0]), CUDA_SUCCESS);
+    const CUresult code = api.cuMemHostUnregister(memory);
+    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    return code == CUDA_SUCCESS;
+}
+
+static inline void engine_resets(void)
+{
+    assert_int_equal(load_driver().cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+}
+
 /* A program with the kernels fill and add, which the fake knows. */
 static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {

@@ -13,6 +13,24 @@
 #define STREAM_FUNCTION     "hipStreamCreateWithPriority"
 #define OWN_LINK            "xgmi 1"
 
+/* The engine in the same process, on device 0. */
+static inline bool engine_locks(const bench *with, void *memory, size_t bytes)
+{
+    (void)with;
+    return load_runtime().hipHostRegister(memory, bytes, hipHostRegisterPortable) == hipSuccess;
+}
+
+static inline bool engine_unlocks(const bench *with, void *memory)
+{
+    (void)with;
+    return load_runtime().hipHostUnregister(memory) == hipSuccess;
+}
+
+static inline void engine_resets(void)
+{
+    assert_int_equal(load_runtime().hipDeviceReset(), hipSuccess);
+}
+
 enum { CODE_BYTES = 256 };
 
 /* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of kernels. */

@@ -227,6 +227,38 @@ TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
     remove_reports();
 }
 
+/* The engine's next streams have the addresses of ours, and are the engine's alone. */
+static void expect_reset_noticed(int major)
+{
+    use_machine("devices 1");
+    use_runtime("", major);
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    assert_int_equal(api.hipDeviceReset(), hipSuccess);
+    hipStream_t streams[2] = {engine_stream(&api), engine_stream(&api)};
+    assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    with.ops.queue_destroy(queue);
+    with.ops.release(with.devices[0], &memory);
+    end(&with);
+    assert_int_equal(fake_report_get()->streams, 2);
+    assert_int_equal(api.hipStreamDestroy(streams[0]) + api.hipStreamDestroy(streams[1]), 0);
+    expect_clean();
+}
+
+TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_6)
+{
+    expect_reset_noticed(6);
+}
+
+TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_7)
+{
+    expect_reset_noticed(7);
+}
+
 /* What the engine has at the address by then is not freed under its hands. */
 TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 {

@@ -334,7 +334,7 @@ TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
 TEST(every_way_to_run_out_of_memory_tells_what_is_free)
 {
     static const int codes[] = {2, 205, 1052};
-    use_machine("devices 1; fail hipMalloc 1 2; fail hipMalloc 2 205; fail hipMalloc 3 1052");
+    use_machine("devices 1; fail hipMalloc 2 2; fail hipMalloc 3 205; fail hipMalloc 4 1052"); /* the first is the opening's */
     bench with;
     begin(&with, 1);
     for (int i = 0; i < 3; i++) {

@@ -108,4 +108,201 @@ TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_aske
     remove_reports();
 }
 
+/* ---- host memory that several have page-locked */
+
+static gpuhal_alloc import_of(void *memory, uint64_t bytes)
+{
+    return (gpuhal_alloc){.bytes = bytes, .import = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
+}
+
+/* Both read and write it: what one device writes the other one brings into memory of its own. */
+static void expect_transfers(const bench *with, uint32_t index, const gpuhal_memory *shared, unsigned char value)
+{
+    gpuhal_memory memory = allocate(with, index, (gpuhal_alloc){.bytes = 4096});
+    gpuhal_plugin_queue *queue = queue_on(with, index);
+    gpuhal_plugin_event *event = event_on(with, index);
+    unsigned char got[4096] = {0};
+    expect_fine(with->ops.fill(with->devices[index], queue, shared, 0, 4096, value, 1), with, "fill");
+    expect_fine(with->ops.copy(with->devices[index], queue, &memory, 0, shared, 0, 4096), with, "copy");
+    expect_fine(with->ops.event_record(queue, event), with, "event_record");
+    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
+    expect_fine(with->ops.read(with->devices[index], NULL, got, &memory, 0, 4096), with, "read");
+    assert_int_equal(got[0] + got[4095], 2 * value);
+    assert_int_equal(((unsigned char *)shared->host)[4095], value);
+    with->ops.event_destroy(event);
+    with->ops.queue_destroy(queue);
+    with->ops.release(with->devices[index], &memory);
+}
+
+TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_lets_go)
+{
+    for (uint32_t first = 0; first < 2; first++) {
+        use_machine("devices 2");
+        bench with;
+        begin(&with, 2);
+        char *own = aligned_alloc(4096, 16384);
+        gpuhal_memory whole = allocate(&with, first, import_of(own, 16384)),
+                      part = allocate(&with, 1 - first, import_of(own + 4096, 4096));
+        assert_ptr_equal(part.host, own + 4096);
+        assert_int_equal(fake_report_get()->registrations, 1);
+        expect_transfers(&with, first, &whole, 0x11);
+        expect_transfers(&with, 1 - first, &part, 0x22);
+        with.ops.release(with.devices[first], &whole);
+        assert_int_equal(fake_report_get()->registrations, 1);
+        expect_transfers(&with, 1 - first, &part, 0x33);
+        with.plugin->close(with.devices[first]); /* the context in which the memory was registered is kept for the other */
+        with.devices[first] = NULL;
+        expect_transfers(&with, 1 - first, &part, 0x44);
+        with.ops.release(with.devices[1 - first], &part);
+        assert_int_equal(fake_report_get()->registrations, 0);
+        free(own);
+        end(&with);
+        expect_no_violation();
+        assert_int_equal(alive(), 0);
+    }
+    expect_clean();
+}
+
+TEST(registrations_and_imports_of_the_same_memory_are_counted_together)
+{
+    use_machine("devices 2");
+    bench with;
+    begin(&with, 2);
+    char *own = aligned_alloc(4096, 16384);
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_alloc overlapping = import_of(own + 4096, 12288);
+    overlapping.size = sizeof overlapping;
+    expect_fine(with.ops.register_host(with.devices[0], own, 8192), &with, "register_host");
+    expect_fine(with.ops.register_host(with.devices[1], own, 8192), &with, "register_host");
+    gpuhal_memory part = allocate(&with, 1, import_of(own, 4096));
+    assert_int_equal(with.ops.allocate(with.devices[1], &overlapping, &memory), GPUHAL_ERROR_BUSY);
+    expect_fine(with.ops.unregister_host(with.devices[0], own), &with, "unregister_host");
+    expect_fine(with.ops.unregister_host(with.devices[1], own), &with, "unregister_host");
+    assert_int_equal(fake_report_get()->registrations, 1);
+    expect_transfers(&with, 1, &part, 0x55);
+    with.ops.release(with.devices[1], &part);
+    assert_int_equal(fake_report_get()->registrations, 0);
+    assert_int_equal(with.ops.unregister_host(with.devices[1], own), GPUHAL_ERROR_INVALID_ARGUMENT);
+    memory = allocate(&with, 1, import_of(own + 4096, 12288));
+    with.ops.release(with.devices[1], &memory);
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
+TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    char *own = aligned_alloc(4096, 8192);
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_alloc alloc = import_of(own, 8192);
+    alloc.size = sizeof alloc;
+    assert_true(engine_locks(&with, own, 8192));
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.register_host(with.devices[0], own + 4096, 4096), GPUHAL_ERROR_BUSY);
+    assert_true(engine_unlocks(&with, own));
+    gpuhal_memory imported = allocate(&with, 0, import_of(own, 8192));
+    with.ops.release(with.devices[0], &imported);
+    assert_true(engine_locks(&with, own, 8192));
+    assert_true(engine_unlocks(&with, own));
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
+typedef struct importing {
+    const bench *with;
+    uint32_t index;
+    char *own;
+    pthread_t thread;
+} importing;
+
+static void *import_often(void *argument)
+{
+    const importing *own = argument;
+    for (int i = 0; i < 200; i++) {
+        gpuhal_memory memory = allocate(own->with, own->index, import_of(own->own, 8192));
+        ((char *)memory.host)[own->index] = 1;
+        own->with->ops.release(own->with->devices[own->index], &memory);
+    }
+    return NULL;
+}
+
+TEST(threads_that_import_the_same_memory_at_once_all_get_it)
+{
+    use_machine("devices 2");
+    bench with;
+    begin(&with, 2);
+    importing all[4];
+    char *own = aligned_alloc(4096, 16384);
+    gpuhal_memory whole = allocate(&with, 0, import_of(own, 16384));
+    for (uint32_t i = 0; i < 4; i++) {
+        all[i] = (importing){.with = &with, .index = i % 2, .own = own};
+        assert_int_equal(pthread_create(&all[i].thread, NULL, import_often, &all[i]), 0);
+    }
+    with.ops.release(with.devices[0], &whole);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(all[i].thread, NULL), 0);
+    }
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
+/* ---- a reset on a machine with one device */
+
+/* Without a look the processor would step on memory that is not there any more. */
+TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    gpuhal_memory host = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = 8192}),
+                  other = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_READBACK, .bytes = 8192});
+    char bytes[8192] = {0};
+    const gpuhal_plugin_rect to = {.memory = &host, .row_pitch = 64, .slice_pitch = 4096},
+                             from = {.memory = &other, .row_pitch = 64, .slice_pitch = 4096};
+    expect_fine(with.ops.write(with.devices[0], NULL, &host, 0, bytes, 8192), &with, "write");
+    engine_resets();
+    assert_int_equal(with.ops.write(with.devices[0], NULL, &host, 0, bytes, 8192), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.read(with.devices[0], NULL, bytes, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.copy(with.devices[0], NULL, &host, 0, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &host, 0, 8192, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.copy_rect(with.devices[0], NULL, &to, &from, (uint64_t[3]){32, 4, 1}), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
+    with.ops.release(with.devices[0], &host);
+    with.ops.release(with.devices[0], &other);
+    end(&with);
+    expect_clean();
+}
+
+/* The engine has registered the same memory again by then: that registration is not ours to end. */
+TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    char *own = aligned_alloc(4096, 4096);
+    gpuhal_memory imported = allocate(&with, 0, import_of(own, 4096));
+    expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
+    engine_resets();
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &imported, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_plugin_device *old = with.devices[0];
+    expect_fine(open_device(&with, 0, NULL), &with, "open");
+    gpuhal_memory again = allocate(&with, 0, import_of(own, 4096));
+    expect_transfers(&with, 0, &again, 0x66);
+    with.ops.release(old, &imported);
+    expect_fine(with.ops.unregister_host(old, own), &with, "unregister_host");
+    expect_transfers(&with, 0, &again, 0x77);
+    with.ops.release(with.devices[0], &again);
+    assert_int_equal(fake_report_get()->registrations, 0);
+    with.plugin->close(old);
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
 #include "test_main.h"

@@ -120,6 +120,9 @@ CUresult cuPointerGetAttribute(void *out_value, CUpointer_attribute attribute, C
         memcpy(out_value, &(CUmemorytype){fake_region_is_host(region) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE},
                sizeof(CUmemorytype));
         return fake_leave(CUDA_SUCCESS);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        memcpy(out_value, &(unsigned long long){region->id}, sizeof(unsigned long long));
+        return fake_leave(CUDA_SUCCESS);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         memset(out_value, 0, sizeof(unsigned));
         return fake_leave(CUDA_SUCCESS);

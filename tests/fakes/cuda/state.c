@@ -147,7 +147,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     return fake_leave(CUDA_SUCCESS);
 }
 
-/* Whoever holds the context holds it further, and has to release it. */
+/* Whoever holds the context holds it further, and has to release it. Memory goes at once, that of the host too. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     CUresult code = fake_enter(__func__, NULL);
@@ -158,6 +158,12 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
     if (device && device->primary) {
         fake_context_drain(device->primary);
         device->primary->error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        for (fake_region *region = fake.regions, *next; region; region = next) {
+            next = region->next;
+            if (region->context == device->primary) {
+                fake_region_free(region);
+            }
+        }
     }
     return fake_leave(code);
 }
