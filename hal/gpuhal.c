@@ -3,6 +3,7 @@
 #include "device/diary.h"
 #include "device/listing.h"
 #include "memory/address_index.h"
+#include "queue/watchdog.h"
 #include "transfer/async.h"
 #include "transfer/change.h"
 #include "transfer/peer.h"
@@ -25,6 +26,9 @@ uint32_t gpuhal_abi_version(void)
 
 static void destroy(gpuhal *gpu)
 {
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_watchdog_remove(gpuhal_device_at(gpu, d));
+    }
     gpuhal_herald_destroy(gpu->herald);
     gpuhal_async_destroy(gpu->async);
     gpuhal_peers_destroy(gpu);
@@ -69,8 +73,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->herald = gpuhal_herald_create();
     gpu->on_lost = gpuhal_change_lost;
     gpu->on_changed = gpuhal_change_facts;
+    gpu->watch = gpuhal_watchdog_add;
+    gpu->unwatch = gpuhal_watchdog_remove;
     gpu->reclaim = gpuhal_queues_reclaim;
-    gpu->serve = gpuhal_async_watch_over;
+    gpu->serve = gpuhal_async_serve;
     gpu->serve_released = gpuhal_async_released;
     if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary || !gpu->herald) {
         return gpuhal_error_host_memory();

@@ -30,7 +30,10 @@ typedef struct gpuhal_call_slot {
     _Atomic uint64_t extra_ns;           /* what the call may take beyond hang_ns; UINT64_MAX: for ever */
     _Atomic uint64_t thread;             /* gpuhal_os_thread_id() */
     uint32_t generation;                 /* fork generation of `thread` */
-    uint64_t waited_ns;                  /* the watchdog's: how long the marked call has been seen */
+    /* The watchdog's, of the marked call: how long it has been seen; whether it may wait for other work, and for how long the driver has
+     * not answered meanwhile. */
+    uint64_t waited_ns, silent_ns;
+    bool is_behind;
     struct gpuhal_call_slot *next;
 } gpuhal_call_slot;
 

@@ -134,6 +134,33 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
     return status;
 }
 
+bool gpuhal_device_give_up(gpuhal_device *device)
+{
+    uint32_t lost = atomic_load(&device->lost);
+    while (lost != GPUHAL_LOST_HUNG) {
+        if (atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_HUNG)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gpuhal_device_report_hang(gpuhal_device *device)
+{
+    (void)gpuhal_device_unusable(device);
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    gpuhal_mutex_lock(&device->mutex);
+    gpuhal_condition_signal_all(&device->condition); /* a caller may wait for the thread that opens it */
+    gpuhal_mutex_unlock(&device->mutex);
+    if (device->gpu->on_lost) {
+        device->gpu->on_lost(device);
+    }
+    (void)gpuhal_error_restore(&detail);
+    gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
+    gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
+}
+
 gpuhal_status gpuhal_device_late(void)
 {
     return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the driver came back from the call after the device had been given up (hung)");

@@ -43,6 +43,9 @@ struct gpuhal {
     bool (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
+    /* Around the time in which calls for the device are watched; the second also does nothing for one that is not. */
+    void (*watch)(gpuhal_device *device);
+    void (*unwatch)(gpuhal_device *device);
     /* Called when the plugin, loaded into this process, tells something else of the device than was listed; calls no plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
     _Atomic(struct gpuhal_crew *) crew; /* made and ended by transfer/crew.c */
@@ -66,6 +69,15 @@ enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 }
 typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
+
+/* Of a device for which calls are watched; queue/watchdog.c. */
+typedef struct gpuhal_watched {
+    gpuhal_device *next;
+    const gpuhal_plugin *plugin;
+    uint64_t answers; /* of the device, when last looked at */
+    bool kept;        /* the object has a reference more, since a thread is stuck in the driver */
+    bool probe;       /* the driver is to be asked whether work has ended */
+} gpuhal_watched;
 
 struct gpuhal_device {
     gpuhal *gpu;
@@ -102,6 +114,8 @@ struct gpuhal_device {
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
 
+    gpuhal_watched watched;
+    _Atomic uint32_t native_accesses; /* the caller has native access to so many of its queues */
     _Atomic uint64_t answers;         /* how often the driver has answered whether work has ended */
     _Atomic bool compared;            /* with what its plugin lists in this process */
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
@@ -139,6 +153,11 @@ static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
     bool ours = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
     return ours && atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
+/* A call does not come back: the device is lost (hung) for every caller from now on. True the first time, for the caller to report it. Two
+ * stores, no lock. */
+bool gpuhal_device_give_up(gpuhal_device *device);
+/* Brings that to queues, listeners, the log and the registry. Calls no plugin. */
+void gpuhal_device_report_hang(gpuhal_device *device);
 /* A call that comes back to a device that was given up because of it, or of another one: DEVICE_LOST, whatever the plugin returned. */
 gpuhal_status gpuhal_device_late(void);
 /* Ends a call of the plugin: what it returned. */

@@ -57,19 +57,10 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
 void gpuhal_device_hangs(gpuhal_device *device)
 {
     gpuhal_error_detail before;
-    uint32_t lost = atomic_load(&device->lost);
-    while (lost != GPUHAL_LOST_HUNG && lost != GPUHAL_LOST_VANISHED) {
-        if (atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_HUNG)) {
-            gpuhal_error_save(&before);
-            (void)gpuhal_device_unusable(device);
-            gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
-            if (device->gpu->on_lost) {
-                device->gpu->on_lost(device);
-            }
-            gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
-            gpuhal_error_restore(&before);
-            return;
-        }
+    if (atomic_load(&device->lost) != GPUHAL_LOST_VANISHED && gpuhal_device_give_up(device)) {
+        gpuhal_error_save(&before);
+        gpuhal_device_report_hang(device);
+        (void)gpuhal_error_restore(&before);
     }
 }
 
@@ -240,6 +231,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     begin_anew(device);
     device->plugin = gpuhal_backend_plugin(device->backend);
     device->generation = gpuhal_backend_generation(device->backend);
+    device->gpu->watch(device);
     gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
     own->plugin = device->plugin;
     own->index = listed->index;
@@ -248,7 +240,8 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     status = run_in_time(device, own);
     if (!status) {
         take_opening(device, own, &listed->facts);
-        begin_anew(device); /* another caller may have stopped waiting for it */
+        begin_anew(device); /* another caller may have stopped waiting for it, and the watchdog too */
+        device->gpu->watch(device);
         gpuhal_known_opened(device);
     }
     gpuhal_job_release(&own->job);
@@ -264,7 +257,7 @@ static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_s
     gpuhal_mutex_lock(&device->mutex);
     bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
     while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself &&
-           waited < deadline_ns) {
+           waited < deadline_ns && atomic_load(&device->lost) != GPUHAL_LOST_HUNG) {
         waited += gpuhal_job_wait(&device->condition, &device->mutex, deadline_ns - waited);
     }
     *out_state = atomic_load(&device->state);
@@ -308,6 +301,9 @@ static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt
         return gpuhal_device_check(device);
     }
     gpuhal_status status = open_now(device, adopt);
+    if (status) {
+        device->gpu->unwatch(device);
+    }
     gpuhal_mutex_lock(&device->mutex);
     atomic_store_explicit(&device->state, status ? GPUHAL_DEVICE_CLOSED : GPUHAL_DEVICE_IS_OPEN, memory_order_release);
     device->opener = NULL;

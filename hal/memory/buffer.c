@@ -141,9 +141,6 @@ gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 
 void gpuhal_buffer_free(gpuhal_buffer *buffer)
 {
-    if (buffer->needs_clean) {
-        gpuhal_mutex_finish(&buffer->writing);
-    }
     free(buffer);
 }
 
@@ -152,9 +149,6 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
     buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
-    if (buffer->needs_clean) {
-        gpuhal_mutex_init(&buffer->writing);
-    }
     /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     if (begin != 0) {
@@ -316,6 +310,21 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
+/* Waits for the thread that writes, unless that is stuck in the driver: false. */
+static bool begin_writing(gpuhal_buffer *buffer)
+{
+    gpuhal_device *device = buffer->device;
+    uint32_t generation = gpuhal_os_fork_generation();
+    gpuhal_mutex_lock(&device->mutex);
+    while (buffer->writing == generation && gpuhal_device_is_reachable(device)) {
+        gpuhal_condition_wait(&device->condition, &device->mutex);
+    }
+    bool free_now = buffer->writing != generation;
+    buffer->writing = generation;
+    gpuhal_mutex_unlock(&device->mutex);
+    return free_now;
+}
+
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
@@ -324,8 +333,9 @@ gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
             return gpuhal_buffer_busy(buffer);
         }
     } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));
-    if (writes && buffer->needs_clean) {
-        gpuhal_mutex_lock(&buffer->writing);
+    if (writes && buffer->needs_clean && !begin_writing(buffer)) {
+        atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
+        return gpuhal_device_unusable(buffer->device);
     }
     return GPUHAL_OK;
 }
@@ -333,7 +343,10 @@ gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
 {
     if (writes && buffer->needs_clean) {
-        gpuhal_mutex_unlock(&buffer->writing);
+        gpuhal_mutex_lock(&buffer->device->mutex);
+        buffer->writing = 0;
+        gpuhal_condition_signal_all(&buffer->device->condition);
+        gpuhal_mutex_unlock(&buffer->device->mutex);
     }
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }

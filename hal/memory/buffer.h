@@ -30,9 +30,10 @@ struct gpuhal_buffer {
     bool counted;     /* see `use`; always where needs_clean */
     /* Host and device see each other's bytes only once the plugin is told. What the library writes is made visible to the host at once,
      * byte by byte what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote
-     * there. For the same reason nothing may be made visible to the device between a write and that: `writing` is held meanwhile. */
+     * there. For the same reason nothing may be made visible to the device between a write and that: `writing` is set meanwhile. */
     bool needs_clean;
-    gpuhal_mutex writing; /* there where needs_clean; of two buffers only the one that is written is locked */
+    uint32_t writing; /* fork generation of the thread that does; 0: none. Protected by the device's mutex; of two buffers only the one that is
+                       * written is held like that */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
     gpuhal_address_range range;
     /* The mapping, while `use` is MAPPED. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 struct gpuhal_async {
-    _Atomic uint64_t looked_ns; /* when somebody looked last whether a driver hangs */
     gpuhal_mutex mutex; /* protects what follows */
     uint32_t generation; /* fork generation that threads and workers are of */
     gpuhal_condition condition;
@@ -22,7 +21,6 @@ struct gpuhal_async {
     intptr_t notifier;    /* readable while `listed` is not empty; -1: nobody asked for it */
     gpuhal_thread thread;
     bool has_thread, stop, thread_destroys;
-    bool looking;         /* the thread looks at the queues, with references of its own */
 };
 
 /* The child of a fork shares the parent's descriptor, has none of its threads, and makes none of its callbacks. */
@@ -34,7 +32,7 @@ static void lock(gpuhal_async *async)
     }
     async->generation = gpuhal_os_fork_generation();
     async->workers = 0;
-    async->has_thread = async->looking = false;
+    async->has_thread = false;
     async->callbacks = async->listed = NULL;
     async->callbacks_end = &async->callbacks;
     async->released = NULL;
@@ -141,6 +139,18 @@ gpuhal_queue **gpuhal_async_queues(gpuhal *gpu, const gpuhal_device *device, siz
     return list;
 }
 
+bool gpuhal_async_has_unfinished(const gpuhal_device *device)
+{
+    gpuhal_async *async = device->gpu->async;
+    bool any = false;
+    lock(async);
+    for (gpuhal_queue *queue = async->queues; queue && !any; queue = queue->next) {
+        any = queue->device == device && atomic_load(&queue->submitted) != atomic_load(&queue->done);
+    }
+    gpuhal_mutex_unlock(&async->mutex);
+    return any;
+}
+
 /* One reference to the object stands for all workers. */
 void gpuhal_async_worker_begins(gpuhal *gpu)
 {
@@ -149,7 +159,6 @@ void gpuhal_async_worker_begins(gpuhal *gpu)
     if (async->workers++ == 0) {
         atomic_fetch_add(&gpu->references, 1);
     }
-    gpuhal_condition_signal_all(&async->condition); /* there is something to look at */
     gpuhal_mutex_unlock(&async->mutex);
 }
 
@@ -184,7 +193,7 @@ void gpuhal_async_settle(gpuhal *gpu, bool closing)
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     lock(async);
     async->closing = async->closing || closing;
-    while (async->closing && async->open_queues == 0 && (async->workers > 0 || async->looking) &&
+    while (async->closing && async->open_queues == 0 && async->workers > 0 &&
            gpuhal_os_monotonic_ns() < deadline) {
         gpuhal_condition_wait_until(&async->condition, &async->mutex, deadline);
     }
@@ -197,29 +206,6 @@ void gpuhal_async_user(gpuhal *gpu, int change)
     lock(async);
     async->open_queues += (uint64_t)(int64_t)change;
     gpuhal_mutex_unlock(&async->mutex);
-}
-
-/* With the mutex held. Queues without a thread wait for nothing that could hang unseen: whoever calls the driver for them is stuck himself,
- * or somebody waits. The reference keeps the object meanwhile. */
-static void rest(gpuhal *gpu, gpuhal_async *async)
-{
-    if (async->workers == 0) {
-        gpuhal_condition_wait(&async->condition, &async->mutex);
-        return;
-    }
-    uint64_t until = gpuhal_deadline(GPUHAL_LOOK_NS);
-    gpuhal_condition_wait_until(&async->condition, &async->mutex, until);
-    if (async->workers == 0 || async->callbacks || async->released || gpuhal_os_monotonic_ns() < until) {
-        return;
-    }
-    atomic_fetch_add(&gpu->references, 1);
-    async->looking = true;
-    gpuhal_mutex_unlock(&async->mutex);
-    gpuhal_queues_look(gpu);
-    gpuhal_unreference(gpu);
-    lock(async);
-    async->looking = false;
-    gpuhal_condition_signal_all(&async->condition);
 }
 
 /* Makes the next call back, with no lock held. With the mutex held, which is let go meanwhile; false when there is none. */
@@ -258,7 +244,7 @@ static void *call_back(void *user)
         if (async->stop) {
             break;
         } else {
-            rest(gpu, async);
+            gpuhal_condition_wait(&async->condition, &async->mutex);
         }
     }
     bool destroys = async->thread_destroys;
@@ -270,7 +256,7 @@ static void *call_back(void *user)
     return NULL;
 }
 
-bool gpuhal_async_watch_over(gpuhal *gpu)
+bool gpuhal_async_serve(gpuhal *gpu)
 {
     gpuhal_async *async = gpu->async;
     lock(async);
@@ -280,13 +266,6 @@ bool gpuhal_async_watch_over(gpuhal *gpu)
     bool has = async->has_thread;
     gpuhal_mutex_unlock(&async->mutex);
     return has;
-}
-
-bool gpuhal_async_may_look(gpuhal *gpu)
-{
-    gpuhal_async *async = gpu->async;
-    uint64_t now = gpuhal_os_monotonic_ns(), looked = atomic_load_explicit(&async->looked_ns, memory_order_relaxed);
-    return now - looked >= GPUHAL_LOOK_NS / 2 && atomic_compare_exchange_strong(&async->looked_ns, &looked, now);
 }
 
 void gpuhal_async_released(gpuhal_buffer *buffer)

@@ -17,6 +17,8 @@ void gpuhal_async_add(gpuhal_queue *queue);
 void gpuhal_async_remove(gpuhal_queue *queue);
 /* Queues of one device, or of all (NULL), each with a reference; malloc'ed. NULL without memory, and none. */
 gpuhal_queue **gpuhal_async_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
+/* Whether a queue of the device has work that is not known to have ended. Allocates nothing. */
+bool gpuhal_async_has_unfinished(const gpuhal_device *device);
 
 /* Threads of queues: the object stays as long as there is one. */
 void gpuhal_async_worker_begins(gpuhal *gpu);
@@ -27,11 +29,8 @@ void gpuhal_async_user(gpuhal *gpu, int change);
  * still works, at most as long as a driver may take, so that no thread is in a driver when the program ends. */
 void gpuhal_async_settle(gpuhal *gpu, bool closing);
 
-/* The thread that calls back, and that looks whether drivers hang while everybody else waits for descriptors; made before either is
- * promised. False when there is none. */
-bool gpuhal_async_watch_over(gpuhal *gpu);
-/* Whether it is some time ago that somebody looked. */
-bool gpuhal_async_may_look(gpuhal *gpu);
+/* The thread that calls back, made before that is promised. False when there is none. */
+bool gpuhal_async_serve(gpuhal *gpu);
 /* Has that thread call gpuhal_buffer_end(). The thread is there: whoever imports with a callback has made it. */
 void gpuhal_async_released(struct gpuhal_buffer *buffer);
 /* A callback or a watch whose point has ended; taken over. */

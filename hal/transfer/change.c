@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "transfer/async.h"
 #include "transfer/queue.h"
+#include "transfer/staging.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,7 @@ void gpuhal_change_lost(gpuhal_device *device)
     char sentence[sizeof((gpuhal_change *)NULL)->sentence];
     snprintf(sentence, sizeof sentence, "%s", gpuhal_last_error()->sentence);
     gpuhal_queues_lost(device);
+    gpuhal_staging_wake(device);
     gpuhal_change_tell(device, GPUHAL_CHANGE_LOST, sentence);
 }
 
@@ -187,7 +189,7 @@ gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *us
     if (!gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_on_change: gpu is NULL");
     }
-    if (listener && !gpuhal_async_watch_over(gpu)) {
+    if (listener && !gpuhal_async_serve(gpu)) {
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread");
     }
     gpuhal_herald *herald = gpu->herald;

@@ -192,7 +192,6 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
         return null_error("gpuhal_event_descriptor");
     }
     gpuhal_watcher *watcher = NULL;
-    gpuhal_async_watch_over(event->gpu);
     gpuhal_mutex_lock(&event->mutex);
     gpuhal_status status = event->beacon ? GPUHAL_OK : make_beacon(event, &watcher);
     gpuhal_point *point = watcher ? gpuhal_point_retain(event->point) : NULL;
@@ -221,7 +220,7 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
         return status;
     }
     gpuhal_watcher *watcher = malloc(sizeof *watcher);
-    bool served = gpuhal_async_watch_over(event->gpu);
+    bool served = gpuhal_async_serve(event->gpu);
     if (watcher && (like->listed || served)) {
         *watcher = *like;
         watcher->gpu = event->gpu;

@@ -312,20 +312,17 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
     return status;
 }
 
-/* With the right to call. NOT_READY at the deadline. Waiting is no call that hangs: each look counts as a step. */
+/* With the right to call. NOT_READY at the deadline. */
 static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
     for (uint64_t now = 0; status == GPUHAL_NOT_READY;) {
         now = gpuhal_os_monotonic_ns();
         uint64_t rest = deadline > now ? deadline - now : 0;
-        status = try_native(queue, rest < GPUHAL_LOOK_NS ? rest : GPUHAL_LOOK_NS);
+        status = try_native(queue, rest < GPUHAL_BLOCK_NS ? rest : GPUHAL_BLOCK_NS);
         if (status == GPUHAL_NOT_READY && rest == 0) {
             break;
         }
-        gpuhal_queue_lock(queue);
-        queue->steps++;
-        gpuhal_mutex_unlock(&queue->mutex);
         status = status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) ? GPUHAL_ERROR_DEVICE_LOST : status;
     }
     return status;
@@ -370,6 +367,8 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     queue->in_section = !status;
     if (status) {
         gpuhal_queue_end_call(queue);
+    } else {
+        atomic_fetch_add(&device->native_accesses, 1);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     return status;
@@ -387,10 +386,12 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!inside) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
+    atomic_fetch_sub(&queue->device->native_accesses, 1);
     if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
         queue->device->ops.native_unlock(queue->vendor);
         gpuhal_call_end(call);
+        status = status ? status : gpuhal_queue_check(queue);
     }
     gpuhal_queue_lock(queue);
     queue->in_section = false;

@@ -98,13 +98,10 @@ struct gpuhal_queue {
     bool joined;             /* that call is for work with the buffers of the last flight */
     bool running;            /* the queue's thread does a piece of work itself */
     uint64_t retry_ns;       /* how long it slept before it asked the plugin once more, which had no time; 0: the plugin took the last piece */
-    uint64_t steps;          /* calls and pieces begun or ended, but for those that passed the gate, which `submitted` tells */
-    uint64_t allowance_ns;   /* how long the present one may take */
-    uint64_t looked_ns, looked_step, stuck_ns; /* what hang.c saw when it looked last */
 
     gpuhal_held *held, **held_end;
     uint64_t marked;         /* number that the last submitted point comes after */
-    uint64_t done;           /* submissions known to have ended */
+    _Atomic uint64_t done;   /* submissions known to have ended; also read without the mutex */
     gpuhal_point *points, **points_end; /* submitted and not known to be done, in order */
     gpuhal_point *ended;     /* to be let go of, as soon as the plugin has told of those for which it was asked to */
     gpuhal_held *dropped;    /* to be freed */
@@ -119,6 +116,7 @@ struct gpuhal_queue {
     _Atomic bool asking;     /* somebody looks for the cause of its failure */
     bool failed;
     bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
+    bool probed;             /* the watchdog wants to know whether the driver answers: the queue's thread asks it whether the work has ended */
     bool renewing;           /* the queue's thread is to reset it */
     bool has_thread;         /* somebody works the list off */
     bool closing;            /* given up by its user */
@@ -193,9 +191,7 @@ void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, boo
 
 /* Something may have changed: sleeping threads look again. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* How often a sleeper looks whether a driver hangs. */
-#define GPUHAL_LOOK_NS UINT64_C(100000000)
-/* Sleeps, with the mutex held, until something changes, at most a moment. OK, or TIMEOUT once the deadline has passed. */
+/* Sleeps, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */
 gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns);
 /* UINT64_MAX for no limit. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);
@@ -236,10 +232,11 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 
 /* ---- hang.c */
 
-/* Looks, at most once in a while, whether a driver hangs under any queue of the object: its device is then lost. Calls no plugin. */
-void gpuhal_queues_look(gpuhal *gpu);
-/* The device was lost, for the reason that is this thread's last error: all its queues fail. Calls no plugin. */
+/* The device was lost, for the reason that is this thread's last error: all its queues fail, and where it hangs, so do others whose thread
+ * is in its driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
+/* Has the threads of the device's queues ask the driver whether work has ended, until it has. Calls no plugin. */
+void gpuhal_queues_probe(gpuhal_device *device);
 
 /* ---- reset.c */
 

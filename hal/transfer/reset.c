@@ -35,10 +35,6 @@ static gpuhal_status outwait(gpuhal_queue *queue)
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
 {
     gpuhal_status status = outwait(queue);
-    gpuhal_queue_lock(queue);
-    queue->steps++;
-    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
-    gpuhal_mutex_unlock(&queue->mutex);
     status = status ? status : gpuhal_queue_make_vendor(queue, out_fresh);
     if (!status) {
         const gpuhal_call call = gpuhal_call_blocking(queue->device, 0);
@@ -65,7 +61,6 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
     gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     bool may_call = !status;
     if (may_call && queue->vendor) {
-        queue->allowance_ns = UINT64_MAX; /* waiting for the device's work is no hanging driver */
         gpuhal_mutex_unlock(&queue->mutex);
         status = replace(queue, &fresh);
         gpuhal_queue_lock(queue);

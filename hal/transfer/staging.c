@@ -188,7 +188,7 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
         bool make_one = false, wait = false;
         gpuhal_mutex_lock(&pool->mutex);
         gpuhal_chunk *chunk = take_free(pool, &make_one);
-        while (!chunk && !(make_one && may_make)) {
+        while (!chunk && !(make_one && may_make) && gpuhal_device_is_reachable(device)) {
             pool->made -= make_one;
             if (pool->made == 0) {
                 may_make = true;
@@ -201,6 +201,9 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
         if (chunk) {
             *out_chunk = chunk;
             return GPUHAL_OK;
+        }
+        if (!make_one) { /* those who have chunks are stuck in the driver */
+            return gpuhal_device_unusable(device);
         }
         gpuhal_status status = make(device, direction, pool, out_chunk, &wait);
         if (!status || !wait) {
@@ -234,6 +237,20 @@ void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction directi
     pool->free = chunk;
     gpuhal_condition_signal_all(&pool->condition);
     gpuhal_mutex_unlock(&pool->mutex);
+}
+
+void gpuhal_staging_wake(gpuhal_device *device)
+{
+    for (int direction = 0; direction < 2; direction++) {
+        gpuhal_mutex_lock(&device->mutex);
+        struct gpuhal_staging *pool = device->staging[direction];
+        gpuhal_mutex_unlock(&device->mutex);
+        if (pool) {
+            gpuhal_mutex_lock(&pool->mutex);
+            gpuhal_condition_signal_all(&pool->condition);
+            gpuhal_mutex_unlock(&pool->mutex);
+        }
+    }
 }
 
 uint32_t gpuhal_staging_threads(gpuhal_device *device, gpuhal_staging_direction direction)

@@ -16,6 +16,8 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
 /* The same without waiting: NULL when none is free and a bound is reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_staging_direction direction);
 void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk *chunk);
+/* The device is lost: those who wait for a chunk that a stuck thread has go without. */
+void gpuhal_staging_wake(gpuhal_device *device);
 /* Ends the crew and frees all chunks of all devices; nothing is using them. Before gpuhal_devices_destroy. */
 void gpuhal_staging_destroy_all(gpuhal *gpu);
 

@@ -22,8 +22,6 @@ gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
         }
     }
     queue->calling = true;
-    queue->steps++;
-    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
     return GPUHAL_OK;
 }
 
@@ -32,7 +30,6 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     gpuhal_queue_close_flight(queue);
     queue->calling = false;
     queue->joined = false;
-    queue->steps++;
     if (queue->dozing > (queue->at_rest ? 1u : 0u) || (queue->has_thread && gpuhal_queue_has_rest(queue))) {
         gpuhal_condition_signal_all(&queue->condition);
     }
@@ -405,7 +402,7 @@ static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
     gpuhal_device_failed(queue->device, status, "waiting for an event");
     gpuhal_error_save(&detail);
     status = gpuhal_point_poll(point);
-    if (status && status != GPUHAL_NOT_READY) {
+    if (status && status != GPUHAL_NOT_READY && gpuhal_device_is_reachable(queue->device)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     return refused(queue, gpuhal_error_restore(&detail));

@@ -34,13 +34,7 @@ gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns)
     if (now >= deadline_ns) {
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
     }
-    uint64_t until = deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns : now + GPUHAL_LOOK_NS;
-    gpuhal_queue_doze(queue, until);
-    if (gpuhal_os_monotonic_ns() >= until) {
-        gpuhal_mutex_unlock(&queue->mutex);
-        gpuhal_queues_look(queue->device->gpu);
-        gpuhal_queue_lock(queue);
-    }
+    gpuhal_queue_doze(queue, deadline_ns);
     return GPUHAL_OK;
 }
 
@@ -193,10 +187,7 @@ gpuhal_status gpuhal_point_poll(gpuhal_point *point)
         return gpuhal_point_result(point);
     }
     gpuhal_status status = gpuhal_queue_check(point->queue);
-    if (!status && state == GPUHAL_POINT_HELD) {
-        gpuhal_queues_look(device->gpu);
-        status = GPUHAL_NOT_READY;
-    }
+    status = !status && state == GPUHAL_POINT_HELD ? GPUHAL_NOT_READY : status;
     if (status) {
         return status;
     }
@@ -263,9 +254,8 @@ static gpuhal_status wait_in_plugin(gpuhal_point *point, uint64_t deadline_ns)
     }
     int cancel = gpuhal_os_cancel_defer();
     for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns; now = gpuhal_os_monotonic_ns()) {
-        status = gpuhal_plugin_event_block(device, point->event, deadline_ns - now < GPUHAL_LOOK_NS ? deadline_ns - now : GPUHAL_LOOK_NS);
+        status = gpuhal_plugin_event_block(device, point->event, deadline_ns - now < GPUHAL_BLOCK_NS ? deadline_ns - now : GPUHAL_BLOCK_NS);
         if (status == GPUHAL_NOT_READY) {
-            gpuhal_queues_look(device->gpu);
             status = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED ? GPUHAL_NOT_READY : GPUHAL_OK;
         } else if (status) {
             gpuhal_point_failed(point, status);

@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work on the host may take as long as a driver may take for one call, and 64 ns for each byte, which no device is too slow for. */
-#define HOST_NS_PER_BYTE 64u
-
 /* Plugins that can neither block nor tell are asked again and again, at longer and longer intervals. */
 #define POLL_LEAST_NS UINT64_C(20000)
 #define POLL_MOST_NS UINT64_C(1000000)
@@ -142,7 +139,7 @@ void gpuhal_point_block(gpuhal_point *point)
 static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
 {
     gpuhal_point_retain(point);
-    bool tells = queue->device->ops.event_notify != NULL;
+    bool tells = queue->device->ops.event_notify && !queue->probed;
     gpuhal_mutex_unlock(&queue->mutex);
     if (tells) {
         (void)gpuhal_queue_want(point);
@@ -228,22 +225,12 @@ static void run_first(gpuhal_queue *queue)
     if (!tail_has_ended(queue) || queue->held != held) {
         return;
     }
-    uint64_t extra = 0;
     queue->running = true;
-    queue->steps++;
-    queue->allowance_ns = queue->device->gpu->settings.hang_ns;
-    if (!__builtin_mul_overflow(held->op.bytes, (uint64_t)HOST_NS_PER_BYTE, &extra) && extra < UINT64_MAX - queue->allowance_ns) {
-        queue->allowance_ns += extra;
-    } else {
-        queue->allowance_ns = UINT64_MAX;
-    }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = held->op.kind->run(&held->op);
     gpuhal_queue_lock(queue);
-    queue->steps++;
     empty_first(queue, held);
     queue->running = false;
-    queue->steps++;
     finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
 }
 
@@ -352,6 +339,10 @@ static bool step(gpuhal_queue *queue)
         return true;
     } else if (held) {
         submit_first(queue);
+        return true;
+    }
+    if (queue->probed && queue->vendor && !queue->failed) {
+        queue->probed = !tail_has_ended(queue) && (queue->points || !queue->untold);
         return true;
     }
     gpuhal_point *wanted = queue->points;

@@ -14,7 +14,7 @@ from pathlib import Path
 import c_text
 
 # Each layer may include itself and what stands further down; telemetry and transfer are neighbours.
-LAYERS = {"os": 0, "core": 1, "registry": 2, "loader": 3, "device": 4, "memory": 5, "transfer": 6, "telemetry": 6, "schedule": 7}
+LAYERS = {"os": 0, "core": 1, "registry": 2, "loader": 3, "device": 4, "memory": 5, "transfer": 6, "telemetry": 6, "queue": 7, "schedule": 8}
 # What the vendors declare, written down once; tools that call a vendor directly use it too.
 DECLARATIONS = re.compile(r"^plugins/[a-z]+/[a-z_]+_api\.h$")
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}

@@ -52,7 +52,8 @@ typedef struct gpuhal_config {
     uint64_t staging_limit_bytes;  /**< Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
     uint64_t staging_total_bytes;  /**< (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */
     gpuhal_builtin_fn *const *builtins; /**< NULL-ended list of linked-in plugins, besides those compiled into the library. */
-    uint64_t hang_ns;              /**< A driver that does not come back from a call for so long hangs: its device counts as lost, see queue.h. 0: 30 s. */
+    uint64_t hang_ns;              /**< How long a driver may stay in a call beyond what the call itself may take. Then its device is lost (hung) for every other
+                                        thread; the calling one stays in the driver. docs/transfers.md, "A driver that hangs". 0: 30 s. */
     const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
                                         user's state directory. docs/registry.md. */
     const char *retry;             /**< Comma list of plugins, or "all": what is remembered of them is not used, they are met again. */

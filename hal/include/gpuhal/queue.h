@@ -11,10 +11,15 @@
  *  refuses fails the queue as well, since what it was to do is missing; one that the library refuses for its arguments does not.
  *
  *  Waiting takes a timeout in nanoseconds: 0 asks without waiting, UINT64_MAX means no limit. A thread that waits uses no processor
- *  time. After a wait, or a poll, has returned OK, everything that the awaited work held has been given back: memory that was released
- *  before can be allocated again, and buffers can be mapped. When a driver does not come back from a call for
- *  gpuhal_config.hang_ns, its device counts as lost (hung): whoever waits is told, by descriptors and callbacks too, and other devices go
- *  on. A driver that waits for work that does not end does not hang: waits for that work end with TIMEOUT.
+ *  time. It is in the driver only where it asks without waiting, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait, or a
+ *  poll, has returned OK, everything that the awaited work held has been given back: memory that was released before can be allocated
+ *  again, and buffers can be mapped. A call that enqueues is in the driver's own function for that: it is as prompt as the driver, which may
+ *  wait there (a full ring, or a copy of pageable memory behind earlier work).
+ *
+ *  When a driver does not come back from a call for gpuhal_config.hang_ns, its device is lost (hung): every other thread's calls return
+ *  DEVICE_LOST, its queues and events fail, descriptors become readable, callbacks and listeners are called, and other devices go on. The
+ *  calling thread itself stays in the driver until that returns; its call then returns DEVICE_LOST. A driver that waits for work that does
+ *  not end does not hang: waits for that work end with TIMEOUT.
  */
 #ifndef GPUHAL_QUEUE_H
 #define GPUHAL_QUEUE_H

@@ -1,0 +1,28 @@
+/* tests/support/halting.h: a plugin over host memory, with every slot that the core calls, whose driver can be made to stop in one of them.
+ *
+ * Two devices, halting:0 and halting:1, which reach each other's memory. Work is done when it is enqueued; events are done unless the test
+ * holds them back. */
+#ifndef GPUHAL_TEST_HALTING_H
+#define GPUHAL_TEST_HALTING_H
+
+#include <gpuhal/gpuhal.h>
+#include <gpuhal/plugin.h>
+
+#include <stdatomic.h>
+
+typedef struct gpuhal_halting_state {
+    _Atomic(const char *) slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue; NULL: in none */
+    _Atomic uint32_t stopped;   /* calls that are stopped now */
+    _Atomic uint32_t answered;  /* events that were asked for */
+    uint32_t hidden;            /* device memory has no host address, and is mapped */
+    uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
+    uint32_t honors_timeouts, no_native_lock;
+    _Atomic uint32_t work_goes_on; /* events are not done */
+    _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
+} gpuhal_halting_state;
+
+extern gpuhal_halting_state gpuhal_halting;
+
+const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host);
+
+#endif
