@@ -84,7 +84,8 @@ static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *value
 {
     gpuhal_backend *backend = NULL;
     const gpuhal_listed_device *listed = NULL;
-    gpuhal_status status = gpuhal_device_start_backend(device, &backend, &listed);
+    gpuhal_status status = gpuhal_device_check(device); /* a lost device's driver is not asked */
+    status = status ? status : gpuhal_device_start_backend(device, &backend, &listed);
     if (status) {
         return status;
     }

@@ -25,15 +25,20 @@ static void rest(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+static bool stops_in(const char *slot)
+{
+    const char *one = gpuhal_halting.slot, *other = gpuhal_halting.also;
+    return (one && strcmp(one, slot) == 0) || (other && strcmp(other, slot) == 0);
+}
+
 /* Here the driver stops, for as long as the test wants it to. */
 static void pass(const char *slot)
 {
-    const char *stops = gpuhal_halting.slot;
-    if (!stops || strcmp(stops, slot) != 0) {
+    if (!stops_in(slot)) {
         return;
     }
     gpuhal_halting.stopped++;
-    while ((stops = gpuhal_halting.slot) && strcmp(stops, slot) == 0) {
+    while (stops_in(slot)) {
         rest();
     }
     gpuhal_halting.stopped--;
@@ -396,6 +401,18 @@ static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const 
     return *out_device ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
+static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                            gpuhal_sink *sink)
+{
+    (void)index;
+    (void)keys;
+    (void)count;
+    (void)flags;
+    gpuhal_halting.samples++;
+    host->u64(host, sink, GPUHAL_VALUE_MEMORY_FREE_BYTES, 1);
+    return GPUHAL_OK;
+}
+
 static void close_device(gpuhal_plugin_device *device)
 {
     pass("close");
@@ -405,8 +422,8 @@ static void close_device(gpuhal_plugin_device *device)
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin plugin = {.size = sizeof plugin, .abi = GPUHAL_ABI, .name = "halting", .version = "1", .start = start,
-                                   .enumerate = enumerate, .describe = describe, .open = open_device, .close = close_device};
+                                   .enumerate = enumerate, .describe = describe, .open = open_device, .close = close_device, .sample = sample};
     (void)host;
-    plugin.flags = gpuhal_halting.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0;
+    plugin.flags = (gpuhal_halting.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0) | (gpuhal_halting.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0);
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
