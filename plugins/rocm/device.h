@@ -221,7 +221,7 @@ gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const 
 
 /* registration.c: page-locks memory of the caller, or counts one more user where that is done already; 712 for memory that HIP
  * knows otherwise. With a device current. */
-hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, gpuhal_rocm_registration **out_registration);
+hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, unsigned int flags, gpuhal_rocm_registration **out_registration);
 /* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
 hipError_t gpuhal_rocm_unlock_pages(gpuhal_plugin_device *device, gpuhal_rocm_registration *registration);
 /* The status of a failure to lock pages; OK for hipSuccess. */

@@ -98,7 +98,10 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    hipError_t code = gpuhal_rocm_lock_pages(start, alloc->bytes, &block->registration);
+    /* 8 is hipHostRegisterReadOnly since HIP 5.5; before, and on AMD, it makes the memory coarse-grained, which does no harm to memory
+     * that is only read (hip_runtime_api.h of both). */
+    hipError_t code = gpuhal_rocm_lock_pages(start, alloc->bytes, alloc->flags & GPUHAL_IMPORT_READ_ONLY ? hipExtHostRegisterCoarseGrained : 0,
+                                             &block->registration);
     if (code != hipSuccess) {
         return gpuhal_rocm_lock_failed(device, "hipHostRegister", code);
     }
@@ -122,7 +125,8 @@ static bool offers(const gpuhal_rocm_entry *entry, const gpuhal_alloc *alloc)
                               (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
     const bool kind_known = alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
     const bool shared = alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
-    return kind_known && import_known && (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
+    return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
+           (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 

@@ -16,6 +16,7 @@ struct gpuhal_rocm_registration {
     gpuhal_rocm_registration *next;
     uintptr_t start;
     uint64_t bytes;
+    unsigned int flags; /* beside those that all have */
     uint32_t users;
     uint32_t id;   /* HIP's number of it; 0: HIP gives none */
     bool changing; /* a thread makes it or gives it back */
@@ -48,8 +49,8 @@ static hipError_t page_lock(gpuhal_rocm_registration *own)
     if (gpuhal_rocm_is_known(own->start, &bytes) || gpuhal_rocm_is_known(own->start + own->bytes - 1, &bytes)) {
         return hipErrorHostMemoryAlreadyRegistered;
     }
-    const hipError_t code =
-        gpuhal_rocm_api.hipHostRegister((void *)own->start, (size_t)own->bytes, hipHostRegisterPortable | hipHostRegisterMapped);
+    const hipError_t code = gpuhal_rocm_api.hipHostRegister((void *)own->start, (size_t)own->bytes,
+                                                            hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     own->id = code == hipSuccess ? id_at(own->start) : 0;
     return code;
 }
@@ -113,7 +114,7 @@ static hipError_t share(gpuhal_rocm_registration *own, gpuhal_rocm_registration 
 {
     pthread_mutex_lock(&lock);
     gpuhal_rocm_registration *other = find(own->start, own->bytes);
-    const bool whole = other && contains(other, own->start, own->bytes);
+    const bool whole = other && contains(other, own->start, own->bytes) && (other->flags == 0 || other->flags == own->flags);
     if (whole) {
         other->users++;
     } else if (!other) {
@@ -125,13 +126,13 @@ static hipError_t share(gpuhal_rocm_registration *own, gpuhal_rocm_registration 
     return other && !whole ? hipErrorHostMemoryAlreadyRegistered : hipSuccess;
 }
 
-hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, gpuhal_rocm_registration **out_registration)
+hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, unsigned int flags, gpuhal_rocm_registration **out_registration)
 {
     gpuhal_rocm_registration *own = calloc(1, sizeof *own), *shared = NULL;
     if (!own) {
         return hipErrorOutOfMemory;
     }
-    *own = (gpuhal_rocm_registration){.start = (uintptr_t)memory, .bytes = bytes, .users = 1, .changing = true};
+    *own = (gpuhal_rocm_registration){.start = (uintptr_t)memory, .bytes = bytes, .flags = flags, .users = 1, .changing = true};
     hipError_t code = share(own, &shared);
     while (shared && !is_there(shared)) {
         pthread_mutex_lock(&lock);
@@ -186,7 +187,7 @@ static gpuhal_status rocm_register_host(gpuhal_plugin_device *device, void *memo
     gpuhal_rocm_registration *registration = NULL;
     hipError_t code = gpuhal_rocm_enter(device, &visit);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_lock_pages(memory, bytes, &registration);
+        code = gpuhal_rocm_lock_pages(memory, bytes, 0, &registration);
         gpuhal_rocm_leave(&visit);
     }
     return gpuhal_rocm_lock_failed(device, "hipHostRegister", code);

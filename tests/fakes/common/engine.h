@@ -233,7 +233,7 @@ fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_ad
 fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, size_t bytes, void **out_memory);
 /* Whether any byte of the pages around the bytes is known already. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
-fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes);
+fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
 /* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is not. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);

@@ -72,7 +72,7 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
         return fake_leave(CUDA_ERROR_INVALID_VALUE);
     }
     return fake_leave(fake_pages_are_known(memory, bytes) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-                                                          : fake_host_memory_register(context, memory, bytes));
+                                                          : fake_host_memory_register(context, memory, bytes, flags & CU_MEMHOSTREGISTER_READ_ONLY));
 }
 
 CUresult cuMemHostUnregister(void *memory)

@@ -99,7 +99,7 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
     if (flags > 15) {
         return fake_end(hipErrorInvalidValue);
     }
-    return fake_end(known_at((uintptr_t)memory) ? hipSuccess : fake_host_memory_register(context, memory, bytes));
+    return fake_end(known_at((uintptr_t)memory) ? hipSuccess : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
 /* Takes away what begins there, whoever registered it. Inside other memory that is known, the real one ends the process
