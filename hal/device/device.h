@@ -173,6 +173,10 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
 void gpuhal_device_hangs(gpuhal_device *device);
 /* How long the driver may take for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
+/* What a plugin gave, cut to what the caller knows of the structure, whose size is not 0. */
+void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
+/* INVALID_ARGUMENT with its detail where the size is 0. */
+gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native);
 /* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
 /* NOT_SUPPORTED for `what`, which the plugin would offer on a device of its own: with what it said of the one that it took over. */

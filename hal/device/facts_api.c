@@ -188,13 +188,28 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
                             (unsigned long long)native_index);
 }
 
+gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native)
+{
+    return out_native->size > 0 ? GPUHAL_OK
+                                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of out_native is 0: set it to sizeof(gpuhal_native)",
+                                                   call);
+}
+
+void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native)
+{
+    uint32_t size = out_native->size < sizeof native ? out_native->size : (uint32_t)sizeof native;
+    native.size = size;
+    memcpy(out_native, &native, size);
+}
+
 gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native)
 {
     if (!device || !out_native) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_native: an argument is NULL");
     }
-    *out_native = (gpuhal_native){.size = sizeof *out_native};
-    gpuhal_status status = gpuhal_device_open(device);
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_status status = gpuhal_native_check("gpuhal_device_native", out_native);
+    status = status ? status : gpuhal_device_open(device);
     if (status) {
         return status;
     }
@@ -202,7 +217,8 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
         return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "getting the vendor's objects");
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = gpuhal_device_result(device, call, device->ops.native_device(device->handle, out_native));
+    status = gpuhal_device_result(device, call, device->ops.native_device(device->handle, &native));
+    gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
 }
 

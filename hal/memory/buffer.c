@@ -399,6 +399,11 @@ void *gpuhal_buffer_host(const gpuhal_buffer *buffer)
     return buffer ? buffer->memory.host : NULL;
 }
 
+int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer)
+{
+    return buffer && buffer->memory.host && (buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) ? 1 : 0;
+}
+
 gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer)
 {
     return buffer ? buffer->device : NULL;
@@ -431,14 +436,16 @@ gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *o
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_native: an argument is NULL");
     }
     gpuhal_device *device = buffer->device;
-    *out_native = (gpuhal_native){.size = sizeof *out_native};
-    gpuhal_status status = gpuhal_device_check(device);
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_status status = gpuhal_native_check("gpuhal_buffer_native", out_native);
+    status = status ? status : gpuhal_device_check(device);
     if (status) {
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->memory, out_native)
+    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->memory, &native)
                                        : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
+    gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
 }

@@ -9,7 +9,7 @@ struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
     gpuhal_mutex mutex;   /* protects what follows */
-    gpuhal_point *point;  /* NULL: never recorded */
+    gpuhal_point *point;  /* NULL: never recorded, which counts as done; of a host event from the beginning */
     gpuhal_beacon *beacon; /* NULL: no descriptor was asked for */
 };
 
@@ -26,13 +26,18 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
     if (!gpu || !out_event) {
         return null_error("gpuhal_event_create");
     }
-    if (flags & ~(uint32_t)GPUHAL_EVENT_TIMED) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_create: unknown flags 0x%x", (unsigned)flags);
+    if ((flags & ~(uint32_t)(GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) || flags == (GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_create: unknown flags 0x%x, or TIMED with HOST",
+                                (unsigned)flags);
     }
     gpuhal_event *event = calloc(1, sizeof *event);
-    if (!event) {
+    gpuhal_point *point = flags & GPUHAL_EVENT_HOST ? gpuhal_host_point_create() : NULL;
+    if (!event || ((flags & GPUHAL_EVENT_HOST) && !point)) {
+        free(event);
+        gpuhal_point_release(point);
         return gpuhal_error_host_memory();
     }
+    event->point = point;
     event->gpu = gpu;
     event->flags = flags;
     gpuhal_mutex_init(&event->mutex);
@@ -45,6 +50,9 @@ void gpuhal_event_destroy(gpuhal_event *event)
 {
     if (event) {
         gpuhal *gpu = event->gpu;
+        if ((event->flags & GPUHAL_EVENT_HOST) && gpuhal_point_now(event->point) != GPUHAL_POINT_DONE) {
+            (void)gpuhal_event_signal(event, GPUHAL_ERROR_CANCELLED);
+        }
         gpuhal_point_release(event->point);
         gpuhal_beacon_release(event->beacon);
         gpuhal_mutex_finish(&event->mutex);
@@ -53,7 +61,24 @@ void gpuhal_event_destroy(gpuhal_event *event)
     }
 }
 
-/* The recording, with a reference; INVALID_ARGUMENT with its detail where there is none. */
+gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
+{
+    if (!event || !(event->flags & GPUHAL_EVENT_HOST) || status > 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_event_signal: the event was not created with GPUHAL_EVENT_HOST, or the status is neither OK nor an error");
+    }
+    gpuhal_cause *cause = NULL;
+    if (status) {
+        gpuhal_error_set(status, "the host signalled an event with \"%s\"", gpuhal_status_name(status));
+        cause = gpuhal_cause_create();
+    }
+    bool first = gpuhal_host_point_signal(event->point, cause);
+    gpuhal_cause_release(cause);
+    return first ? GPUHAL_OK
+                 : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
+}
+
+/* The recording, with a reference; NULL: there is none, and the event counts as done. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_point **out_point)
 {
     if (!event) {
@@ -62,7 +87,7 @@ static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_poi
     gpuhal_mutex_lock(&event->mutex);
     *out_point = event->point ? gpuhal_point_retain(event->point) : NULL;
     gpuhal_mutex_unlock(&event->mutex);
-    return *out_point ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the event was never recorded", call);
+    return GPUHAL_OK;
 }
 
 /* For the beacon of a recording that is still to be aimed at. */
@@ -103,6 +128,9 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
         return null_error("gpuhal_event_record");
     }
     bool timed = event->flags & GPUHAL_EVENT_TIMED;
+    if (event->flags & GPUHAL_EVENT_HOST) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: the host signals this event");
+    }
     if (queue->device->gpu != event->gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: event and queue belong to two gpuhal objects");
     }
@@ -130,7 +158,7 @@ gpuhal_status gpuhal_event_poll(gpuhal_event *event)
 {
     gpuhal_point *point = NULL;
     gpuhal_status status = recording(event, "gpuhal_event_poll", &point);
-    if (!status) {
+    if (!status && point) {
         status = gpuhal_point_poll(point);
         status = status ? status : gpuhal_point_retire(point, 0);
         gpuhal_point_release(point);
@@ -142,7 +170,7 @@ gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns)
 {
     gpuhal_point *point = NULL;
     gpuhal_status status = recording(event, "gpuhal_event_wait", &point);
-    if (!status) {
+    if (!status && point) {
         status = gpuhal_point_wait(point, gpuhal_deadline(timeout_ns));
         gpuhal_point_release(point);
     }
@@ -159,9 +187,21 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     if (!status && queue->device->gpu != event->gpu) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_wait: event and queue belong to two gpuhal objects");
     }
-    status = status ? status : gpuhal_queue_await(queue, point);
+    status = status || !point ? status : gpuhal_queue_await(queue, point);
     gpuhal_point_release(point);
     return status;
+}
+
+/* What was never recorded has ended well. */
+static gpuhal_status watch(gpuhal_point *point, gpuhal_watcher *watcher)
+{
+    if (point) {
+        return gpuhal_point_watch(point, watcher);
+    }
+    watcher->next = NULL;
+    watcher->status = GPUHAL_OK;
+    gpuhal_watchers_tell(watcher);
+    return GPUHAL_OK;
 }
 
 /* With the event's mutex held. *out_watcher: to be set on the event's point, without the mutex. */
@@ -172,13 +212,11 @@ static gpuhal_status make_beacon(gpuhal_event *event, gpuhal_watcher **out_watch
     if (status) {
         return status;
     }
-    if (event->point && !(*out_watcher = beacon_watcher(beacon))) {
+    if (!(*out_watcher = beacon_watcher(beacon))) {
         gpuhal_beacon_release(beacon);
         return gpuhal_error_host_memory();
     }
-    if (*out_watcher) {
-        (*out_watcher)->turn = gpuhal_beacon_aim(beacon);
-    }
+    (*out_watcher)->turn = gpuhal_beacon_aim(beacon);
     event->beacon = beacon;
     return GPUHAL_OK;
 }
@@ -194,11 +232,11 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
     gpuhal_watcher *watcher = NULL;
     gpuhal_mutex_lock(&event->mutex);
     gpuhal_status status = event->beacon ? GPUHAL_OK : make_beacon(event, &watcher);
-    gpuhal_point *point = watcher ? gpuhal_point_retain(event->point) : NULL;
+    gpuhal_point *point = watcher && event->point ? gpuhal_point_retain(event->point) : NULL;
     intptr_t copy = status ? -1 : gpuhal_os_descriptor_copy(event->beacon->notifier);
     gpuhal_mutex_unlock(&event->mutex);
     if (watcher) {
-        status = gpuhal_point_watch(point, watcher);
+        status = watch(point, watcher);
         gpuhal_point_release(point);
     }
     if (!status && copy < 0) {
@@ -228,7 +266,7 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
         if (!like->listed) {
             atomic_fetch_add(&event->gpu->references, 1);
         }
-        status = gpuhal_point_watch(point, watcher);
+        status = watch(point, watcher);
     } else {
         free(watcher);
         status = gpuhal_error_host_memory();
@@ -286,8 +324,8 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
     gpuhal_point *first = NULL, *second = NULL;
     gpuhal_status status = recording(from, "gpuhal_event_elapsed", &first);
     status = status ? status : recording(to, "gpuhal_event_elapsed", &second);
-    if (!status && (!first->timed || !second->timed || first->queue->device != second->queue->device)) {
-        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the events are not timed, or of two devices");
+    if (!status && (!first || !second || !first->timed || !second->timed || first->queue->device != second->queue->device)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
     }
     status = status ? status : gpuhal_point_poll(first);
     status = status ? status : gpuhal_point_poll(second);

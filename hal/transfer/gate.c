@@ -93,11 +93,11 @@ static void leave_with_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Whether the work is like that of the last flight; jobs are never handed over. Who maps a buffer that the driver does not map is not kept
+/* Whether the work is like that of the last flight; jobs are never handed over, and what is only kept needs a flight. Who maps a buffer that the driver does not map is not kept
  * from it by a flight. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
-    return op->to == queue->gate_to && op->from == queue->gate_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
+    return !op->kept && op->to == queue->gate_to && op->from == queue->gate_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
            !gpuhal_buffer_is_mapped(op->from);
 }
 

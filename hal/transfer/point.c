@@ -107,12 +107,34 @@ void gpuhal_point_release(gpuhal_point *point)
     if (!point || atomic_fetch_sub_explicit(&point->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    if (!point->queue) {
+        gpuhal_host_point_free(point);
+        return;
+    }
     if (point->event) {
         gpuhal_queue_put_event(point->queue, point->event, point->timed);
     }
     gpuhal_cause_release(point->cause);
     gpuhal_queue_release(point->queue);
     free(point);
+}
+
+void gpuhal_point_lock(gpuhal_point *point)
+{
+    if (point->queue) {
+        gpuhal_queue_lock(point->queue);
+    } else {
+        gpuhal_host_point_lock(point);
+    }
+}
+
+void gpuhal_point_unlock(gpuhal_point *point)
+{
+    if (point->queue) {
+        gpuhal_mutex_unlock(&point->queue->mutex);
+    } else {
+        gpuhal_host_point_unlock(point);
+    }
 }
 
 gpuhal_status gpuhal_point_result(const gpuhal_point *point)
@@ -184,7 +206,7 @@ void gpuhal_watchers_tell(gpuhal_watcher *list)
 /* Takes a watcher back out. False when it is gone: its point has ended. */
 static bool forget(gpuhal_point *point, const gpuhal_watcher *watcher)
 {
-    gpuhal_queue_lock(point->queue);
+    gpuhal_point_lock(point);
     gpuhal_watcher **link = &point->watchers;
     while (*link && *link != watcher) {
         link = &(*link)->next;
@@ -193,15 +215,14 @@ static bool forget(gpuhal_point *point, const gpuhal_watcher *watcher)
     if (found) {
         *link = watcher->next;
     }
-    gpuhal_mutex_unlock(&point->queue->mutex);
+    gpuhal_point_unlock(point);
     return found;
 }
 
 gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher)
 {
-    gpuhal_queue *queue = point->queue;
     watcher->next = NULL;
-    gpuhal_queue_lock(queue);
+    gpuhal_point_lock(point);
     bool ended = gpuhal_point_now(point) == GPUHAL_POINT_DONE;
     if (ended) {
         watcher->status = point->cause ? point->cause->detail.error.status : GPUHAL_OK;
@@ -212,12 +233,12 @@ gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher)
         }
         *link = watcher;
     }
-    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_point_unlock(point);
     if (ended) {
         tell(watcher);
         return GPUHAL_OK;
     }
-    if (gpuhal_queue_want(point) || !forget(point, watcher)) {
+    if (!point->queue || gpuhal_queue_want(point) || !forget(point, watcher)) {
         return GPUHAL_OK;
     }
     gpuhal_watcher_free(watcher);

@@ -57,7 +57,7 @@ typedef enum { GPUHAL_POINT_HELD = 0, GPUHAL_POINT_SUBMITTED, GPUHAL_POINT_DONE 
 typedef struct gpuhal_point {
     _Atomic uint32_t references;
     _Atomic int state;          /* gpuhal_point_state */
-    gpuhal_queue *queue;        /* with a reference */
+    gpuhal_queue *queue;        /* with a reference; NULL: the host ends it (host_point.c) */
     uint64_t number;            /* submissions of the queue that it comes after */
     bool timed;
     _Atomic bool retired;       /* DONE, and what the work before it held has been given back */
@@ -75,6 +75,9 @@ gpuhal_point *gpuhal_point_create(gpuhal_queue *queue, bool timed);
 gpuhal_point *gpuhal_point_retain(gpuhal_point *point);
 /* NULL does nothing. Not with a queue's mutex held: the last one calls the plugin. */
 void gpuhal_point_release(gpuhal_point *point);
+/* What protects the point: its queue, or a mutex of its own. */
+void gpuhal_point_lock(gpuhal_point *point);
+void gpuhal_point_unlock(gpuhal_point *point);
 static inline gpuhal_point_state gpuhal_point_now(const gpuhal_point *point)
 {
     return (gpuhal_point_state)atomic_load_explicit(&point->state, memory_order_acquire);
@@ -92,5 +95,16 @@ void gpuhal_watchers_tell(gpuhal_watcher *list);
 gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher);
 /* Frees one that was not told. */
 void gpuhal_watcher_free(gpuhal_watcher *watcher);
+
+/* ---- host_point.c */
+
+/* A point that the host ends; NULL without memory. */
+gpuhal_point *gpuhal_host_point_create(void);
+void gpuhal_host_point_free(gpuhal_point *point);
+void gpuhal_host_point_lock(gpuhal_point *point);
+void gpuhal_host_point_unlock(gpuhal_point *point);
+/* Ends it, with a failure or NULL; false when it was ended before. */
+bool gpuhal_host_point_signal(gpuhal_point *point, gpuhal_cause *cause);
+gpuhal_status gpuhal_host_point_wait(gpuhal_point *point, uint64_t deadline_ns);
 
 #endif

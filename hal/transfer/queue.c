@@ -335,8 +335,10 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     }
     gpuhal_device *device = queue->device;
     uint64_t deadline = gpuhal_deadline(timeout_ns);
-    *out_native = (gpuhal_native){.size = sizeof *out_native};
-    gpuhal_status status = gpuhal_queue_check(queue);
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_status status = gpuhal_native_check("gpuhal_queue_native_begin", out_native);
+    status = status ? status : gpuhal_queue_check(queue);
+    status = status ? status : gpuhal_queue_own_call(queue);
     if (status) {
         return status;
     }
@@ -351,7 +353,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.native_queue(queue->vendor, out_native);
+    status = device->ops.native_queue(queue->vendor, &native);
     status = gpuhal_device_result(device, call, status);
     status = status ? status : lock_native(queue, deadline);
     if (status == GPUHAL_NOT_READY) {
@@ -363,6 +365,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         status = gpuhal_cause_status(cause);
         gpuhal_cause_release(cause);
     }
+    gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     gpuhal_queue_lock(queue);
     queue->in_section = !status;
     if (status) {

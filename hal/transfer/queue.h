@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "transfer/point.h"
 
+#include <gpuhal/queue.h>
 #include <gpuhal/transfer.h>
 
 typedef struct gpuhal_op gpuhal_op;
@@ -25,7 +26,7 @@ typedef struct gpuhal_op_kind {
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
     /* Does it; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
-    enum { GPUHAL_OP_WRITE, GPUHAL_OP_READ, GPUHAL_OP_COPY, GPUHAL_OP_FILL, GPUHAL_OP_RECT, GPUHAL_OP_JOB } form;
+    enum { GPUHAL_OP_WRITE, GPUHAL_OP_READ, GPUHAL_OP_COPY, GPUHAL_OP_FILL, GPUHAL_OP_RECT, GPUHAL_OP_JOB, GPUHAL_OP_CALL, GPUHAL_OP_KEEP } form;
 } gpuhal_op_kind;
 
 /* A piece of work. The queue copies it and keeps references to the buffers. */
@@ -34,6 +35,7 @@ struct gpuhal_op {
     gpuhal_point *record;       /* to hand over, or to finish */
     gpuhal_point *await;        /* of another queue */
     gpuhal_buffer *to, *from;   /* either may be NULL */
+    gpuhal_buffer *kept;        /* only kept until the work has ended; mostly NULL */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* where it counts once it was handed to the plugin; `run` counts for itself */
     union {                     /* by kind->form; small, since every call of the application makes one */
@@ -51,6 +53,14 @@ struct gpuhal_op {
             gpuhal_status (*run_job)(void *job);
             void (*free_job)(void *job);
         };
+        struct { /* a function of the application */
+            gpuhal_queue *queue;
+            void *user;
+            union {
+                gpuhal_call_fn *fn;
+                gpuhal_native_fn *native_fn;
+            };
+        };
     };
 };
 
@@ -66,7 +76,7 @@ typedef struct gpuhal_held {
 /* What work that was handed over holds. */
 typedef struct gpuhal_flight {
     uint64_t number; /* of the last submission that it is for; UINT64_MAX while more may come */
-    gpuhal_buffer *to, *from;
+    gpuhal_buffer *to, *from, *kept;
     gpuhal_point *awaited; /* by the plugin's own waiting */
 } gpuhal_flight;
 
@@ -113,6 +123,7 @@ struct gpuhal_queue {
 
     gpuhal_cause *cause;     /* why it failed */
     gpuhal_cause *refusal;   /* why it could not be reset */
+    _Atomic uint64_t caller; /* the thread in which it calls a function of the application; 0: none */
     _Atomic bool asking;     /* somebody looks for the cause of its failure */
     bool failed;
     bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
@@ -163,6 +174,10 @@ gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, gpuhal_point **
 /* The same for a thread that is going to wait, and has to be back in its time: where the plugin makes no promise of that, and where it has
  * no time right now, the queue's thread has the point recorded. */
 gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_point **out_point);
+/* Has the queue's thread do it in its turn. BUSY in a native section. */
+gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
+/* BUSY with its detail in the thread in which the queue calls a function of the application: it would wait for itself. */
+gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 /* What is enqueued from now on comes after the point. */
 gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
 

@@ -105,6 +105,7 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
     uint64_t deadline = gpuhal_deadline(timeout_ns);
     gpuhal_watcher *told = NULL;
     gpuhal_status status = gpuhal_queue_check(queue);
+    status = status ? status : gpuhal_queue_own_call(queue);
     if (status) {
         return status;
     }

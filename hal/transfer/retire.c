@@ -166,10 +166,12 @@ static void add_holds_of(holds *all, gpuhal_queue *queue)
         const gpuhal_flight *flight = &queue->flights[(queue->flight_first + i) % queue->flight_space];
         add_hold(all, flight->to);
         add_hold(all, flight->from);
+        add_hold(all, flight->kept);
     }
     for (const gpuhal_held *held = queue->held; held; held = held->next) {
         add_hold(all, held->op.to);
         add_hold(all, held->op.from);
+        add_hold(all, held->op.kept);
     }
     gpuhal_mutex_unlock(&queue->mutex);
 }

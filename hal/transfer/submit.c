@@ -39,7 +39,7 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
-    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited &&
+    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept && !op->kept &&
                     !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
     if (queue->joined) {
         last->number = UINT64_MAX;
@@ -87,6 +87,7 @@ void gpuhal_flight_end(const gpuhal_flight *flight)
     leave(flight->to, flight->from);
     gpuhal_buffer_drop(flight->from);
     gpuhal_buffer_drop(flight->to);
+    gpuhal_buffer_drop(flight->kept);
     gpuhal_point_release(flight->awaited);
 }
 
@@ -138,6 +139,7 @@ void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
         queue->flight_count++;
         *gpuhal_queue_last_flight(queue) = (gpuhal_flight){.to = gpuhal_buffer_retain(op->to),
                                               .from = gpuhal_buffer_retain(op->from),
+                                              .kept = gpuhal_buffer_retain(op->kept),
                                               .awaited = op->await ? gpuhal_point_retain(op->await) : NULL};
     }
     gpuhal_queue_last_flight(queue)->number = queue->submitted;
@@ -243,6 +245,29 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
     return status;
 }
 
+gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_queue_lock(queue);
+    status = queue->failed        ? gpuhal_cause_status(queue->cause)
+             : queue->in_section ? gpuhal_queue_section_error(queue)
+                                  : gpuhal_queue_hold(queue, op, false);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}
+
+gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
+{
+    uint64_t caller = atomic_load_explicit(&queue->caller, memory_order_relaxed);
+    if (caller == 0 || caller != gpuhal_os_thread_id()) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue", queue->device->id);
+}
+
 /* The usual way; the gate is the short cut for what comes right behind its like. */
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
@@ -343,6 +368,7 @@ static gpuhal_status mark_to_wait(gpuhal_queue *queue, gpuhal_point *point, uint
 static gpuhal_status make_mark(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns, gpuhal_point **out_point)
 {
     gpuhal_status status = gpuhal_queue_check(queue);
+    status = !status && waits ? gpuhal_queue_own_call(queue) : status;
     if (status) {
         return status;
     }
@@ -386,7 +412,7 @@ gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_n
  * that the other one's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_point *point)
 {
-    return queue->vendor && point->queue->vendor && queue->device->ops.queue_wait && queue->device == point->queue->device &&
+    return queue->vendor && point->queue && point->queue->vendor && queue->device->ops.queue_wait && queue->device == point->queue->device &&
            gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED;
 }
 

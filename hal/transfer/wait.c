@@ -181,11 +181,14 @@ void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status)
 
 gpuhal_status gpuhal_point_poll(gpuhal_point *point)
 {
-    gpuhal_device *device = point->queue->device;
     gpuhal_point_state state = gpuhal_point_now(point);
     if (state == GPUHAL_POINT_DONE) {
         return gpuhal_point_result(point);
     }
+    if (!point->queue) {
+        return GPUHAL_NOT_READY;
+    }
+    gpuhal_device *device = point->queue->device;
     gpuhal_status status = gpuhal_queue_check(point->queue);
     status = !status && state == GPUHAL_POINT_HELD ? GPUHAL_NOT_READY : status;
     if (status) {
@@ -300,7 +303,11 @@ static gpuhal_status wait_for(gpuhal_point *point, uint64_t deadline_ns)
 
 gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns)
 {
-    gpuhal_status status = wait_for(point, deadline_ns);
+    if (!point->queue) {
+        return gpuhal_host_point_wait(point, deadline_ns);
+    }
+    gpuhal_status status = gpuhal_point_now(point) == GPUHAL_POINT_DONE ? GPUHAL_OK : gpuhal_queue_own_call(point->queue);
+    status = status ? status : wait_for(point, deadline_ns);
     return status ? status : gpuhal_point_retire(point, deadline_ns);
 }
 

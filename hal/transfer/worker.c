@@ -19,6 +19,7 @@ void gpuhal_held_free(gpuhal_held *held)
 {
     gpuhal_buffer_drop(held->op.to);
     gpuhal_buffer_drop(held->op.from);
+    gpuhal_buffer_drop(held->op.kept);
     gpuhal_point_release(held->op.record);
     gpuhal_point_release(held->op.await);
     if (held->op.kind && held->op.kind->form == GPUHAL_OP_JOB && held->op.job) {
@@ -31,12 +32,13 @@ void gpuhal_held_free(gpuhal_held *held)
  * before its memory is given back. With the mutex held, which is let go meanwhile. */
 static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
 {
-    gpuhal_buffer *to = held->op.to, *from = held->op.from;
+    gpuhal_buffer *to = held->op.to, *from = held->op.from, *kept = held->op.kept;
     void *job = held->op.kind && held->op.kind->form == GPUHAL_OP_JOB ? held->op.job : NULL;
-    held->op.to = held->op.from = NULL;
+    held->op.to = held->op.from = held->op.kept = NULL;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_buffer_drop(from);
     gpuhal_buffer_drop(to);
+    gpuhal_buffer_drop(kept);
     if (job) {
         held->op.free_job(job);
     }
@@ -65,6 +67,7 @@ gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool o
     }
     gpuhal_buffer_retain(op->to);
     gpuhal_buffer_retain(op->from);
+    gpuhal_buffer_retain(op->kept);
     if (op->record) {
         gpuhal_point_retain(op->record);
     }

@@ -358,7 +358,7 @@ static void use_everything(const driver *api, gpuhal *gpu, CUcontext mine)
 {
     gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");
     unsigned char bytes[256] = {1};
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_ok(gpuhal_device_open(one));
     expect_current(api, mine, "open");
     gpuhal_buffer *a = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 4096), *b = buffer_or_fail(two, GPUHAL_MEMORY_DEVICE, 4096);
@@ -422,7 +422,7 @@ TEST(the_primary_context_is_shared_with_the_program_and_lives_as_long_as_it_want
     assert_int_equal(api.cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
     gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_ok(gpuhal_device_native(device, &native));
     assert_int_equal(native.type, GPUHAL_NATIVE_CUDA_DEVICE);
     assert_ptr_equal((void *)(uintptr_t)native.values[0], primary);

@@ -144,7 +144,7 @@ TEST(native_objects_of_device_and_buffer_are_handed_out)
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_device *device = select_or_fail(gpu, "opencl:1");
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64);
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_ok(gpuhal_device_native(device, &native));
     assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_DEVICE);
     assert_true(native.values[0] && native.values[1] && native.values[2] && native.values[3]);

@@ -297,7 +297,7 @@ static void use_everything(const runtime *api, gpuhal *gpu, int mine)
 {
     gpuhal_device *one = select_or_fail(gpu, "rocm:0"), *two = select_or_fail(gpu, "rocm:1");
     unsigned char bytes[256] = {1};
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_ok(gpuhal_device_open(one));
     expect_untouched(api, mine, "open");
     gpuhal_buffer *a = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 4096), *b = buffer_or_fail(two, GPUHAL_MEMORY_DEVICE, 4096);

@@ -527,7 +527,7 @@ static opencl load_opencl(void)
 static gpuhal_native find_opencl_device(void)
 {
     gpuhal *gpu = open_or_fail(NULL);
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     gpuhal_device *device = select_or_fail(gpu, "opencl:1");
     assert_ok(gpuhal_device_open(device));
     assert_ok(gpuhal_device_native(device, &native));
@@ -567,7 +567,7 @@ TEST(a_program_with_its_own_opencl_context_hands_it_over_and_wraps_its_buffer)
     }
     assert_ok(gpuhal_device_adopt(device, &native));
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_BUSY);
-    gpuhal_native got;
+    gpuhal_native got = {.size = sizeof got};
     assert_ok(gpuhal_device_native(device, &got));
     assert_true(got.values[2] == (uintptr_t)context);
 
@@ -615,7 +615,7 @@ TEST(what_a_program_does_to_a_shared_buffer_by_itself_is_seen_once_the_buffer_wa
     gpuhal_device *device = select_or_fail(gpu, "opencl:1");
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 8192, .export_kinds = POINTER};
     gpuhal_buffer *original = NULL, *shared = NULL;
-    gpuhal_native native, mem;
+    gpuhal_native native = {.size = sizeof native}, mem = {.size = sizeof mem};
     void *view = NULL;
     const unsigned char fill = 0x77;
     unsigned char got[4] = {0};

@@ -276,7 +276,7 @@ TEST(a_device_without_any_way_to_map_says_so)
     void *pointer = buffer;
     assert_int_equal(gpuhal_buffer_map(buffer, 0, 1, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_null(pointer);
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_int_equal(gpuhal_buffer_native(buffer, &native), GPUHAL_ERROR_NOT_SUPPORTED);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);

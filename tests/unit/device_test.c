@@ -516,7 +516,7 @@ TEST(null_objects_are_answered_and_never_touched)
 {
     gpuhal_device *device = NULL;
     uint32_t a = 0, b = 0;
-    gpuhal_native native;
+    gpuhal_native native = {.size = sizeof native};
     assert_int_equal(gpuhal_open(NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_count(NULL), 0);
     assert_null(gpuhal_device_at(NULL, 0));

@@ -60,6 +60,12 @@ GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
  *  Owner: buffer. Threads: any. Blocks: no. */
 GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
 
+/** Whether what host and device write through gpuhal_buffer_host() and by transfers is seen by the other without more ado. Where it is not,
+ *  what the host writes there is seen by transfers only through gpuhal_buffer_map() and gpuhal_buffer_unmap().
+ *  @return 1; 0 also without a host address, or for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer);
+
 /** The device that the buffer lies on.
  *  @return the device; NULL for NULL
  *  Owner: its gpuhal object. Threads: any. Blocks: no. */

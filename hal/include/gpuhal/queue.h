@@ -4,7 +4,8 @@
  *  far as anybody can see. Nothing need start before gpuhal_queue_flush(). A plugin without queues gets them from the library.
  *
  *  An event is recorded in a queue and is done once everything that was enqueued there before has ended. It can be recorded again and
- *  again; "the recording" below means its latest one.
+ *  again; "the recording" below means its latest one. Until it is recorded for the first time it counts as done. An event created with
+ *  GPUHAL_EVENT_HOST is done when the host says so (gpuhal_event_signal()).
  *
  *  Failure: when a step of a queue fails, the work behind it is dropped, and the events behind it fail with the original cause, also in
  *  queues that wait for them. The queue answers every further call with that cause until gpuhal_queue_reset(). A call that the driver
@@ -24,6 +25,7 @@
 #ifndef GPUHAL_QUEUE_H
 #define GPUHAL_QUEUE_H
 
+#include <gpuhal/buffer.h>
 #include <gpuhal/device.h>
 #include <gpuhal/types.h>
 
@@ -39,7 +41,10 @@ typedef struct gpuhal_event gpuhal_event;
 
 /** Flags of queues and events. */
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
-enum { GPUHAL_EVENT_TIMED = 1u /**< gpuhal_event_elapsed() will be asked. Recording takes a little longer. */ };
+enum {
+    GPUHAL_EVENT_TIMED = 1u, /**< gpuhal_event_elapsed() will be asked. Recording takes a little longer. */
+    GPUHAL_EVENT_HOST = 2u   /**< gpuhal_event_signal() ends it, once; it is not recorded. Not with TIMED. */
+};
 
 /** What to create. */
 typedef struct gpuhal_queue_desc {
@@ -72,7 +77,7 @@ GPUHAL_API gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue);
 
 /** What is enqueued from now on begins once the event's recording is done. The event may be of any queue, device and backend; it may
  *  be recorded again or destroyed right after this call. When the recording fails, so does this queue.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), BUSY in a native section, HOST_MEMORY, the cause of the
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, the cause of the
  *  queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event);
@@ -106,6 +111,32 @@ GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t
  *  Owner: nothing. Threads: any, also another one than began it. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
+/** Keeps buffers until everything that was enqueued so far has ended, and what the caller submitted in the native section, where the queue is
+ *  in one: for memory that only kernels of the caller's own use, whose references it may then release.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
+ *  Owner: the queue adds references of its own. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffers, uint32_t count);
+
+/** A function that a queue calls. Another status than OK fails the queue. */
+typedef gpuhal_status gpuhal_call_fn(void *user);
+
+/** Calls @p fn once, on a thread of the queue's own, when everything that was enqueued before has ended; what is enqueued later begins after
+ *  it. It may call the library, but where it would wait for this queue the answer is BUSY. It may take as long as it likes. Never called
+ *  where the queue fails before its turn.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
+ *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
+
+/** Takes the vendor's queue, valid during the call. Another status than OK fails the queue. */
+typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
+
+/** A native section that waits for nobody: calls @p fn once with the vendor's queue, on a thread of the queue's own, when everything that was
+ *  enqueued before has been submitted. What @p fn submits keeps its place among the rest. Otherwise as gpuhal_queue_call().
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue that is the library's own, BUSY in a native section, HOST_MEMORY, the cause
+ *  of the queue's failure, DEVICE_LOST, FORKED
+ *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user);
+
 /** Waits until everything that was enqueued on all queues of the device through this gpuhal object has ended.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when one is in a native section, the cause of a queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
@@ -121,20 +152,27 @@ GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal
  *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
+/** Ends an event that was created with GPUHAL_EVENT_HOST: what waits for it goes on, or fails with @p status. Once. Destroying one that was not
+ *  signalled fails what waits for it with CANCELLED. No driver sees such an event, so a wait for it is never a hang.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also the second time, for another event, and for a status that is neither OK nor an error
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
+
 /** Records the event behind everything that was enqueued, and flushes. An earlier recording is forgotten; who waits for that one is
  *  not disturbed.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, and for a timed event in a queue that is not timed),
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for an event of the host's, and for a timed event in a queue
+ *  that is not timed),
  *  BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
 
 /** Whether the recording is done.
- *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT (also for an event never recorded), or why the recording failed
+ *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT, or why the recording failed
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_poll(gpuhal_event *event);
 
 /** Waits until the recording is done.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT (also for an event never recorded), or why the recording failed
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, or why the recording failed
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns);
 
@@ -150,12 +188,12 @@ typedef void gpuhal_done_fn(void *user, gpuhal_status status);
 /** Has @p done called once, when the recording is done or has failed: on a thread of the library that serves all callbacks of the
  *  gpuhal object one after the other. The callback may call the library and may destroy the event; as long as it runs, no other
  *  callback does.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), HOST_MEMORY; on failure it is never called
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY; on failure it is never called
  *  Owner: caller keeps @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_done(gpuhal_event *event, gpuhal_done_fn *done, void *user);
 
 /** Has @p user handed out by gpuhal_take_done() once, when the recording is done or has failed. For event loops with one descriptor.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for an event never recorded), HOST_MEMORY
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
 

@@ -1,0 +1,127 @@
+/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Deferred work like any other: the
+ * queue's thread comes to it in its turn. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "transfer/queue.h"
+
+/* In the queue's thread, which a function may keep for as long as it likes. A status that is no error, or that means something else here,
+ * is a failure all the same. */
+static gpuhal_status call(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
+{
+    gpuhal_queue_lock(queue);
+    queue->allowance_ns = UINT64_MAX;
+    gpuhal_mutex_unlock(&queue->mutex);
+    atomic_store(&queue->caller, gpuhal_os_thread_id());
+    gpuhal_status status = native ? op->native_fn(op->user, native) : op->fn(op->user);
+    atomic_store(&queue->caller, 0);
+    if (!status) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(status > 0 || status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_ERROR_CANCELLED : status,
+                     "%s: a function that the queue called returned \"%s\"", queue->device->id, gpuhal_status_name(status));
+    gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
+    return gpuhal_last_error()->status;
+}
+
+static gpuhal_status run_call(const gpuhal_op *op)
+{
+    return call(op->queue, op, NULL);
+}
+
+/* Never waits for the vendor's queue: what is held up there is tried again. */
+static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->queue->device;
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_call slot = gpuhal_call_prompt(device);
+    gpuhal_status status = gpuhal_device_result(device, slot, device->ops.native_queue(vendor, &native));
+    if (!status) {
+        slot = gpuhal_call_prompt(device);
+        status = device->ops.native_lock ? device->ops.native_lock(vendor, 0) : device->ops.queue_flush(vendor);
+        status = gpuhal_device_result(device, slot, status);
+    }
+    if (status) {
+        return status == GPUHAL_NOT_READY ? status : gpuhal_device_failed(device, status, "getting the vendor's queue");
+    }
+    status = call(op->queue, op, &native);
+    if (device->ops.native_unlock && gpuhal_device_is_reachable(device)) {
+        slot = gpuhal_call_prompt(device);
+        device->ops.native_unlock(vendor);
+        gpuhal_call_end(slot);
+    }
+    return status;
+}
+
+static gpuhal_status run_nothing(const gpuhal_op *op)
+{
+    (void)op;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status submit_nothing(gpuhal_plugin_queue *vendor, const gpuhal_op *op)
+{
+    (void)vendor, (void)op;
+    return GPUHAL_OK;
+}
+
+static const gpuhal_op_kind call_kind = {NULL, run_call, GPUHAL_OP_CALL};
+static const gpuhal_op_kind native_kind = {submit_native, run_nothing, GPUHAL_OP_CALL};
+static const gpuhal_op_kind keep_kind = {submit_nothing, run_nothing, GPUHAL_OP_KEEP};
+
+static gpuhal_status null_error(const char *name)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", name);
+}
+
+gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user)
+{
+    return queue && fn ? gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &call_kind, .bytes = UINT64_MAX, .queue = queue, .fn = fn, .user = user})
+                       : null_error("gpuhal_queue_call");
+}
+
+gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user)
+{
+    if (!queue || !fn) {
+        return null_error("gpuhal_queue_native_call");
+    }
+    if (!queue->vendor || !queue->device->ops.native_queue) {
+        return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED, "calling with the vendor's queue: the queue is the library's own");
+    }
+    return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
+}
+
+/* In a native section nothing else is enqueued, and what the caller has submitted there has no number yet. */
+static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
+{
+    const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_queue_lock(queue);
+    bool inside = queue->in_section;
+    if (inside && !gpuhal_queue_reserve(queue, &op)) {
+        status = gpuhal_error_host_memory();
+    } else if (inside) {
+        gpuhal_queue_note(queue, &op);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return inside ? status : gpuhal_queue_enqueue(queue, &op);
+}
+
+gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffers, uint32_t count)
+{
+    if (!queue || (!buffers && count > 0)) {
+        return null_error("gpuhal_queue_keep");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!buffers[i] || buffers[i]->device->gpu != queue->device->gpu) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_keep: a buffer is NULL, or of another gpuhal object");
+        }
+    }
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = keep(queue, buffers[i]);
+    }
+    return status;
+}
