@@ -236,6 +236,8 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted
 /* Gives back what has ended; true when there was something, and no other thread at it. Not with the mutex held, and not in a driver's
  * callback, since it calls the plugin. */
 bool gpuhal_queue_reap(gpuhal_queue *queue);
+/* The same with the mutex held, which is let go meanwhile. */
+bool gpuhal_queue_reap_locked(gpuhal_queue *queue);
 /* With the mutex held: whether that would do something. */
 bool gpuhal_queue_has_rest(const gpuhal_queue *queue);
 /* OK once what submissions up to a number held has been given back, by whichever thread; those have ended. TIMEOUT, DEVICE_LOST;

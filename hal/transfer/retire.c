@@ -81,8 +81,7 @@ bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
     return any && queue->retiring == 0 && gpuhal_device_is_reachable(queue->device);
 }
 
-/* With the mutex held, which is let go meanwhile. */
-static bool reap(gpuhal_queue *queue)
+bool gpuhal_queue_reap_locked(gpuhal_queue *queue)
 {
     bool any = false;
     while (gpuhal_queue_has_rest(queue)) {
@@ -104,7 +103,7 @@ static bool reap(gpuhal_queue *queue)
 bool gpuhal_queue_reap(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
-    bool any = reap(queue);
+    bool any = gpuhal_queue_reap_locked(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     return any;
 }
@@ -116,11 +115,11 @@ gpuhal_status gpuhal_queue_retire(gpuhal_queue *queue, uint64_t number, uint64_t
         return GPUHAL_OK;
     }
     gpuhal_queue_lock(queue);
-    (void)reap(queue);
+    (void)gpuhal_queue_reap_locked(queue);
     while (!status && queue->retiring != 0 && queue->retiring <= number) {
         status = deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_sleep(queue, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
-        (void)reap(queue);
+        (void)gpuhal_queue_reap_locked(queue);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     return status;

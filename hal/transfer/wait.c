@@ -116,8 +116,8 @@ static gpuhal_cause *cause_of_awaited(const gpuhal_queue *queue, uint64_t number
     return NULL;
 }
 
-/* Watchers are put in front of *told. */
-static void settle(gpuhal_point *point, gpuhal_status status, gpuhal_watcher **told)
+/* Watchers are put in front of *told. `may_retire`: this is no callback of a driver's. */
+static void settle(gpuhal_point *point, gpuhal_status status, bool may_retire, gpuhal_watcher **told)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
@@ -133,6 +133,10 @@ static void settle(gpuhal_point *point, gpuhal_status status, gpuhal_watcher **t
             gpuhal_condition_signal_all(&queue->condition);
         }
     }
+    if (may_retire) {
+        (void)gpuhal_queue_reap_locked(queue);
+        atomic_store_explicit(&point->retired, !status && queue->retiring == 0, memory_order_release);
+    }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_cause_release(cause);
 }
@@ -141,8 +145,7 @@ static void settle(gpuhal_point *point, gpuhal_status status, gpuhal_watcher **t
 void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
 {
     gpuhal_watcher *told = NULL;
-    settle(point, status, &told);
-    (void)gpuhal_queue_reap(point->queue);
+    settle(point, status, true, &told);
     gpuhal_watchers_tell(told);
 }
 
@@ -280,7 +283,7 @@ static gpuhal_status wait_for(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_status status = gpuhal_point_now(point) == GPUHAL_POINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
-    if (!status && gpuhal_os_monotonic_ns() >= deadline_ns) {
+    if (!status && deadline_ns != UINT64_MAX && gpuhal_os_monotonic_ns() >= deadline_ns) {
         status = gpuhal_point_poll(point);
         return status == GPUHAL_NOT_READY ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work before an event is not done",
                                                              queue->device->id)
@@ -321,7 +324,7 @@ static void notified(void *user, gpuhal_status status)
         status = gpuhal_device_failed(queue->device, status, "the work before an event");
     }
     gpuhal_watcher *told = NULL;
-    settle(point, status, &told);
+    settle(point, status, false, &told);
     gpuhal_watchers_tell(told);
     gpuhal_queue_lock(queue);
     point->noticed = true;
