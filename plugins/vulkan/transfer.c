@@ -2,7 +2,7 @@
  *
  * The device copies between buffers: in a lane when the call blocks, else in the open batch of its queue. The host copies where
  * it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished, where doing it now is in order
- * with everything. Whatever else there is to do with host memory is answered NOT_SUPPORTED, and the core stages it.
+ * with everything, as long as that is little. Whatever else there is to do with host memory is answered NOT_SUPPORTED, and the core stages it.
  *
  * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by the barrier
  * at the end of each command buffer.
@@ -13,6 +13,8 @@
 
 /* lavapipe counts the bytes of a region in an int. */
 #define REGION_BYTES (UINT64_C(1) << 30)
+/* More is not copied by the host inside a call that enqueues: the core's queue thread does it. */
+#define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
 /* Rows of a rectangle per command. */
 #define REGIONS 256u
 /* Commands of a rectangle per lane submission, so that a box of many rows takes bounded memory. */
@@ -116,7 +118,7 @@ static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, c
             return false;
         }
     }
-    return !queue || gpuhal_vulkan_queue_is_idle(queue);
+    return !queue || (bytes <= QUEUED_HOST_BYTES && gpuhal_vulkan_queue_is_idle(queue));
 }
 
 /* Before the host reads. */
@@ -190,7 +192,7 @@ static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_
     if (status != GPUHAL_OK) {
         return status;
     }
-    if (!host_may(device, queue, memory, 0, 0, wanted)) {
+    if (!host_may(device, queue, memory, 0, extent[0] * extent[1] * extent[2], wanted)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     rect_on_host(to, from, extent);

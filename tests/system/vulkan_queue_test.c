@@ -144,6 +144,31 @@ TEST(sixty_four_small_copies_are_one_submission)
     close_desk(&d);
 }
 
+/* A call that enqueues is back soon: what the host would copy for long is left to the core, which has a thread for it. */
+TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
+{
+    enum { LARGE = 512 << 10, SMALL = 256 << 10 };
+    static unsigned char bytes[LARGE];
+    desk d = open_desk("integrated", 0);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    gpuhal_memory memory = {0};
+    assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_READBACK, LARGE, &memory), GPUHAL_OK);
+    for (int queued = 0; queued < 2; queued++) {
+        gpuhal_plugin_queue *queue = queued ? d.queue : NULL;
+        const gpuhal_plugin_rect host = {.host = bytes, .row_pitch = 1024, .slice_pitch = LARGE},
+                                 device = {.memory = &memory, .row_pitch = 1024, .slice_pitch = LARGE};
+        gpuhal_status large = queued ? GPUHAL_ERROR_NOT_SUPPORTED : GPUHAL_OK;
+        assert_int_equal(ops->write(d.o.device, queue, &memory, 0, bytes, SMALL), GPUHAL_OK);
+        assert_int_equal(ops->write(d.o.device, queue, &memory, 0, bytes, SMALL + 4096), large);
+        assert_int_equal(ops->read(d.o.device, queue, bytes, &memory, 0, SMALL), GPUHAL_OK);
+        assert_int_equal(ops->read(d.o.device, queue, bytes, &memory, 0, SMALL + 4096), large);
+        assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 256, 1}), GPUHAL_OK);
+        assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 257, 1}), large);
+    }
+    release_direct(&d.o, &memory);
+    close_desk(&d);
+}
+
 /* A full ring is NOT_READY, at once and without side effects, until the device is done with something. */
 TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_stay_in_order)
 {
