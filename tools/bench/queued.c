@@ -64,6 +64,11 @@ bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued)
     return gpuhal_event_wait(queued->event, patience_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_wait");
 }
 
+bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued)
+{
+    return gpuhal_queue_synchronize(queued->queue, patience_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_synchronize");
+}
+
 bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed)
 {
     const uint64_t bytes = queued->bytes * queued->pieces;

@@ -28,6 +28,8 @@ void gpuhal_bench_queued_close(gpuhal_bench_queued *queued);
 bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t first, uint64_t pieces);
 bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued);
 bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued);
+/* Sleeps until the queue has nothing more to do, without an event of its own. */
+bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued);
 
 /* Lets a side, run @count times, move a pattern of all pieces and looks at every byte. */
 bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed);

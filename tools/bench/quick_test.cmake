@@ -65,7 +65,7 @@ endforeach()
 # The rows that have to be there, and those among them that have to be compared with direct calls.
 if(DEVICE)
   set(expected_compared call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy locked_write locked_read upload readback
-                        batch batch_awaited submit queued_copy event_to_fd
+                        batch batch_synchronize batch_awaited submit queued_copy queued_synchronize synchronize event_to_fd
                         fd_after_event file_to_device share_more import_more)
   set(expected ${expected_compared} staging_memory share import_host share_memory share_to_cpu)
   # The kernel's files of AMD's GPUs are not faked.
@@ -75,7 +75,7 @@ if(DEVICE)
 else()
   set(expected_compared "")
   set(expected call_overhead allocate_4kib enumerate resident_memory open_all warm_listing warm_touched write read copy upload readback share share_more import_host
-               share_memory batch batch_awaited submit queued_copy event_to_fd file_to_device)
+               share_memory batch batch_awaited submit queued_copy queued_synchronize event_to_fd file_to_device)
 endif()
 foreach(test IN LISTS expected)
   if(NOT test IN_LIST tests)

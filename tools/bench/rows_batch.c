@@ -8,6 +8,7 @@
 enum { PIECES = 64, PIECE_BYTES = 4096 };
 
 static const double direct_budget = 1 / 1.15;
+static const double synchronize_budget = 1 / 1.25; /* on PoCL's `basic`, which works inside the call */
 static const double awaited_budget = 10;         /* on Vulkan */
 static const double awaited_threaded_budget = 3; /* PoCL's devices that wake a thread for each command anyway */
 
@@ -16,6 +17,17 @@ static bool run_batch(void *user, uint64_t count)
     const gpuhal_bench_queued *q = user;
     for (uint64_t i = 0; i < count; i++) {
         if (!gpuhal_bench_queued_enqueue(q, 0, PIECES) || !gpuhal_bench_queued_record(q) || !gpuhal_bench_queued_await(q)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool run_synchronized(void *user, uint64_t count)
+{
+    const gpuhal_bench_queued *q = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_queued_enqueue(q, 0, PIECES) || !gpuhal_bench_queued_synchronize(q)) {
             return false;
         }
     }
@@ -94,6 +106,20 @@ static bool measure(gpuhal_bench *bench, const gpuhal_device *device, gpuhal_ben
     return true;
 }
 
+static bool measure_synchronized(gpuhal_bench *bench, const gpuhal_device *device, gpuhal_bench_queued *q)
+{
+    const gpuhal_bench_side sides[] = {{run_synchronized, q, NULL}, {run_direct, q, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    if (q->baseline == NULL) {
+        return true;
+    }
+    if (!gpuhal_bench_queued_prove(q, &sides[0], 1, 4) || !gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
+        return false;
+    }
+    add_row(bench, device, "batch_synchronize", 1, gpuhal_bench_is_inline(device) ? synchronize_budget : NAN);
+    return true;
+}
+
 void gpuhal_bench_rows_batch(gpuhal_bench *bench)
 {
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
@@ -103,7 +129,8 @@ void gpuhal_bench_rows_batch(gpuhal_bench *bench)
             continue;
         }
         gpuhal_bench_progress(bench->output, gpuhal_device_id(device), "batch", 0);
-        if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &q) || !measure(bench, device, &q)) {
+        if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &q) || !measure(bench, device, &q) ||
+            !measure_synchronized(bench, device, &q)) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "batch", gpuhal_bench_failure());
         }
         gpuhal_bench_queued_close(&q);

@@ -12,6 +12,7 @@ enum { PIECES = 64, PIECE_BYTES = 256 };
 
 static const double descriptor_budget = 1 / 1.25;
 static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
+static const double synchronize_budget_ns = 1000; /* behind work that has ended, on PoCL's `basic`, which works inside the call */
 static const int patience_ms = 10000;
 
 typedef struct small_copies {
@@ -55,6 +56,17 @@ static bool await_ours(void *user, uint64_t count)
     const small_copies *s = user;
     for (uint64_t i = 0; i < count; i++) {
         if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !settle_ours(user)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool synchronize_ours(void *user, uint64_t count)
+{
+    const small_copies *s = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !gpuhal_bench_queued_synchronize(&s->queued)) {
             return false;
         }
     }
@@ -169,9 +181,16 @@ static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_c
 {
     const gpuhal_bench_side submit[] = {{submit_ours, s, settle_ours}, {submit_direct, s, settle_direct}};
     const gpuhal_bench_side await[] = {{await_ours, s, NULL}, {await_direct, s, NULL}};
+    const gpuhal_bench_side synchronize[] = {{synchronize_ours, s, NULL}, {await_direct, s, NULL}};
     const gpuhal_bench_side hear[] = {{hear_ours, s, NULL}, {hear_direct, s, NULL}, {await_direct, s, NULL}};
     if (!measure(bench, device, s, "submit", submit, 2, NAN) || !measure(bench, device, s, "queued_copy", await, 2, NAN) ||
-        !open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", hear, 3, descriptor_budget)) {
+        !measure(bench, device, s, "queued_synchronize", synchronize, 2, NAN)) {
+        return false;
+    }
+    if (s->queued.baseline != NULL) {
+        add_row(bench, device, "synchronize", GPUHAL_BENCH_AMOUNT, 1, gpuhal_bench_is_inline(device) ? synchronize_budget_ns : NAN);
+    }
+    if (!open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", hear, 3, descriptor_budget)) {
         return false;
     }
     if (s->queued.baseline != NULL) {
