@@ -110,6 +110,14 @@ static const struct {
     {GPUHAL_FACT_DRIVER_UUID, "there is no driver; what this plugin gives out is told by its descriptor"},
     {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to take over"},
     {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
+    {GPUHAL_FACT_SUBGROUP_SIZE_MIN, "how wide vectors are is the compiler's choice"},
+    {GPUHAL_FACT_SUBGROUP_SIZE_MAX, "how wide vectors are is the compiler's choice"},
+    {GPUHAL_FACT_GROUP_SIZE_MAX, "a processor runs threads, not groups"},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_X, "a processor runs threads, not groups"},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_Y, "a processor runs threads, not groups"},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_Z, "a processor runs threads, not groups"},
+    {GPUHAL_FACT_GROUP_MEMORY_BYTES, "a processor runs threads, not groups"},
+    {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not tell it"},
 };
 
 static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
@@ -148,11 +156,14 @@ static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
     if (uname(&kernel) == 0) {
         snprintf(text, sizeof text, "%s %s", kernel.sysname, kernel.release);
         host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, text);
+        host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, kernel.machine);
     }
 }
 
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
 {
+    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
+                                1u << GPUHAL_MEMORY_DEVICE_MAPPED;
     uint32_t count = atomic_load(&entry_count);
     for (uint32_t index = 0; index < count; index++) {
         uint64_t total = entries[index].total;
@@ -170,9 +181,10 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
         host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
         host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 2);
         host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, 1);
-        host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
-                  1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
-                      1u << GPUHAL_MEMORY_DEVICE_MAPPED);
+        host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, gpuhal_cpu_system_data_types(""));
+        host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, every_kind);
+        host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, every_kind);
+        host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);

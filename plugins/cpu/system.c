@@ -5,6 +5,8 @@
  */
 #include "system.h"
 
+#include <gpuhal/types.h>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -280,4 +282,38 @@ uint32_t gpuhal_cpu_system_affinity(void)
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (uint32_t)online : 1;
+}
+
+/* The flag as a word of its own in the line. */
+static bool has_flag(const char *flags, const char *flag)
+{
+    const size_t length = strlen(flag), end = strcspn(flags, "\n");
+    for (const char *at = strstr(flags, flag); at != NULL && (size_t)(at - flags) < end; at = strstr(at + 1, flag)) {
+        if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n' || at[length] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* x86 has a line "flags", Arm one "Features"; both name instructions, and a compiler needs no more. */
+uint32_t gpuhal_cpu_system_data_types(const char *root)
+{
+    static const struct {
+        const char *flag;
+        uint32_t type;
+    } known[] = {
+        {"avx512_fp16", GPUHAL_DATA_FP16}, {"fphp", GPUHAL_DATA_FP16},         {"avx512_bf16", GPUHAL_DATA_BF16},
+        {"amx_bf16", GPUHAL_DATA_BF16},    {"bf16", GPUHAL_DATA_BF16},         {"avx_vnni", GPUHAL_DATA_INT8_DOT},
+        {"avx512_vnni", GPUHAL_DATA_INT8_DOT}, {"asimddp", GPUHAL_DATA_INT8_DOT},
+    };
+    char text[TEXT_BYTES];
+    uint32_t types = GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64;
+    const bool told = read_text(root, "/proc/cpuinfo", text);
+    const char *flags = told ? find_line(text, "flags") : NULL;
+    flags = told && flags == NULL ? find_line(text, "Features") : flags;
+    for (size_t i = 0; flags != NULL && i < sizeof known / sizeof known[0]; i++) {
+        types |= has_flag(flags, known[i].flag) ? known[i].type : 0;
+    }
+    return types;
 }

@@ -25,6 +25,8 @@ void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_pro
 bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz);
 /* The only memory node; false when there are several or the kernel knows none. */
 bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node);
+/* GPUHAL_DATA_ bits: what every processor has, and what its instructions add. */
+uint32_t gpuhal_cpu_system_data_types(const char *root);
 /* Processors that this process may run on. */
 uint32_t gpuhal_cpu_system_affinity(void);
 

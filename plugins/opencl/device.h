@@ -86,6 +86,8 @@ bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text
 /* Whether the device is a program on the host's processor, also where it calls itself a GPU. */
 bool gpuhal_opencl_is_software(cl_device_id id);
 
+/* compute.c: what kernels may count on. */
+void gpuhal_opencl_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
 /* identity.c */
 void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
 

@@ -196,12 +196,15 @@ void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     tell_api_version(host, sink, entry->id);
     tell_numbers(host, sink, entry->id);
     gpuhal_opencl_tell_identity(host, sink, entry);
+    gpuhal_opencl_tell_compute(host, sink, entry->id);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, entry->import_alignment);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER);
     host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,

@@ -66,6 +66,8 @@ typedef struct gpuhal_vulkan_hardware {
     uint32_t compute_units;    /* 0: nobody tells */
     bool software;             /* a program on the host's processor */
     bool unified;              /* device and host share one memory */
+    uint32_t subgroup_min, subgroup_max; /* 0: the driver does not tell */
+    uint32_t data_types;       /* GPUHAL_DATA_ bits */
     uint32_t memory_kinds;     /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
 } gpuhal_vulkan_hardware;
 
@@ -193,6 +195,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
 /* GPUHAL_VULKAN_TIMELINE, HOST_QUERY_RESET and BUFFER_ADDRESS. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
+/* The GPUHAL_DATA_ bits of what is switched on. */
+uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);
 /* Names of the extensions that a device with these features is made with, at most GPUHAL_VULKAN_EXTENSIONS; returns their number. */
 #define GPUHAL_VULKAN_EXTENSIONS 64u
 uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *features, uint32_t version,
@@ -200,6 +204,8 @@ uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *feature
 
 /* facts.c and identity.c */
 void gpuhal_vulkan_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry);
+/* compute.c: what shaders may count on. */
+void gpuhal_vulkan_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 /* Writes a 16-byte UUID in its canonical form; false when it is empty. */
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
 void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);

@@ -262,6 +262,7 @@ void gpuhal_vulkan_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     tell_numbers(host, sink, entry);
     tell_kinds(host, sink, hardware);
     gpuhal_vulkan_tell_identity(host, sink, hardware);
+    gpuhal_vulkan_tell_compute(host, sink, hardware);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

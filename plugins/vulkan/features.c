@@ -261,6 +261,15 @@ uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
            (all->bufferDeviceAddress || features->address.bufferDeviceAddress ? GPUHAL_VULKAN_BUFFER_ADDRESS : 0);
 }
 
+uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features)
+{
+    const VkPhysicalDeviceFeatures *core = &features->head.features;
+    const bool half = features->vulkan12.shaderFloat16 || features->float16.shaderFloat16;
+    const bool bytes = features->vulkan12.shaderInt8 || features->float16.shaderInt8;
+    return (half ? GPUHAL_DATA_FP16 : 0u) | (core->shaderFloat64 ? GPUHAL_DATA_FP64 : 0u) | (bytes ? GPUHAL_DATA_INT8 : 0u) |
+           (core->shaderInt16 ? GPUHAL_DATA_INT16 : 0u) | (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
+}
+
 /* Extensions without features. The first has to be enabled wherever it is offered. */
 static const struct {
     const char *name, *needs;

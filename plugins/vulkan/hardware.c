@@ -53,6 +53,9 @@ typedef struct property_set {
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;
     VkPhysicalDeviceShaderCorePropertiesAMD amd;
     VkPhysicalDeviceShaderCoreProperties2AMD amd2;
+    VkPhysicalDeviceSubgroupProperties subgroup;
+    VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot;
 } property_set;
 
 static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructureType type, bool known)
@@ -75,6 +78,10 @@ static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *har
     hardware->import_alignment = set->host.minImportedHostPointerAlignment;
     const uint32_t pci[4] = {set->pci.pciDomain, set->pci.pciBus, set->pci.pciDevice, set->pci.pciFunction};
     memcpy(hardware->pci, pci, sizeof pci);
+    const uint32_t least = set->subgroup_sizes.minSubgroupSize, most = set->subgroup_sizes.maxSubgroupSize;
+    hardware->subgroup_min = least > 0 ? least : set->subgroup.subgroupSize;
+    hardware->subgroup_max = most > 0 ? most : set->subgroup.subgroupSize;
+    hardware->data_types |= set->dot.integerDotProduct4x8BitPackedSignedAccelerated ? GPUHAL_DATA_INT8_DOT : 0u;
     hardware->drm_render[0] = set->drm.hasRender ? set->drm.renderMajor : -1;
     hardware->drm_render[1] = set->drm.hasRender ? set->drm.renderMinor : -1;
     hardware->compute_units = set->nvidia.shaderSMCount ? set->nvidia.shaderSMCount : set->amd2.activeComputeUnitCount;
@@ -113,6 +120,11 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
          gpuhal_vulkan_offers(extensions, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)},
         {&set.amd2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD,
          gpuhal_vulkan_offers(extensions, VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)},
+        {&set.subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, true},
+        {&set.subgroup_sizes, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES,
+         v13 || gpuhal_vulkan_offers(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)},
+        {&set.dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
+         v13 || gpuhal_vulkan_offers(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         chain(&head, all[i].structure, all[i].type, all[i].known);
@@ -250,6 +262,7 @@ static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gp
         return "no host memory to ask for its features";
     }
     hardware->offered = gpuhal_vulkan_features_bits(features);
+    hardware->data_types = gpuhal_vulkan_features_data_types(features);
     free(features);
     ask_properties(api, extensions, hardware);
     hardware->software = is_software(hardware);
