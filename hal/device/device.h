@@ -34,7 +34,7 @@ struct gpuhal {
     struct gpuhal_diary *diary;
     _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
     struct gpuhal_herald *herald;
-    struct gpuhal_address_index *addresses;
+    struct gpuhal_address_index *addresses, *host_addresses; /* the devices' and the host's */
     struct gpuhal_async *async; /* what all queues share */
     /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
     void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);
@@ -92,6 +92,7 @@ struct gpuhal_device {
     gpuhal_plugin_device *handle;
     uint32_t generation; /* fork generation that may use it; 0: every one */
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
+    char lacks[160];       /* what the plugin said of the caller's object that it took over, "": nothing */
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
@@ -154,6 +155,8 @@ void gpuhal_device_hangs(gpuhal_device *device);
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
 /* Whether the device states that it takes such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
+/* NOT_SUPPORTED for `what`, which the plugin would offer on a device of its own: with what it said of the one that it took over. */
+gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 /* Turns a plugin's status into the detail "opencl:1: <what>: …", and remembers a lost device. `format` tells what was tried. */
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -62,13 +62,14 @@ static void write_key(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* The detail for a fact without a value. Of a key that neither the library nor the device's plugin knows nothing can be said. */
+/* The detail for a fact without a value. Of a key that neither the library nor the device's plugin knows nothing can be said, unless it
+ * is a vendor's, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
     char name[48];
     write_key(key, name, sizeof name);
-    if (!fact && !gpuhal_key_name(key)) {
+    if (!fact && !gpuhal_key_name(key) && key < GPUHAL_VENDOR_FIRST) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is not a key of this library, nor a fact of the device", device->id,
                                 name);
     }
@@ -229,5 +230,5 @@ const char *gpuhal_native_type_name(uint32_t type)
     static const char *const names[] = {"unknown",       "opencl_device", "opencl_buffer", "opencl_queue",     "vulkan_device", "vulkan_buffer",
                                         "vulkan_queue",  "vulkan_semaphore", "cuda_device", "cuda_memory",     "cuda_stream",   "cuda_event",
                                         "hip_device",    "hip_memory",    "hip_stream",    "hip_event",        "opencl_event"};
-    return names[type < sizeof names / sizeof *names ? type : 0];
+    return type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64 ? "vendor" : names[type < sizeof names / sizeof *names ? type : 0];
 }

@@ -12,6 +12,7 @@
 #include "device/diary.h"
 #include "device/known.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,24 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
+/* What the plugin reported though it opened the device: of the caller's object that is why it offers less. */
+static void keep_what_it_lacks(gpuhal_device *device)
+{
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    bool lacks = detail.report_status != GPUHAL_OK;
+    snprintf(device->lacks, sizeof device->lacks, "%.159s", lacks ? detail.report_text : "");
+}
+
+gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what)
+{
+    gpuhal_error_forget_report();
+    if (device->lacks[0]) {
+        (void)gpuhal_error_report(GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, device->lacks);
+    }
+    return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "%s", what);
+}
+
 /* ---- one opening */
 
 typedef struct opening {
@@ -163,8 +182,13 @@ static void take_opening(gpuhal_device *device, const opening *own, const gpuhal
 static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
 {
     if (own->adopt) {
+        gpuhal_error_forget_report();
         run_opening(&own->job);
-        return own->status ? gpuhal_device_failed(device, own->status, "%s", own->failed) : GPUHAL_OK;
+        if (own->status) {
+            return gpuhal_device_failed(device, own->status, "%s", own->failed);
+        }
+        keep_what_it_lacks(device);
+        return GPUHAL_OK;
     }
     gpuhal_job_state state = gpuhal_job_run(&own->job, device->gpu->settings.hang_ns);
     if (state == GPUHAL_JOB_NO_THREAD) {

@@ -305,6 +305,52 @@ static const gpuhal_device *lost_match(const gpuhal_listing *listing, const gpuh
     return NULL;
 }
 
+/* A selector that names a backend: why that has no device. */
+static void say_why_not(const gpuhal_listing *listing, const gpuhal_selector *selector, gpuhal_text *to)
+{
+    const gpuhal_candidates *candidates = &listing->candidates;
+    if (selector->form != GPUHAL_SELECT_BACKEND && selector->form != GPUHAL_SELECT_ID) {
+        return;
+    }
+    bool known = false;
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        if (!candidate->name || strcmp(candidate->name, selector->text) != 0) {
+            continue;
+        }
+        known = true;
+        if (candidate->state != GPUHAL_PLUGIN_OK && candidate->state != GPUHAL_PLUGIN_DUPLICATE) {
+            gpuhal_text_printf(to, "; %s: %s", candidate->name, candidate->reason ? candidate->reason : gpuhal_plugin_state_name(candidate->state));
+            return;
+        }
+    }
+    if (!known && candidates->count > 0) {
+        gpuhal_text_printf(to, "; there is no plugin \"%s\"", selector->text);
+    }
+}
+
+/* Enough of them to choose from. Where there is none at all, the search has said why. */
+static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
+{
+    enum { NAMED = 8 };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        const gpuhal_device *device = usable(listing, i);
+        if (device && count++ < NAMED) {
+            gpuhal_text_printf(to, "%s%s", count == 1 ? "; available: " : ", ", device->id);
+        }
+    }
+    if (count > NAMED) {
+        gpuhal_text_printf(to, " and %u more", count - NAMED);
+    }
+    const gpuhal_candidates *candidates = &listing->candidates;
+    if (candidates->count == 0 && candidates->remark_count > 0) {
+        gpuhal_text_printf(to, "; %s", candidates->remarks[candidates->remark_count - 1]);
+    } else if (count == 0) {
+        gpuhal_text_printf(to, "; no plugin lists a device");
+    }
+}
+
 /* Names the device that one may have counted on: a lost one, or a software device. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text,
                                         const char *source)
@@ -323,7 +369,13 @@ gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpu
                                     text, device->id);
         }
     }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"", source, colon, text);
+    gpuhal_text more = {0};
+    say_why_not(listing, selector, &more);
+    say_what_there_is(listing, &more);
+    gpuhal_status status =
+        gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon, text, gpuhal_text_get(&more));
+    gpuhal_text_finish(&more);
+    return status;
 }
 
 gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuhal_device **out_device, const char **out_reason)

@@ -32,6 +32,7 @@ typedef struct searched_directory {
 } searched_directory;
 
 typedef struct search {
+    gpuhal_text looked_in; /* every directory that was looked for, also those that are not there */
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
@@ -69,6 +70,7 @@ static gpuhal_status add_directory(search *at, const char *path, const char *sou
 {
     gpuhal_file_info info;
     searched_directory added = {.source = source, .vendors = vendors};
+    gpuhal_text_printf(&at->looked_in, "%s%s", at->looked_in.length > 0 ? ", " : "", path);
     int error = gpuhal_os_file_info(path, &info);
     if (!error && is_known_directory(at, &info)) {
         return GPUHAL_OK;
@@ -288,6 +290,10 @@ gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gp
     search at = {.settings = settings, .log = log, .candidates = candidates};
     gpuhal_status status = find_directories(&at);
     status = status ? status : read_directories(&at);
+    if (!status && candidates->count == 0) {
+        gpuhal_candidates_remark(candidates, log, "no plugin was found in %s", gpuhal_text_get(&at.looked_in));
+    }
+    gpuhal_text_finish(&at.looked_in);
     for (size_t i = 0; i < at.count; i++) {
         free(at.list[i].path);
         gpuhal_os_names_free(at.list[i].names, at.list[i].count);

@@ -10,7 +10,8 @@
 const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
 {
     static const char *const names[] = {"device", "upload", "readback", "device_mapped"};
-    return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+    const bool vendors = kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
+    return kind < sizeof names / sizeof *names ? names[kind] : vendors ? "vendor" : "unknown";
 }
 
 gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)

@@ -55,7 +55,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     const char *what = adopt ? "taking over a queue" : "making a queue";
     *out_vendor = NULL;
     if (!device->ops.queue_create) {
-        return adopt ? gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "%s", what) : GPUHAL_OK;
+        return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
     }
     uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
     const gpuhal_call call = gpuhal_call_prompt(device);
@@ -344,7 +344,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return status;
     }
     if (!queue->vendor || !device->ops.native_queue) {
-        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "beginning a native section: the queue is the library's own");
+        return gpuhal_device_lacks(device, "beginning a native section: the queue is the library's own");
     }
     gpuhal_queue_lock(queue);
     status = drain(queue, deadline);

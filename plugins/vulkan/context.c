@@ -164,6 +164,8 @@ static void believe_functions(gpuhal_plugin_device *device)
 static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
+        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                   "the VkDevice was made without the feature timelineSemaphore (Vulkan 1.2)");
         ops->queue_create = NULL;
         ops->queue_destroy = NULL;
         ops->queue_flush = NULL;

@@ -73,6 +73,72 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     gpuhal_close(gpu);
 }
 
+static const gpuhal_plugin *no_driver(uint32_t host_abi, const gpuhal_host *host)
+{
+    (void)host_abi;
+    (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, "the moon is in the wrong phase");
+    return NULL;
+}
+
+TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what_there_is)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "labb", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "there is no plugin \"labb\"; available: lab:0, lab:1, lab:2, lab:3, lab:4, cpu:0"));
+    assert_int_equal(gpuhal_select(gpu, "lab:9", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(strstr(gpuhal_last_error()->sentence, "plugin"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "available: lab:0"));
+    gpuhal_close(gpu);
+    gpuhal_builtin_fn *const builtins[] = {no_driver, gpuhal_lab_cpu_query, NULL};
+    const gpuhal_config config = {
+        .size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+        if (report.state != GPUHAL_PLUGIN_OK && *report.name) {
+            assert_int_equal(gpuhal_select(gpu, report.name, 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+            assert_non_null(strstr(gpuhal_last_error()->sentence, report.reason));
+            assert_non_null(strstr(gpuhal_last_error()->sentence, "available: cpu:0"));
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+static void keep_warnings(void *user, int32_t level, const char *line)
+{
+    char *kept = user;
+    if (level == 2 && strstr(line, "no plugin was found")) {
+        snprintf(kept, 512, "%s", line);
+    }
+}
+
+TEST(without_any_plugin_a_warning_and_every_selector_say_where_was_looked)
+{
+    char warning[512] = "", folder[] = "/tmp/gpuhal-empty-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const gpuhal_config config = {.size = sizeof config,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .plugin_path = folder,
+                                  .log = keep_warnings,
+                                  .log_user = warning};
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    if (gpuhal_plugin_count(gpu) > 0) {
+        SKIP_TEST("plugins are installed on this machine");
+    }
+    assert_non_null(strstr(warning, folder));
+    assert_non_null(strstr(warning, "/etc/gpuhal/plugins.d"));
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, folder));
+    gpuhal_close(gpu);
+    rmdir(folder);
+}
+
 TEST(software_devices_never_outrank_the_cpu_and_the_reason_says_so)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "soft", .software = 1}}};
@@ -151,6 +217,7 @@ TEST(a_key_that_nothing_knows_is_a_mistake_of_the_caller_and_a_text_is_named_by_
     assert_int_equal(gpuhal_device_u64(device, 0x777, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "0x777"));
     assert_int_equal(gpuhal_device_text(device, 0x777, &text), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_u64(device, GPUHAL_VENDOR_FIRST + 1, &number), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(gpuhal_device_u64(device, GPUHAL_FACT_NAME, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "name is a text"));
     gpuhal_value value = {.key = GPUHAL_FACT_COMPUTE_UNITS};
@@ -167,6 +234,8 @@ TEST(kinds_types_and_bits_have_names)
     assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_READBACK), "readback");
     assert_string_equal(gpuhal_memory_kind_name(GPUHAL_MEMORY_DEVICE_MAPPED), "device_mapped");
     assert_string_equal(gpuhal_memory_kind_name(4), "unknown");
+    assert_string_equal(gpuhal_memory_kind_name(GPUHAL_VENDOR_KIND_FIRST), "vendor");
+    assert_string_equal(gpuhal_native_type_name(GPUHAL_VENDOR_NATIVE_FIRST), "vendor");
     assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_OPENCL_BUFFER), "opencl_buffer");
     assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_VULKAN_SEMAPHORE), "vulkan_semaphore");
     assert_string_equal(gpuhal_native_type_name(GPUHAL_NATIVE_HIP_EVENT), "hip_event");

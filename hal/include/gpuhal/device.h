@@ -83,14 +83,14 @@ GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
 GPUHAL_API gpuhal *gpuhal_device_owner(const gpuhal_device *device);
 
 /** A fact that is a number.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that nothing knows), NOT_SUPPORTED when the value is
- *  missing
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor the device knows),
+ *  NOT_SUPPORTED when the value is missing
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
 
 /** A fact that is a text.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that nothing knows), NOT_SUPPORTED when the value is
- *  missing
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library nor the device
+ *  knows), NOT_SUPPORTED when the value is missing
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
 
@@ -158,7 +158,7 @@ GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t fl
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
 
-/** The word for a type of native.h: "opencl_buffer".
+/** The word for a type of native.h: "opencl_buffer"; "vendor" for one of a vendor's own.
  *  @return never NULL; "unknown" for a number that is none
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
