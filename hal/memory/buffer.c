@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_ALIGNMENT 64u /* what buffer.h promises of host addresses: a cache line, the widest vectors */
+
 /* Takes `bytes` from the device's limit. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
@@ -114,6 +116,9 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (of_host && out_memory->host != alloc->import.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
     }
+    if (!alloc->import.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
+        return unkept_promise(device, out_memory, "the plugin gave a host address that is not a multiple of 64");
+    }
     if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
         return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
     }
@@ -143,20 +148,25 @@ void gpuhal_buffer_free(gpuhal_buffer *buffer)
     free(buffer);
 }
 
+static void index_range(gpuhal_address_index *index, gpuhal_address_range *range, uint64_t begin, gpuhal_buffer *buffer)
+{
+    if (begin != 0) {
+        *range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
+        gpuhal_address_index_add(index, range);
+    }
+}
+
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
-    uint64_t begin = buffer->memory.address ? buffer->memory.address : (uint64_t)(uintptr_t)buffer->memory.host;
     buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     if (buffer->needs_clean) {
         gpuhal_mutex_init(&buffer->writing);
     }
     /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
-    if (begin != 0) {
-        buffer->range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
-        gpuhal_address_index_add(device->gpu->addresses, &buffer->range);
-    }
+    index_range(device->gpu->addresses, &buffer->range, buffer->memory.address, buffer);
+    index_range(device->gpu->host_addresses, &buffer->host_range, (uintptr_t)buffer->memory.host, buffer);
     atomic_fetch_add(&device->gpu->references, 1);
 }
 
@@ -294,6 +304,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         gpuhal_buffer *original = buffer->origin.original;
         /* First out of the index: whoever searches must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->addresses, &buffer->range);
+        gpuhal_address_index_remove(device->gpu->host_addresses, &buffer->host_range);
         gpuhal_loans_return(buffer);
         gpuhal_memory_release(device, &buffer->memory);
         discharge(device, buffer->charged);
@@ -314,6 +325,13 @@ void gpuhal_buffer_release(gpuhal_buffer *buffer)
 void gpuhal_buffer_drop(gpuhal_buffer *buffer)
 {
     unreference(buffer, false);
+}
+
+gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
+{
+    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported to be read only", buffer->device->id);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
@@ -384,12 +402,13 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     if (!gpu || !out_buffer || !out_offset) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_find: an argument is NULL");
     }
-    gpuhal_buffer *buffer = gpuhal_address_index_find(gpu->addresses, address);
+    gpuhal_buffer *by_device = gpuhal_address_index_find(gpu->addresses, address);
+    gpuhal_buffer *buffer = by_device ? by_device : gpuhal_address_index_find(gpu->host_addresses, address);
     if (!buffer) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer holds the address 0x%" PRIx64, address);
     }
     *out_buffer = buffer;
-    *out_offset = address - buffer->range.begin;
+    *out_offset = address - (by_device ? buffer->range.begin : buffer->host_range.begin);
     return GPUHAL_OK;
 }
 

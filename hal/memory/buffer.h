@@ -28,13 +28,14 @@ struct gpuhal_buffer {
     uint64_t bytes;   /* asked for; memory.bytes may be more */
     uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
+    bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */
     /* Host and device see each other's bytes only once the plugin is told. What the library writes is made visible to the host at once,
      * byte by byte what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote
      * there. For the same reason nothing may be made visible to the device between a write and that: `writing` is held meanwhile. */
     bool needs_clean;
     gpuhal_mutex writing; /* there where needs_clean; of two buffers only the one that is written is locked */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
-    gpuhal_address_range range;
+    gpuhal_address_range range, host_range; /* of the device's address and of the host's; empty where there is none */
     /* The mapping, while `use` is MAPPED. */
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
@@ -87,6 +88,14 @@ uint64_t gpuhal_import_unit(const gpuhal_device *device);
 void gpuhal_buffer_drop(gpuhal_buffer *buffer);
 /* The second half: calls `origin.released` where there is one, and frees what is left. With no lock held. */
 void gpuhal_buffer_end(gpuhal_buffer *buffer);
+/* What memory of the buffer is imported with, by another device. */
+static inline uint32_t gpuhal_buffer_import_flags(const gpuhal_buffer *buffer)
+{
+    return buffer->read_only ? GPUHAL_IMPORT_READ_ONLY : 0;
+}
+/* INVALID_ARGUMENT with its detail. */
+gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer);
+
 /* Adds a reference unless the last one is gone already. */
 bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
 /* BUSY with its detail. */

@@ -50,50 +50,97 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
     buffer->kind = alloc->kind;
     buffer->alignment = alloc->alignment;
     buffer->export_kinds = alloc->export_kinds;
+    buffer->read_only = alloc->flags & GPUHAL_IMPORT_READ_ONLY;
     return enlist(buffer, origin, out_buffer);
 }
 
-/* Everything that can be known of the pointer before a vendor sees it: drivers crash, or pin what is not there. */
-static gpuhal_status check_host(const gpuhal_device *device, const void *memory, uint64_t bytes)
+/* What is handed to the plugin: the caller's memory, rounded outwards. */
+typedef struct host_range {
+    char *first;
+    uint64_t bytes, lead; /* lead: of `bytes`, those before the caller's memory */
+} host_range;
+
+static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
-    uint64_t unit = gpuhal_import_unit(device);
-    if (((uintptr_t)memory | bytes) & (unit - 1)) {
-        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                         "%s imports host memory whose address and size are multiples of %" PRIu64 "; these are %p and %" PRIu64,
-                         device->id, unit, memory, bytes);
-        gpuhal_error_add_device(device->candidate->name, device->id);
-        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    uintptr_t lead = (uintptr_t)import->memory & (unit - 1), end = 0;
+    out_range->first = (char *)import->memory - lead;
+    out_range->lead = lead;
+    if (__builtin_add_overflow(import->bytes, lead + unit - 1, &out_range->bytes)) {
+        return false;
     }
-    if (!gpuhal_os_is_writable(memory, bytes)) {
+    out_range->bytes &= ~(unit - 1);
+    return !__builtin_add_overflow((uintptr_t)out_range->first, out_range->bytes, &end);
+}
+
+/* Everything that can be known of the pointer before a vendor sees it: drivers crash, or pin what is not there. */
+static gpuhal_status check_host(const gpuhal_device *device, const gpuhal_host_import *import, host_range *out_range)
+{
+    const uint64_t unit = gpuhal_import_unit(device);
+    const bool written = !(import->flags & GPUHAL_IMPORT_READ_ONLY);
+    const bool known = gpuhal_os_is_accessible(import->memory, import->bytes, written);
+    if (known && round_outwards(import, unit, out_range) && gpuhal_os_is_accessible(out_range->first, out_range->bytes, written)) {
+        return GPUHAL_OK;
+    }
+    if (known) {
+        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                         "%s imports host memory in multiples of %" PRIu64 " bytes, and %" PRIu64
+                         " bytes from %p on, rounded to them, are not all mapped%s",
+                         device->id, unit, import->bytes, import->memory, written ? " for reading and writing" : "");
+    } else {
+        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped for %s",
+                         import->bytes, import->memory, written ? "reading and writing" : "reading");
+    }
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return GPUHAL_ERROR_INVALID_ARGUMENT;
+}
+
+static gpuhal_status take_import(gpuhal_device *device, const gpuhal_host_import *given, gpuhal_host_import *out)
+{
+    *out = (gpuhal_host_import){0};
+    if (!device || !given || given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: an argument is NULL, or the size of import is 0");
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (!out->memory || out->bytes == 0 || (out->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped for reading and writing",
-                                bytes, memory);
+                                "gpuhal_buffer_import_host: memory is NULL, bytes is 0, or a flag is unknown");
     }
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released,
-                                        void *user, gpuhal_buffer **out_buffer)
+gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *given, gpuhal_buffer **out_buffer,
+                                        uint64_t *out_offset)
 {
-    if (out_buffer) {
-        *out_buffer = NULL;
+    gpuhal_host_import import;
+    host_range range = {0};
+    if (!out_buffer || !out_offset) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: out_buffer or out_offset is NULL");
     }
-    if (!device || !memory || bytes == 0 || !out_buffer) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: an argument is NULL, or bytes is 0");
+    *out_buffer = NULL;
+    *out_offset = 0;
+    gpuhal_status status = take_import(device, given, &import);
+    if (status) {
+        return status;
     }
     if (!(gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
         return no_such_way(device, "imports no", GPUHAL_HANDLE_HOST_POINTER);
     }
-    gpuhal_status status = gpuhal_device_open(device);
-    status = status ? status : check_host(device, memory, bytes);
-    status = !status && released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
+    status = gpuhal_device_open(device);
+    status = status ? status : check_host(device, &import, &range);
+    status = !status && import.released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
+    if (status) {
+        return status;
+    }
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
-        .bytes = bytes,
-        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory},
+        .bytes = range.bytes,
+        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = range.first},
+        .flags = import.flags,
     };
-    const gpuhal_origin origin = {.released = released, .user = user, .memory = memory};
-    return status ? status : gpuhal_buffer_of_import(device, &alloc, bytes, origin, out_buffer);
+    const gpuhal_origin origin = {.released = import.released, .user = import.user, .memory = import.memory};
+    status = gpuhal_buffer_of_import(device, &alloc, range.lead + import.bytes, origin, out_buffer);
+    *out_offset = status ? 0 : range.lead;
+    return status;
 }
 
 gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle,

@@ -57,6 +57,7 @@ static gpuhal_loan *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
         .import = {.size = sizeof alloc.import,
                    .kind = GPUHAL_HANDLE_HOST_POINTER,
                    .as.pointer = (char *)buffer->memory.host - loan->begin},
+        .flags = gpuhal_buffer_import_flags(buffer),
     };
     loan->device = device;
     loan->memory.size = sizeof loan->memory;

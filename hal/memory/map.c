@@ -26,7 +26,8 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     if (buffer->memory.host) {
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
-        return buffer->mapped_access & GPUHAL_ACCESS_READ ? clean(buffer, 1) : GPUHAL_OK;
+        /* The device has written nothing to memory that is only read, and an API that copies it back would be killed for it. */
+        return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
     gpuhal_status status = gpuhal_device_result(device, call,
@@ -49,6 +50,9 @@ static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t 
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
                                 "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on leaves the buffer of %" PRIu64 " bytes",
                                 buffer->device->id, bytes, offset, buffer->bytes);
+    }
+    if (buffer->read_only && (access & GPUHAL_ACCESS_WRITE)) {
+        return gpuhal_buffer_refuse_write(buffer);
     }
     gpuhal_status status = gpuhal_device_check(buffer->device);
     if (!status && !buffer->memory.host && !buffer->device->ops.map) {

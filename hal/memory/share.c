@@ -164,6 +164,7 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
         .size = sizeof alloc,
         .bytes = bytes,
         .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = root->memory.host},
+        .flags = gpuhal_buffer_import_flags(root),
     };
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }

@@ -107,9 +107,9 @@ void *gpuhal_os_pages_map(uint64_t bytes);
  * is the driver's business. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
-/* Whether every page of a range is mapped in this process, and the first and the last can be read and written, as far as the system tells.
- * Costs a look at the mappings, whatever the size, and brings those two pages. */
-bool gpuhal_os_is_writable(const void *memory, uint64_t bytes);
+/* Whether the pages of a range are mapped, and the first and the last may be read, or with `written` also written; true where the
+ * system does not tell. */
+bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
 
 /* ---- environment.c */
 

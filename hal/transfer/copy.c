@@ -38,7 +38,7 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
     if (!to || (!from && bytes > 0)) {
         return null_error("gpuhal_write");
     }
-    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
+    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {
         return status;
     }
@@ -283,7 +283,7 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
     if (!to || !from) {
         return null_error("gpuhal_copy");
     }
-    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
+    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status) {
         return status;
     }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "transfer/account.h"
+#include "transfer/ordinary.h"
 #include "transfer/peer.h"
 #include "transfer/queue.h"
 
@@ -22,15 +23,31 @@ static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_stat
     return failed ? gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", what, bytes) : status;
 }
 
-static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+static gpuhal_status write_slot(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
-    gpuhal_device *device = op->to->device;
-    if (!device->ops.write || !is_aligned(device->copy_mask, op->to_offset, 0, op->bytes)) {
-        return GPUHAL_ERROR_NOT_SUPPORTED;
-    }
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
     return result(device, call, device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes),
                   "writing", op->bytes);
+}
+
+static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
+    return result(device, call, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes),
+                  "reading", op->bytes);
+}
+
+/* Memory that the plugin cannot reach from the host is copied where the host's side is page-locked memory of ours, so that nothing waits
+ * for the queue's thread and its staging. */
+static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_device *device = op->to->device;
+    if (!is_aligned(device->copy_mask, op->to_offset, 0, op->bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_status status = device->ops.write ? write_slot(device, queue, op) : GPUHAL_ERROR_NOT_SUPPORTED;
+    const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, &op->to->memory, op->to_offset, op->source, op->bytes};
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_locked_copy(device, queue, &move) : status;
 }
 
 static gpuhal_status run_write(const gpuhal_op *op)
@@ -41,12 +58,12 @@ static gpuhal_status run_write(const gpuhal_op *op)
 static gpuhal_status submit_read(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->from->device;
-    if (!device->ops.read || !is_aligned(device->copy_mask, op->from_offset, 0, op->bytes)) {
+    if (!is_aligned(device->copy_mask, op->from_offset, 0, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
-    return result(device, call, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes),
-                  "reading", op->bytes);
+    gpuhal_status status = device->ops.read ? read_slot(device, queue, op) : GPUHAL_ERROR_NOT_SUPPORTED;
+    const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, &op->from->memory, op->from_offset, op->target, op->bytes};
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_locked_copy(device, queue, &move) : status;
 }
 
 static gpuhal_status run_read(const gpuhal_op *op)

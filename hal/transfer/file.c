@@ -126,7 +126,9 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
         job->bytes = buffer->bytes - job->buffer_offset;
         whole = false;
     }
-    gpuhal_status status = gpuhal_range_check(buffer, job->buffer_offset, whole ? 0 : job->bytes);
+    const uint64_t bytes = whole ? 0 : job->bytes;
+    gpuhal_status status = job->writes ? gpuhal_range_check(buffer, job->buffer_offset, bytes)
+                                       : gpuhal_range_check_written(buffer, job->buffer_offset, bytes);
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 

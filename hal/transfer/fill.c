@@ -64,7 +64,7 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_fill: the buffer is NULL, the pattern has not 1, 2 or 4 bytes, or bytes is no multiple of it");
     }
-    gpuhal_status status = gpuhal_range_check(to, to_offset, bytes);
+    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {
         return status;
     }

@@ -5,27 +5,62 @@
 #include "memory/buffer.h"
 #include "transfer/ring.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-/* Page-locked for this driver, as far as we know: memory that this backend made for staging or took from the application, reached through
- * the buffer that it belongs to. What the application page-locked by the vendor's own calls cannot be told apart. */
-static bool is_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes)
+/* The buffer of memory in which all of these bytes lie and which is page-locked for this driver, as far as we know: what this backend
+ * made for staging or took from the application. With a reference; NULL for none. What the application page-locked by the vendor's own
+ * calls cannot be told apart. */
+static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
 {
-    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->addresses, (uint64_t)(uintptr_t)host);
+    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->host_addresses, (uintptr_t)host);
     if (!buffer) {
-        return false;
+        return NULL;
     }
-    const char *begin = buffer->memory.host;
-    uint64_t offset = begin ? (uint64_t)((const char *)host - begin) : UINT64_MAX;
-    bool inside = offset < buffer->bytes && bytes <= buffer->bytes - offset;
+    *out_offset = (uint64_t)((const char *)host - (const char *)buffer->memory.host);
     bool locked = buffer->device->backend == device->backend &&
                   (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
-    gpuhal_buffer_release(buffer);
-    return inside && locked;
+    if (locked && bytes <= buffer->bytes - *out_offset) {
+        return buffer;
+    }
+    gpuhal_buffer_drop(buffer);
+    return NULL;
+}
+
+static bool is_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes)
+{
+    uint64_t offset = 0;
+    gpuhal_buffer *buffer = find_page_locked(device, host, bytes, &offset);
+    gpuhal_buffer_drop(buffer);
+    return buffer != NULL;
+}
+
+/* Memory that is not coherent is left to staging: writing to it takes the buffer's lock. */
+gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_locked_move *move)
+{
+    uint64_t offset = 0;
+    const bool writes = move->direction == GPUHAL_STAGING_TO_DEVICE;
+    gpuhal_buffer *locked = find_page_locked(device, move->host, move->bytes, &offset);
+    if (!locked) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
+    const bool suits = locked->device == device && !locked->needs_clean && (writes || !locked->read_only);
+    if (suits && ((offset | move->offset | move->bytes) & device->copy_mask) == 0) {
+        const gpuhal_call call = gpuhal_call_blocking(device, move->bytes);
+        status = writes ? device->ops.copy(device->handle, queue, move->memory, move->offset, &locked->memory, offset, move->bytes)
+                        : device->ops.copy(device->handle, queue, &locked->memory, offset, move->memory, move->offset, move->bytes);
+        status = gpuhal_device_result(device, call, status);
+        if (status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY) {
+            status = gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", move->bytes);
+        }
+    }
+    gpuhal_buffer_drop(locked);
+    return status;
 }
 
 bool gpuhal_ordinary_is_quicker(gpuhal_device *device, gpuhal_staging_direction direction, const gpuhal_memory *memory, const void *host,
@@ -103,6 +138,11 @@ gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direc
 
 gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
+    const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, to, to_offset, from, bytes};
+    gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
+    }
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_TO_DEVICE)) {
         return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_TO_DEVICE);
     }
@@ -120,6 +160,11 @@ gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *
 
 gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, from, from_offset, to, bytes};
+    gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
+    }
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_FROM_DEVICE)) {
         return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_FROM_DEVICE);
     }

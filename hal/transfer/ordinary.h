@@ -15,6 +15,18 @@ static inline bool gpuhal_ordinary_is_large(const gpuhal_device *device, uint64_
     return __builtin_expect(bytes > device->gpu->settings.staging_limit_bytes, 0);
 }
 
+/* Bytes between memory of the device and host memory. */
+typedef struct gpuhal_locked_move {
+    gpuhal_staging_direction direction;
+    const gpuhal_memory *memory;
+    uint64_t offset;
+    const void *host; /* written where the direction says so */
+    uint64_t bytes;
+} gpuhal_locked_move;
+/* Where the host memory is page-locked memory of the device's own, the device's copy moves the bytes, without staging: on the queue, or
+ * NULL and at once. NOT_SUPPORTED without a detail where it is not; with a queue also NOT_READY, as of a slot. */
+gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_locked_move *move);
+
 /* NOT_SUPPORTED with its detail: the device has neither a slot for its memory nor memory of the kind for that direction. */
 gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direction direction);
 

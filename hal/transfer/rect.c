@@ -244,7 +244,7 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
 /* Every check that needs both sides. */
 static gpuhal_status check(const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
-    gpuhal_status status = to->buffer ? gpuhal_range_check(to->buffer, to->offset, to_span) : GPUHAL_OK;
+    gpuhal_status status = to->buffer ? gpuhal_range_check_written(to->buffer, to->offset, to_span) : GPUHAL_OK;
     if (!status && from->buffer) {
         status = gpuhal_range_check(from->buffer, from->offset, from_span);
     }

@@ -105,7 +105,7 @@ free_record:
     return error;
 }
 
-/* The core has seen that the memory is there; it stays the caller's. */
+/* The core has seen that the memory is there, and keeps it from being written where it is read only; it stays the caller's. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (!alloc->import.as.pointer || alloc->import_offset != 0) {

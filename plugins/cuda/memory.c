@@ -111,7 +111,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    CUresult code = page_lock(start, alloc->bytes, 0);
+    CUresult code = page_lock(start, alloc->bytes, alloc->flags & GPUHAL_IMPORT_READ_ONLY ? CU_MEMHOSTREGISTER_READ_ONLY : 0);
     if (code != CUDA_SUCCESS) {
         return lock_failed(device, "cuMemHostRegister", code);
     }
@@ -136,7 +136,8 @@ static bool offers(const gpuhal_cuda_entry *entry, const gpuhal_alloc *alloc)
                               (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
     const bool kind_known = alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
     const bool shared = alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
-    return kind_known && import_known && (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
+    return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
+           (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-#define HOST_PAGE 4096u
+#define HOST_PAGE      4096u
+#define HOST_ALIGNMENT 64u /* that the core promises */
 
 /* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
@@ -96,7 +97,8 @@ static void touch(volatile char *start, uint64_t bytes)
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
-    uint64_t slack = alloc->alignment > 1 ? alloc->alignment - 1 : 0;
+    const uint64_t alignment = alloc->alignment > HOST_ALIGNMENT ? alloc->alignment : HOST_ALIGNMENT;
+    uint64_t slack = alignment - 1;
     if (slack > device->entry->allocation_max - alloc->bytes) {
         return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0,
                                     "with its alignment, above allocation_max_bytes");
@@ -122,7 +124,8 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
 {
     const gpuhal_host *host = device->host;
     bool foreign = alloc->import.kind != 0 && alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || foreign || alloc->export_kinds != 0 || alloc->peer_count != 0) {
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || foreign || alloc->export_kinds != 0 || alloc->peer_count != 0 ||
+        (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {

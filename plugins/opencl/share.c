@@ -27,9 +27,9 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "host memory breaks import_alignment_bytes, or is NULL");
     }
+    const cl_mem_flags access = alloc->flags & GPUHAL_IMPORT_READ_ONLY ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
     cl_int code = CL_SUCCESS;
-    buffer->mem = gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, (size_t)alloc->bytes,
-                                                   pointer, &code);
+    buffer->mem = gpuhal_opencl_api.clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, (size_t)alloc->bytes, pointer, &code);
     if (!buffer->mem) {
         return gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
     }

@@ -199,6 +199,7 @@
     VALUE(hipHostMallocMapped, 2)                                                                                                \
     VALUE(hipHostRegisterPortable, 1)                                                                                            \
     VALUE(hipHostRegisterMapped, 2)                                                                                              \
+    VALUE(hipExtHostRegisterCoarseGrained, 8)                                                                                    \
     VALUE(hipStreamCaptureModeRelaxed, 2)                                                                                        \
     VALUE(hipStreamCaptureStatusNone, 0)                                                                                         \
     VALUE(hipStreamNonBlocking, 1)                                                                                               \

@@ -93,9 +93,9 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-static hipError_t page_lock(void *memory, uint64_t bytes)
+static hipError_t page_lock(void *memory, uint64_t bytes, unsigned int more)
 {
-    return gpuhal_rocm_api.hipHostRegister(memory, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped);
+    return gpuhal_rocm_api.hipHostRegister(memory, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped | more);
 }
 
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -107,7 +107,9 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    hipError_t code = page_lock(start, alloc->bytes);
+    /* 8 is hipHostRegisterReadOnly since HIP 5.5; before, and on AMD, it makes the memory coarse-grained, which does no harm to memory
+     * that is only read (hip_runtime_api.h of both). */
+    hipError_t code = page_lock(start, alloc->bytes, alloc->flags & GPUHAL_IMPORT_READ_ONLY ? hipExtHostRegisterCoarseGrained : 0);
     if (code != hipSuccess) {
         return lock_failed(device, "hipHostRegister", code);
     }
@@ -132,7 +134,8 @@ static bool offers(const gpuhal_rocm_entry *entry, const gpuhal_alloc *alloc)
                               (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
     const bool kind_known = alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
     const bool shared = alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
-    return kind_known && import_known && (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
+    return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
+           (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 
@@ -232,7 +235,7 @@ static gpuhal_status rocm_register_host(gpuhal_plugin_device *device, void *memo
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(device, &visit);
     if (code == hipSuccess) {
-        code = page_lock(memory, bytes);
+        code = page_lock(memory, bytes, 0);
         gpuhal_rocm_leave(&visit);
     }
     return lock_failed(device, "hipHostRegister", code);

@@ -290,7 +290,7 @@ static gpuhal_status check(gpuhal_plugin_device *device, gpuhal_vulkan_request *
         return status;
     }
     if (alloc->kind > GPUHAL_MEMORY_DEVICE_MAPPED || !(device->hardware.memory_kinds >> alloc->kind & 1) ||
-        alloc->peer_count != 0) {
+        alloc->peer_count != 0 || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {

@@ -187,7 +187,9 @@ static void share(check *c, gpuhal_device *device, gpuhal_device *processor, voi
         release(c, shared);
     }
     release(c, original);
-    if (was_offered(c, "gpuhal_buffer_import_host", gpuhal_buffer_import_host(device, host, BYTES, NULL, NULL, &shared))) {
+    const gpuhal_host_import import = {.size = sizeof import, .memory = host, .bytes = BYTES};
+    uint64_t offset = 0;
+    if (was_offered(c, "gpuhal_buffer_import_host", gpuhal_buffer_import_host(device, &import, &shared, &offset))) {
         release(c, shared);
     }
     original = create(c, device, GPUHAL_MEMORY_DEVICE, 1u << GPUHAL_HANDLE_OPAQUE_FD);

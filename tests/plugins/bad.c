@@ -23,7 +23,7 @@ int gpuhal_test_absent(void);
 static gpuhal_status bad_allocate(__attribute__((unused)) gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                   gpuhal_memory *out_memory)
 {
-    out_memory->object = calloc(1, alloc->bytes);
+    out_memory->object = aligned_alloc(64, (alloc->bytes + 63) & ~UINT64_C(63));
     out_memory->host = out_memory->object;
     out_memory->bytes = alloc->bytes;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT;

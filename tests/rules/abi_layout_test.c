@@ -60,7 +60,9 @@ AT(gpuhal_alloc, peer_count, 28);
 AT(gpuhal_alloc, peers, 32);
 AT(gpuhal_alloc, import, 40);
 AT(gpuhal_alloc, import_offset, 112);
-SIZE(gpuhal_alloc, 120);
+AT(gpuhal_alloc, flags, 120);
+AT(gpuhal_alloc, reserved, 124);
+SIZE(gpuhal_alloc, 128);
 
 AT(gpuhal_plugin_rect, memory, 0);
 AT(gpuhal_plugin_rect, host, 8);

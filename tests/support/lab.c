@@ -189,7 +189,7 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
     gpuhal_lab_device *lab = device->lab;
-    if (!(lab->import_kinds >> alloc->import.kind & 1)) {
+    if (!(lab->import_kinds >> alloc->import.kind & 1) || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (lab->fail_import) {
@@ -271,7 +271,10 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     out_memory->bytes = alloc->bytes - (imports && lab->short_imports);
     out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
     out_memory->host = staging || !lab->hidden ? memory->bytes : NULL;
-    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes;
+    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes + (lab->own_addresses ? UINT64_C(1) << 56 : 0);
+    if (lab->skewed) {
+        out_memory->host = (char *)out_memory->host + 8;
+    }
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
         out_memory->host = alloc->import.as.pointer;
     }

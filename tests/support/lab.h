@@ -26,6 +26,8 @@ typedef struct gpuhal_lab_device {
     gpuhal_device_type type;       /* 0: gpu */
     uint32_t software;
     uint32_t hidden;               /* device memory has no host address */
+    uint32_t own_addresses;        /* the device sees its memory elsewhere than the host does */
+    uint32_t skewed;               /* host addresses are 8 bytes behind what they should be a multiple of */
     uint32_t not_coherent;         /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */

@@ -1,12 +1,15 @@
 /* Sharing with real drivers, over every device that is there: the processor, the two of PoCL, and whatever else is built and found. */
 #include "system.h"
+#include "support/import_host.h"
 
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BYTES = 3 * 1024 * 1024 + 77, POINTER = 1u << GPUHAL_HANDLE_HOST_POINTER, OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD };
@@ -180,7 +183,7 @@ TEST(the_callers_memory_is_seen_by_every_device_that_imports_it)
         for (int i = 0; i < PAGES; i++) {
             memory[i] = (unsigned char)next_random();
         }
-        assert_ok(gpuhal_buffer_import_host(device, memory, PAGES, count_call, &calls, &buffer));
+        assert_ok(import_host(device, memory, PAGES, count_call, &calls, &buffer));
         assert_ok(gpuhal_read(NULL, got, buffer, 0, PAGES));
         assert_memory_equal(got, memory, PAGES);
         assert_ok(gpuhal_write(NULL, buffer, 1234, "through the device", 18));
@@ -192,10 +195,14 @@ TEST(the_callers_memory_is_seen_by_every_device_that_imports_it)
         assert_int_equal(calls, 0);
         gpuhal_buffer_release(buffer);
         assert_int_equal(calls, 1);
-        if (unit > 1) {
-            assert_int_equal(gpuhal_buffer_import_host(device, memory + 1, PAGES / 2, count_call, &calls, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
-        }
-        assert_int_equal(gpuhal_buffer_import_host(device, (void *)(uintptr_t)65536, PAGES, count_call, &calls, &buffer),
+        const gpuhal_host_import inner = {.size = sizeof inner, .memory = memory + 4097, .bytes = 1000};
+        uint64_t offset = 0;
+        assert_ok(gpuhal_buffer_import_host(device, &inner, &buffer, &offset));
+        assert_int_equal(offset, 4097 % unit);
+        assert_ok(gpuhal_read(NULL, got, buffer, offset, 1000));
+        assert_memory_equal(got, memory + 4097, 1000);
+        gpuhal_buffer_release(buffer);
+        assert_int_equal(import_host(device, (void *)(uintptr_t)65536, PAGES, count_call, &calls, &buffer),
                          GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_int_equal(calls, 1);
         free(memory);
@@ -203,6 +210,102 @@ TEST(the_callers_memory_is_seen_by_every_device_that_imports_it)
     }
     assert_true(importers >= 3);
     gpuhal_close(gpu);
+}
+
+static uint64_t number_or_0(const gpuhal_device *device, gpuhal_key key)
+{
+    uint64_t value = 0;
+    return gpuhal_device_u64(device, key, &value) ? 0 : value;
+}
+
+/* Over every driver that is there: what an engine asks before it allocates, and before it compiles. */
+TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        for (gpuhal_key key = GPUHAL_FACT_TARGET_ARCHITECTURE; key <= GPUHAL_FACT_HOST_COHERENT_KINDS; key++) {
+            const char *why = NULL;
+            const gpuhal_missing missing = gpuhal_device_missing(device, key, &why);
+            if (missing && !*why) {
+                fail_msg("%s: %s is missing without a reason", gpuhal_device_id(device), gpuhal_key_name(key));
+            }
+            assert_true(missing || gpuhal_key_is_text(key) || number_or_0(device, key) > 0);
+        }
+        assert_true(number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MIN) <= number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MAX));
+        assert_true(number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX_X) <= number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX) ||
+                    strcmp(gpuhal_device_backend(device), "opencl") == 0);
+        const uint64_t kinds = number_or_0(device, GPUHAL_FACT_MEMORY_KINDS), visible = number_or_0(device, GPUHAL_FACT_HOST_VISIBLE_KINDS);
+        assert_int_equal(visible & ~kinds, 0);
+        assert_int_equal(number_or_0(device, GPUHAL_FACT_HOST_COHERENT_KINDS) & ~visible, 0);
+        for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+            if (!(kinds >> kind & 1)) {
+                continue;
+            }
+            gpuhal_buffer *buffer = buffer_or_fail(device, kind, 5000);
+            const uintptr_t host = (uintptr_t)gpuhal_buffer_host(buffer);
+            assert_int_equal(host != 0, visible >> kind & 1);
+            assert_int_equal(host % 64, 0);
+            gpuhal_value held = {.key = GPUHAL_VALUE_MEMORY_HELD_BYTES};
+            assert_ok(gpuhal_device_sample(device, 0, &held, 1, NULL));
+            assert_true(!held.missing && held.u64 >= 5000);
+            gpuhal_buffer_release(buffer);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+/* How an engine has the weights of a model: a file that is mapped and may not be written. It is sparse, so what is read is zero but
+ * for the mark in its middle. */
+TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
+{
+    const uint64_t bytes = UINT64_C(1) << 30, middle = (bytes / 2) + 12345;
+    int file = memfd_create("weights", MFD_CLOEXEC), importers = 0;
+    assert_int_equal(ftruncate(file, (off_t)bytes), 0);
+    assert_int_equal(pwrite(file, "weights", 8, (off_t)middle), 8);
+    char *view = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+    assert_ptr_not_equal(view, MAP_FAILED);
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, d);
+        uint64_t kinds = 0, offset = 1;
+        gpuhal_buffer *buffer = NULL;
+        char got[8] = "";
+        if (gpuhal_device_u64(device, GPUHAL_FACT_IMPORT_KINDS, &kinds) || !(kinds & POINTER)) {
+            continue;
+        }
+        assert_ok(gpuhal_device_open(device));
+        const gpuhal_host_import import = {.size = sizeof import, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = bytes};
+        const gpuhal_host_import first = {.size = sizeof first, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = 4096};
+        assert_ok(gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* what a driver does once is not counted */
+        gpuhal_buffer_release(buffer);
+        const long before_kib = memory_status_kib("VmRSS:");
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        assert_ok(gpuhal_buffer_import_host(device, &import, &buffer, &offset));
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        const long more_kib = memory_status_kib("VmRSS:") - before_kib;
+        printf("%s: %.3f ms, %ld KiB\n", gpuhal_device_id(device),
+               (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6, more_kib);
+        assert_true(more_kib < 1024);
+        assert_true(end.tv_sec - begin.tv_sec < 2); /* copying a GiB takes longer on a loaded machine */
+        assert_int_equal(offset, 0);
+        assert_ok(gpuhal_read(NULL, got, buffer, middle, 8));
+        assert_string_equal(got, "weights");
+        gpuhal_buffer *copied = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 8);
+        assert_ok(gpuhal_copy(NULL, copied, 0, buffer, middle, 8));
+        assert_ok(gpuhal_buffer_synchronize(buffer));
+        assert_ok(gpuhal_read(NULL, got, copied, 0, 8));
+        assert_string_equal(got, "weights");
+        assert_int_equal(gpuhal_write(NULL, buffer, 0, "no", 2), GPUHAL_ERROR_INVALID_ARGUMENT);
+        gpuhal_buffer_release(copied);
+        gpuhal_buffer_release(buffer);
+        importers++;
+    }
+    assert_true(importers >= 3);
+    gpuhal_close(gpu);
+    munmap(view, bytes);
+    close(file);
 }
 
 /* Sends a descriptor, or (with -1) only the byte. */

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- ranges */
 
@@ -196,6 +197,38 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     free(own);
+    end(&with);
+    expect_clean();
+}
+
+TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    int file = memfd_create("weights", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(file, 65536), 0);
+    assert_int_equal(pwrite(file, "weights", 8, 4096), 8);
+    unsigned char *view = mmap(NULL, 65536, PROT_READ, MAP_SHARED, file, 0), got[8] = {0};
+    gpuhal_alloc alloc = {.size = sizeof alloc,
+                          .bytes = 65536,
+                          .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = view}};
+    gpuhal_memory memory = {.size = sizeof memory};
+    if (madvise(view, 4096, 22 /* MADV_POPULATE_READ */) == 0) {
+        assert_true(with.ops.allocate(with.devices[0], &alloc, &memory) < 0);
+    }
+    alloc.flags = 1u << 31;
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_NOT_SUPPORTED);
+    alloc.flags = GPUHAL_IMPORT_READ_ONLY;
+    memory = allocate(&with, 0, alloc);
+    gpuhal_memory copied = allocate(&with, 0, (gpuhal_alloc){.bytes = 8});
+    expect_fine(with.ops.copy(with.devices[0], NULL, &copied, 0, &memory, 4096, 8), &with, "copy");
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &copied, 0, 8), &with, "read");
+    assert_memory_equal(got, "weights", 8);
+    with.ops.release(with.devices[0], &copied);
+    with.ops.release(with.devices[0], &memory);
+    munmap(view, 65536);
+    close(file);
     end(&with);
     expect_clean();
 }

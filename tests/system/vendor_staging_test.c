@@ -1,5 +1,7 @@
 /* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a vendor's fake;
  * what is page-locked already does not, and nothing is lost when something fails in the middle. */
+#include "support/import_host.h"
+
 #ifdef GPUHAL_CUDA_PLUGIN
 #include "cuda_fake.h"
 #define BACKEND       "cuda"
@@ -141,7 +143,7 @@ TEST(memory_that_is_page_locked_is_not_staged)
     const uint64_t whole = (BYTES + 65536) & ~UINT64_C(65535);
     unsigned char *own = aligned_alloc(65536, whole);
     gpuhal_buffer *imported = NULL;
-    assert_ok(gpuhal_buffer_import_host(device, own, whole, NULL, NULL, &imported));
+    assert_ok(import_host(device, own, whole, NULL, NULL, &imported));
     expect_one_call(buffer, own);
     gpuhal_buffer_release(imported);
     uint64_t before = calls_of(TO_DEVICE);

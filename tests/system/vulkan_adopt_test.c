@@ -3,6 +3,7 @@
 #include "adopt.h"
 #include "exercise.h"
 #include "shaders/mix_spirv.h"
+#include "support/import_host.h"
 
 enum { WORDS = 10007, BYTES = 4 * WORDS, STEPS = 60 };
 
@@ -152,6 +153,16 @@ TEST(a_device_without_timeline_semaphores_has_no_queues_and_copies)
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_1, false, &gpu);
     assert_false(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_QUEUES);
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_VULKAN_QUEUE};
+    const gpuhal_queue_desc desc = {.size = sizeof desc, .adopt = &native};
+    gpuhal_queue *queue = NULL;
+    assert_int_equal(gpuhal_queue_create(device, &desc, &queue), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "timelineSemaphore"));
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    native.size = sizeof native;
+    assert_int_equal(gpuhal_queue_native_begin(queue, 0, &native), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "timelineSemaphore"));
+    gpuhal_queue_destroy(queue);
     exercise_kinds(device, BYTES, STEPS, 53);
     end(gpu);
 }
@@ -164,7 +175,7 @@ TEST(what_the_device_was_not_made_with_is_not_offered)
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
     void *memory = aligned_alloc(4096, 4096);
-    assert_int_equal(gpuhal_buffer_import_host(device, memory, 4096, NULL, NULL, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(import_host(device, memory, 4096, NULL, NULL, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
     free(memory);
     end(gpu);
 }

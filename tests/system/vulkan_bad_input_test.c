@@ -1,6 +1,7 @@
 /* The Vulkan plugin over the fake driver (tests/fakes/vulkan): everything that can be wrong with a driver, with what the caller hands in, or
  * with limits. Each is a status and a sentence with the words that help; nothing is lost, nothing is leaked. */
 #include "fake.h"
+#include "support/import_host.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -179,17 +180,26 @@ static void let_go(void *user, void *memory)
     ++*(int *)user;
 }
 
-TEST(host_memory_that_is_not_aligned_is_refused_with_the_alignment)
+TEST(host_memory_is_rounded_outwards_to_the_alignment_and_refused_with_it_where_that_leaves_what_is_mapped)
 {
     session s = begin_session("discrete;import_alignment=64K");
     gpuhal_buffer *buffer = NULL;
     int released = 0;
     char *memory = aligned_alloc(65536, 2 * 65536);
     assert_non_null(memory);
-    expect_error(gpuhal_buffer_import_host(s.device, memory + PAGE, 65536, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
-    expect_error(gpuhal_buffer_import_host(s.device, memory, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
+    char *reserved = mmap(NULL, 3 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *start = reserved + (0 - (uintptr_t)reserved) % 65536;
+    assert_int_equal(munmap(start + PAGE, 65536 - PAGE), 0);
+    assert_int_equal(mprotect(start, PAGE, PROT_READ | PROT_WRITE), 0);
+    expect_error(import_host(s.device, start, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
     assert_int_equal(released, 0);
-    assert_ok(gpuhal_buffer_import_host(s.device, memory, 65536, let_go, &released, &buffer));
+    munmap(reserved, 3 * 65536);
+    const gpuhal_host_import inner = {.size = sizeof inner, .memory = memory + PAGE, .bytes = 65536};
+    uint64_t offset = 0;
+    assert_ok(gpuhal_buffer_import_host(s.device, &inner, &buffer, &offset));
+    assert_int_equal(offset, PAGE);
+    gpuhal_buffer_release(buffer);
+    assert_ok(import_host(s.device, memory, 65536, let_go, &released, &buffer));
     memcpy(memory, "seen", 5);
     char got[5] = {0};
     assert_ok(gpuhal_read(NULL, got, buffer, 0, 5));
@@ -208,8 +218,8 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     char *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
     assert_int_equal(munmap(memory + 2 * PAGE, 2 * PAGE), 0);
-    expect_error(gpuhal_buffer_import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
-    expect_error(gpuhal_buffer_import_host(s.device, memory, 4 * PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    expect_error(import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    expect_error(import_host(s.device, memory, 4 * PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
     assert_int_equal(released, 0);
     munmap(memory, 2 * PAGE);
     end_session(&s);

@@ -2,6 +2,7 @@
  * program then gets is an error with a sentence, everything can be given back, and nothing is leaked. */
 #include "exercise.h"
 #include "fake.h"
+#include "support/import_host.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -126,7 +127,7 @@ static gpuhal_status share(work *w, gpuhal_device *device)
     }
     if (!status) {
         w->handle.kind = 0; /* the descriptor is the library's now */
-        status = gpuhal_buffer_import_host(device, w->memory, PAGE, NULL, NULL, &w->host);
+        status = import_host(device, w->memory, PAGE, NULL, NULL, &w->host);
     }
     return status ? status : gpuhal_copy(NULL, w->imported, 0, w->host, 0, PAGE);
 }

@@ -3,6 +3,7 @@
 #include "exercise.h"
 #include "fake.h"
 #include "vulkan_message.h"
+#include "support/import_host.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -204,7 +205,7 @@ TEST(host_memory_of_the_caller_is_used_in_place_and_given_back)
     unsigned char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     gpuhal_buffer *buffer = NULL;
     assert_ptr_not_equal(memory, MAP_FAILED);
-    assert_ok(gpuhal_buffer_import_host(select_or_fail(gpu, "vulkan:0"), memory, 1 << 20, let_go, &released, &buffer));
+    assert_ok(import_host(select_or_fail(gpu, "vulkan:0"), memory, 1 << 20, let_go, &released, &buffer));
     assert_ok(gpuhal_fill(NULL, buffer, 4096, 4096, 0x42, 1));
     assert_ok(gpuhal_buffer_synchronize(buffer));
     assert_int_equal(memory[4095], 0);

@@ -340,4 +340,40 @@ TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
     assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
 }
 
+/* A GPU with an address space of its own sees page-locked memory elsewhere than the host does. */
+TEST(a_buffer_is_found_by_its_host_address_too_where_the_device_has_another)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.own_addresses = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 1000), *found = NULL;
+    uint64_t offset = 0;
+    assert_true(gpuhal_buffer_address(buffer) != (uintptr_t)gpuhal_buffer_host(buffer));
+    assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffer) + 999, &found, &offset), GPUHAL_OK);
+    assert_ptr_equal(found, buffer);
+    assert_int_equal(offset, 999);
+    gpuhal_buffer_release(found);
+    assert_int_equal(gpuhal_buffer_find(gpu, (uintptr_t)gpuhal_buffer_host(buffer) + 7, &found, &offset), GPUHAL_OK);
+    assert_ptr_equal(found, buffer);
+    assert_int_equal(offset, 7);
+    gpuhal_buffer_release(found);
+    const uint64_t gone[] = {gpuhal_buffer_address(buffer), (uintptr_t)gpuhal_buffer_host(buffer)};
+    gpuhal_buffer_release(buffer);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpuhal_buffer_find(gpu, gone[i], &found, &offset), GPUHAL_ERROR_NOT_FOUND);
+    }
+    gpuhal_close(gpu);
+}
+
+TEST(a_host_address_that_is_not_a_multiple_of_64_is_refused_as_a_broken_promise)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.skewed = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1000};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "64"));
+    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"

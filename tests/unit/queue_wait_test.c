@@ -1,4 +1,5 @@
 /* Waiting over a plugin that answers what a good one does not, or that has no time: the engine of engine_support.h. */
+#include "support/import_host.h"
 #include "engine_support.h"
 
 #include "os/os.h"
@@ -166,7 +167,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
         void *memory = aligned_alloc(4096, PIECE);
         gpuhal_buffer *imported = NULL;
         owner o = {.queue = d.queue};
-        assert_int_equal(gpuhal_buffer_import_host(gpuhal_buffer_device(d.to), memory, PIECE, released, &o, &imported), GPUHAL_OK);
+        assert_int_equal(import_host(gpuhal_buffer_device(d.to), memory, PIECE, released, &o, &imported), GPUHAL_OK);
         assert_int_equal(gpuhal_copy(d.queue, d.to, 0, imported, 0, PIECE), GPUHAL_OK);
         gpuhal_buffer_release(imported);
         assert_int_equal(o.calls, 0);

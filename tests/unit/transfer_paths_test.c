@@ -268,4 +268,48 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
+/* The plugin cannot reach its memory from the host, so pageable memory is staged; what is page-locked already is not. */
+TEST(page_locked_memory_of_the_devices_own_is_never_staged)
+{
+    enum { COUNT = 100000, AT = 640 };
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .refuses = GPUHAL_LAB_READ_WRITE}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    const gpuhal_buffer_desc up = {.size = sizeof up, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = COUNT + AT};
+    const gpuhal_buffer_desc back = {.size = sizeof back, .kind = GPUHAL_MEMORY_READBACK, .bytes = COUNT + AT};
+    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, COUNT), *upload = NULL, *readback = NULL, *found = NULL;
+    gpuhal_queue *queue = NULL;
+    uint64_t offset = 0;
+    assert_int_equal(gpuhal_buffer_create(device, &up, &upload), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_create(device, &back, &readback), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_create(device, NULL, &queue), GPUHAL_OK);
+    char *sent = (char *)gpuhal_buffer_host(upload) + AT, *received = (char *)gpuhal_buffer_host(readback) + AT;
+    assert_int_equal(((uintptr_t)sent | (uintptr_t)received) % 64, 0);
+    const int64_t locked = gpuhal_lab.devices[0].staging_bytes_most;
+    for (int round = 0; round < 2; round++) {
+        gpuhal_queue *used = round ? queue : NULL;
+        memset(sent, 'a' + round, COUNT);
+        assert_int_equal(gpuhal_write(used, buffer, 0, sent, COUNT), GPUHAL_OK);
+        assert_int_equal(gpuhal_read(used, received, buffer, 0, COUNT), GPUHAL_OK);
+        assert_int_equal(gpuhal_queue_synchronize(queue, UINT64_MAX), GPUHAL_OK);
+        assert_memory_equal(sent, received, COUNT);
+        assert_int_equal(gpuhal_lab.devices[0].copies, 2 * (round + 1));
+    }
+    assert_int_equal(gpuhal_lab.devices[0].staging_bytes_most, locked);
+    assert_int_equal(gpuhal_buffer_find(gpu, (uintptr_t)sent + 5, &found, &offset), GPUHAL_OK);
+    assert_ptr_equal(found, upload);
+    assert_int_equal(offset, AT + 5);
+    gpuhal_buffer_release(found);
+    char *pageable = malloc(COUNT);
+    memset(pageable, 'p', COUNT);
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, pageable, COUNT), GPUHAL_OK);
+    assert_true(gpuhal_lab.devices[0].staging_bytes_most > locked);
+    free(pageable);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(readback);
+    gpuhal_buffer_release(upload);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"

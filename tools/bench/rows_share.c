@@ -42,9 +42,11 @@ static bool run_import(void *user, uint64_t count)
 {
     const sharing *s = user;
     for (uint64_t i = 0; i < count; i++) {
+        const gpuhal_host_import import = {
+            .size = sizeof import, .memory = gpuhal_buffer_host(s->buffer), .bytes = gpuhal_buffer_bytes(s->buffer)};
         gpuhal_buffer *imported;
-        if (gpuhal_buffer_import_host(s->device, gpuhal_buffer_host(s->buffer), gpuhal_buffer_bytes(s->buffer), NULL, NULL,
-                                      &imported) != GPUHAL_OK) {
+        uint64_t offset;
+        if (gpuhal_buffer_import_host(s->device, &import, &imported, &offset) != GPUHAL_OK) {
             return gpuhal_bench_failed_call("gpuhal_buffer_import_host");
         }
         gpuhal_buffer_release(imported);

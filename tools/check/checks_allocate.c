@@ -32,6 +32,9 @@ void gpuhal_check_allocate_kinds(gpuhal_trial *trial)
         if (kind != GPUHAL_MEMORY_DEVICE && memory.host == NULL) {
             gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
         }
+        if ((uintptr_t)memory.host % 64 != 0) {
+            gpuhal_fail("memory of kind %s has the host address %p, which is not a multiple of 64", gpuhal_kind_word(kind), memory.host);
+        }
         if (memory.host != NULL && (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0 && trial->opening.slots.ops.memory_flush == NULL) {
             gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and memory_invalidate are missing",
                         gpuhal_kind_word(kind));

@@ -21,7 +21,8 @@ typedef struct gpuhal_buffer_desc {
     uint32_t size;           /**< sizeof(gpuhal_buffer_desc). */
     gpuhal_memory_kind kind; /**< 0: device memory. */
     uint64_t bytes;
-    uint64_t alignment;      /**< Power of two for the device's address; 0: the device's own. */
+    uint64_t alignment;      /**< Power of two for the device's address, and the host's where there is one; 0: the device's own, and 64
+                              *   for the host's. */
     uint32_t export_kinds;   /**< Bits 1 << gpuhal_handle_kind: how it will be shared (share.h); several APIs must know beforehand.
                               *   NOT_SUPPORTED for one that the device cannot give for this kind of memory. */
 } gpuhal_buffer_desc;
@@ -52,7 +53,9 @@ GPUHAL_API uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
 
-/** The address at which the host sees the buffer as long as it lives.
+/** The address at which the host sees the buffer as long as it lives: a multiple of 64, unless the memory is the caller's own. What host
+ *  and device write there is seen by the other without a mapping where GPUHAL_FACT_HOST_COHERENT_KINDS has the kind of the memory;
+ *  elsewhere map and unmap make it visible.
  *  @return the address; NULL when there is none (try gpuhal_buffer_map()), or for NULL
  *  Owner: buffer. Threads: any. Blocks: no. */
 GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
@@ -62,9 +65,9 @@ GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
  *  Owner: its gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 
-/** Finds the buffer in which an address lies: the device's address, or the host's where the API has none. Where two buffers have the
- *  same addresses, because devices count them each for itself or because the memory is shared or imported twice, the earlier buffer
- *  is found, and the later one not, also afterwards.
+/** Finds the buffer in which an address lies: an address of a device, else one of the host. Where two buffers have the same addresses,
+ *  because devices count them each for itself or because the memory is shared or imported twice, the earlier buffer is found, and the
+ *  later one not, also afterwards.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset);
@@ -87,7 +90,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointe
  *  Owner: the library keeps the object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native);
 
-/** The word for a memory kind: "device_mapped".
+/** The word for a memory kind: "device_mapped"; "vendor" for one of a vendor's own.
  *  @return never NULL; "unknown" for a number that is none
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind);

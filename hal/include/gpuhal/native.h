@@ -1,7 +1,8 @@
 /** gpuhal/native.h: what stands in a gpuhal_native for every vendor object that can be got, adopted or wrapped.
  *
- *  A handle obtained through gpuhal_device_native() or gpuhal_buffer_native() stays owned by the library: use it while the
- *  object it came from lives, never release it. This header includes no vendor header; values are the vendor's handles as
+ *  A handle obtained through gpuhal_device_native(), gpuhal_buffer_native() or gpuhal_queue_native_begin() stays owned by the library: use it
+ *  while the object it came from lives, never release it. docs/kernels.md shows the way to kernels of one's own. Types of events are
+ *  what plugins give; no public call hands them out. This header includes no vendor header; values are the vendor's handles as
  *  integers (`(cl_mem)(uintptr_t)native.values[0]`).
  */
 #ifndef GPUHAL_NATIVE_H
@@ -33,7 +34,8 @@ enum {
      *  was created with. The buffer begins with the first byte of ours. To wrap one: transfer usage both ways; shared (CONCURRENT)
      *  over the families of the device's queues where they are of more than one; [1] may be 0 when nobody else needs it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
-    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only in a native section (gpuhal_queue_native_begin()). */
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only in a native section
+     *  (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,

@@ -110,7 +110,8 @@ typedef struct gpuhal_memory {
     void *object;     /**< The plugin's own; the core does not look at it. */
     uint64_t bytes;   /**< At least what was asked for. */
     uint64_t address; /**< Where the device sees it; 0: the API has no addresses. */
-    void *host;       /**< Where the host sees it as long as it lives; NULL: it does not, or only through map. */
+    void *host;       /**< Where the host sees it as long as it lives, a multiple of 64 unless it was imported; NULL: it does not, or
+                       *   only through map. */
 } gpuhal_memory;
 
 /** What to allocate, or what to import. */
@@ -130,6 +131,10 @@ typedef struct gpuhal_alloc {
      *  exporting allocation, which APIs without self-describing descriptors need (Vulkan). */
     gpuhal_handle import;
     uint64_t import_offset;
+    /** GPUHAL_IMPORT_ bits, of host memory alone. READ_ONLY: the memory may not be writable, and is never a destination; a driver that can
+     *  import no such memory says NOT_SUPPORTED. */
+    uint32_t flags;
+    uint32_t reserved;
 } gpuhal_alloc;
 
 /** One side of a rectangular copy: memory of the device, or host memory. */
@@ -338,7 +343,8 @@ typedef struct gpuhal_plugin {
     /** Fills the slots of device @p index; opens nothing. NOT_FOUND for an index that was never enumerated. */
     gpuhal_status (*describe)(uint32_t index, gpuhal_ops *out_ops);
     /** BLOCKS. Opens a device, or takes over what @p adopt names (NULL: nothing). @p ops holds what describe() filled in; slots
-     *  that this opening lacks are cleared. May be called several times for one index; each opening is closed for itself. */
+     *  that this opening lacks are cleared; report() with NOT_SUPPORTED says why, also where the answer is OK, and the core repeats it.
+     *  May be called several times for one index; each opening is closed for itself. */
     gpuhal_status (*open)(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                           gpuhal_ops *ops);
     /** BLOCKS. All memory, queues and events of the opening have been released. */

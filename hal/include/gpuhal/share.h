@@ -54,16 +54,30 @@ GPUHAL_API gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_devic
  *  Owner: nothing. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer);
 
-/** Makes @p device see host memory of the caller's. Address and size are multiples of the device's import_alignment_bytes, and of its
- *  copy_alignment_bytes where that is more; all of it may be read and written, which is looked at for the first and the last page. The
- *  memory stays where it is and may be read and written beside the library, by the same rules as a shared buffer.
- *  @p released, called with @p user and @p memory once nothing of the library or the vendor uses the memory, may be NULL. On failure
- *  it is not called.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, naming the alignment, or for memory that is not mapped or writable as far as the system tells;
- *  NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
+/** What host memory to import. */
+typedef struct gpuhal_host_import {
+    uint32_t size;                /**< sizeof(gpuhal_host_import). */
+    uint32_t flags;               /**< GPUHAL_IMPORT_ bits. */
+    void *memory;                 /**< Of any alignment. */
+    uint64_t bytes;
+    gpuhal_released_fn *released; /**< Called with @p user and @p memory once nothing of the library or the vendor uses the memory; may be
+                                   *   NULL. Not called when the import fails. */
+    void *user;
+} gpuhal_host_import;
+
+/** Makes @p device see host memory of the caller's. The memory stays where it is and may be read and written beside the library, by the
+ *  same rules as a shared buffer. What is imported is rounded outwards to import_alignment_bytes (and to copy_alignment_bytes where that
+ *  is more), so the first byte of the memory is byte @p out_offset of the buffer, whose last byte is the last of the memory;
+ *  aligned memory has an offset of 0. The whole range that is imported must be mapped; that the first and the last page may be
+ *  read, and written unless GPUHAL_IMPORT_READ_ONLY says that they need not, is looked at.
+ *  With GPUHAL_IMPORT_READ_ONLY the buffer is refused as a destination (write, copy, fill, read from a file, map for writing) with
+ *  INVALID_ARGUMENT; so are those that share its memory. Nothing is copied: to import a mapped file of weights costs no memory.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also for memory that is not mapped or writable as far as the system reports, naming the
+ *  alignment where rounding leaves what is mapped; NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY, DEVICE_LOST, FORKED,
+ *  DRIVER
  *  Owner: caller keeps the memory mapped until @p released. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released,
-                                                   void *user, gpuhal_buffer **out_buffer);
+GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *import, gpuhal_buffer **out_buffer,
+                                                   uint64_t *out_offset);
 
 /** Gives out a handle for another process or API. The buffer was created with @p kind in gpuhal_buffer_desc.export_kinds; a host
  *  pointer can be had of any buffer with a host address, and lives as long as the buffer. A file descriptor is a new one each time,

@@ -23,6 +23,19 @@ extern "C" {
 #endif
 #endif
 
+/** A structure that begins with its size: the size set, everything else zero. An expression in C and in C++11 and later, where
+ *  `{.size = sizeof x}` is not one: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
+#ifdef __cplusplus
+#define GPUHAL_INIT(type)                                                                                                        \
+    ([] {                                                                                                                        \
+        type gpuhal_init = {};                                                                                                   \
+        gpuhal_init.size = static_cast<uint32_t>(sizeof(type));                                                                  \
+        return gpuhal_init;                                                                                                      \
+    }())
+#else
+#define GPUHAL_INIT(type) ((type){.size = (uint32_t)sizeof(type)})
+#endif
+
 /** Answer of every call. Zero is success, positive is an answer that is no error, negative is an error; the words behind each
  *  tell the caller what to do. Details of the last error: gpuhal_last_error(). */
 typedef int32_t gpuhal_status;
@@ -217,6 +230,11 @@ enum {
     GPUHAL_MEMORY_UPLOAD = 1,       /**< In host memory, page-locked: the host writes, the device reads. Always with a host address. */
     GPUHAL_MEMORY_READBACK = 2,     /**< In host memory, page-locked and cached: the device writes, the host reads. Always with a host address. */
     GPUHAL_MEMORY_DEVICE_MAPPED = 3 /**< In device memory, yet with a host address (resizable BAR, unified memory). */
+};
+
+/** Of imported host memory. Bits. */
+enum {
+    GPUHAL_IMPORT_READ_ONLY = 1u /**< The memory is only read: it may be mapped without the right to write (a file of weights). */
 };
 
 /** What the host may do with a mapping. Bits. */

@@ -46,18 +46,18 @@ void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)
 
 /* Asking for a page does not change it. Linux before 5.14 does not know the question, and mappings of devices answer it like memory that
  * may not be touched: only what may be read and not written is told from those. */
-static bool page_is_writable(void *page, size_t bytes)
+static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
-    if (madvise(page, bytes, MADV_POPULATE_WRITE) == 0) {
+    if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
         return true;
     }
     bool behind_its_file = errno == EFAULT, refused = errno == EINVAL;
-    return !behind_its_file && !(refused && madvise(page, bytes, MADV_POPULATE_READ) == 0);
+    return !behind_its_file && !(refused && written && madvise(page, bytes, MADV_POPULATE_READ) == 0);
 }
 
 /* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and answer ENOMEM for a hole: mincore would look at every
  * page. */
-bool gpuhal_os_is_writable(const void *memory, uint64_t bytes)
+bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = (uintptr_t)memory & ~(page - 1);
@@ -68,5 +68,6 @@ bool gpuhal_os_is_writable(const void *memory, uint64_t bytes)
     if (msync((void *)first, end - first, MS_ASYNC) != 0 && errno == ENOMEM) {
         return false;
     }
-    return page_is_writable((void *)first, page) && page_is_writable((void *)((end - 1) & ~(page - 1)), page);
+    return page_is_accessible((void *)first, page, written) &&
+           page_is_accessible((void *)((end - 1) & ~(page - 1)), page, written);
 }

@@ -228,7 +228,7 @@ void fake_give(unsigned device, uint64_t bytes);
 uint64_t fake_free_bytes(unsigned device);
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address);
 fake_code fake_host_memory_new(fake_context *context, size_t bytes, void **out_memory);
-fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes);
+fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
 /* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is not. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);

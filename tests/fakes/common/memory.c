@@ -196,11 +196,19 @@ static bool is_mapped(uintptr_t address, size_t bytes)
     return true;
 }
 
+/* Drivers pin for writing, unless they are told that the memory is only read. */
+static bool is_writable(uintptr_t address)
+{
+    enum { POPULATE_READ = 22, POPULATE_WRITE = 23 }; /* MADV_…, Linux 5.14 */
+    void *page = (void *)(address - address % FAKE_PAGE);
+    return madvise(page, FAKE_PAGE, POPULATE_WRITE) == 0 || madvise(page, FAKE_PAGE, POPULATE_READ) != 0;
+}
+
 /* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
-fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes)
+fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only)
 {
     uintptr_t address = (uintptr_t)memory;
-    if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes)) {
+    if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes) || (!read_only && !is_writable(address))) {
         return FAKE_ERROR_INVALID_VALUE;
     }
     if (touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE))) {

@@ -67,7 +67,7 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_leave(flags > 15 ? CUDA_ERROR_INVALID_VALUE : fake_host_memory_register(context, memory, bytes));
+    return fake_leave(flags > 15 ? CUDA_ERROR_INVALID_VALUE : fake_host_memory_register(context, memory, bytes, flags & CU_MEMHOSTREGISTER_READ_ONLY));
 }
 
 CUresult cuMemHostUnregister(void *memory)

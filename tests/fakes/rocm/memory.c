@@ -67,7 +67,7 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_end(flags > 15 ? hipErrorInvalidValue : fake_host_memory_register(context, memory, bytes));
+    return fake_end(flags > 15 ? hipErrorInvalidValue : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
 hipError_t hipHostUnregister(void *memory)
