@@ -49,7 +49,7 @@ int main(void)
         return 1;
     }
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
+        gpuhal_plugin_report report = GPUHAL_INIT(gpuhal_plugin_report);
         gpuhal_plugin_report_get(gpu, i, &report);
         printf("plugin %s %s %s\n", report.name, gpuhal_plugin_state_name(report.state), report.file);
     }

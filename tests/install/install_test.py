@@ -17,7 +17,14 @@ from pathlib import Path
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
 
 
+SKIPPED = 77
+
+
 class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
     pass
 
 
@@ -64,6 +71,8 @@ def a_build_tree_installs_into_an_empty_prefix(o):
     run(o.cmake, "--install", o.build, "--prefix", prefix)
     for header in (o.source / "hal/include/gpuhal").glob("*.h"):
         expect((prefix / "include/gpuhal" / header.name).is_file(), f"{header.name} was not installed")
+    for name in ("gpuhal.hpp",):
+        expect((prefix / "include/gpuhal" / name).is_file(), f"{name} was not installed")
     for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "gpuhal/gpuhal-helper",
                  *(f"gpuhal/{file}" for plugin in o.source.glob("plugins/*/*.gpuhal")
                    for file in (plugin.name, f"gpuhal-{plugin.stem}.so"))):
@@ -150,20 +159,62 @@ def a_package_can_ask_where_plugins_and_manifests_go(o):
     expect(manifests == "/usr/share/gpuhal/plugins.d", "vendordir is another directory than is searched", manifests)
 
 
-def built_in_plugins_need_no_file_of_ours(o):
-    build, folder = fresh(o.work / "builtin"), fresh(o.work / "alone")
-    run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", "-DGPUHAL_BUILTIN=cpu;opencl;vulkan", "-DGPUHAL_TESTS=OFF", "-DGPUHAL_TOOLS=OFF",
-        f"-DCMAKE_C_COMPILER={o.cc}", "-DCMAKE_BUILD_TYPE=Debug")
-    run(o.cmake, "--build", build, "--target", "gpuhal-static")
-    run(o.cc, *WARNINGS, "-I", o.source / "hal/include", o.source / "tests/install/consumer.c", build / "lib/libgpuhal.a", "-lpthread",
-        "-ldl", "-o", folder / "consumer")
+def a_cpp17_program_uses_the_handles_of_gpuhal_hpp(o):
+    if not o.cxx:
+        raise Skipped("no C++ compiler here")
+    program = fresh(o.work / "consumer-cpp") / "consumer"
+    run(o.cxx, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror",
+        o.source / "tests/install/consumer.cpp", *flags_of_pkg_config(o), "-o", program)
+    output = run(program, env=clean_environment())
+    expect("device cpu:0 right\n" in output, "the C++ program moved no bytes on cpu:0", output)
+
+
+def pythons_cffi_takes_the_installed_declarations_as_they_are(o):
+    if subprocess.run([sys.executable, "-c", "import cffi"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skipped("no cffi for this Python (Debian: python3-cffi)")
+    output = run(sys.executable, "-B", o.source / "tests/install/consumer.py", o.prefix / "share/gpuhal/gpuhal.cdef",
+                 o.libdir / "libgpuhal.so", env=clean_environment())
+    expect("device cpu:0 right\n" in output, "the Python program moved no bytes on cpu:0", output)
+
+
+def parent(o, build, *definitions):
+    """Configures and builds the parent project, and runs its programs."""
+    run(o.cmake, "-S", o.source / "tests/install/parent", "-B", build, "-G", "Ninja", f"-DGPUHAL_SOURCE={o.source}",
+        f"-DCMAKE_C_COMPILER={o.cc}", f"-DCMAKE_CXX_COMPILER={o.cxx}", *definitions)
+    run(o.cmake, "--build", build, "--target", "dynamic", "static", "cpp")
+
+
+def check_parent(build):
+    plugins = f"{build}/gpuhal/lib/gpuhal"
+    check_consumer(build / "dynamic", f"{plugins}/gpuhal-{{name}}.so", f"{build}/gpuhal/lib/.*")
+    check_consumer(build / "static", f"{plugins}/gpuhal-{{name}}.so", f"{plugins}/gpuhal-.*", clean_environment(GPUHAL_PLUGIN_PATH=plugins))
+    output = run(build / "cpp", env=clean_environment())
+    expect("device cpu:0 right\n" in output, "the C++ program moved no bytes on cpu:0", output)
+
+
+def a_parent_project_uses_the_sources_in_every_form(o):
+    """One build directory for all forms: the library is built once, and once more only what GPUHAL_BUILTIN changes."""
+    if not o.cxx:
+        raise Skipped("no C++ compiler here")
+    build, alone, prefix = fresh(o.work / "parent"), fresh(o.work / "alone"), fresh(o.work / "parent-installed")
+    parent(o, build, "-DFORM=fetched")
+    check_parent(build)
+    parent(o, build, "-DFORM=subdirectory")
+    check_parent(build)
+    run(o.cmake, "--install", build, "--prefix", prefix)
+    installed = sorted(path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file())
+    expect(installed == ["bin/dynamic"], f"the parent's installation has more than the parent's program: {installed}")
+    parent(o, build, "-DGPUHAL_BUILTIN=cpu;opencl;vulkan")
+    shutil.copy(build / "static", alone / "static")
     shutil.rmtree(build)
-    check_consumer(folder / "consumer", "built in", "nothing")
+    check_consumer(alone / "static", "built in", "nothing")
 
 
 TESTS = (a_build_tree_installs_into_an_empty_prefix, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
-         one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go, built_in_plugins_need_no_file_of_ours)
+         one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
+         a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
+         a_parent_project_uses_the_sources_in_every_form)
 
 
 def main():
@@ -173,6 +224,7 @@ def main():
     for name in ("source", "build", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--cc", required=True)
+    parser.add_argument("--cxx", required=True, help="empty: there is none")
     parser.add_argument("--cmake", required=True)
     parser.add_argument("--libdir", required=True, help="CMAKE_INSTALL_LIBDIR")
     options = parser.parse_args()
@@ -183,6 +235,9 @@ def main():
     except Failed as failure:
         print(failure)
         return 1
+    except Skipped as reason:
+        print(f"skipped: {reason}")
+        return SKIPPED
     return 0
 
 

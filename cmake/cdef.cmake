@@ -1,0 +1,30 @@
+# Writes gpuhal.cdef: the declarations of gpuhal.h as one text that the cdef() of Python's cffi takes as it is.
+#
+# cmake -DCC=compiler -DINCLUDE=directory -DOUTPUT=file -P cdef.cmake
+#
+# The compiler's preprocessor takes comments, conditions and attributes out; what came from the system's headers stands before our first
+# declaration. Macros are gone by then, so those that are plain numbers are added as cffi reads them.
+
+execute_process(COMMAND ${CC} -E -P -I${INCLUDE} -D__attribute__\(x\)= ${INCLUDE}/gpuhal/gpuhal.h
+                OUTPUT_VARIABLE text RESULT_VARIABLE result ERROR_VARIABLE errors)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${CC} cannot preprocess gpuhal.h: ${errors}")
+endif()
+string(FIND "${text}" "typedef int32_t gpuhal_status;" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "the first declaration of gpuhal/types.h is not \"typedef int32_t gpuhal_status;\" any more")
+endif()
+string(SUBSTRING "${text}" ${begin} -1 text)
+
+set(numbers "")
+file(GLOB headers ${INCLUDE}/gpuhal/*.h)
+list(FILTER headers EXCLUDE REGEX "/(plugin|direct)\\.h$")
+foreach(header IN LISTS headers)
+  file(STRINGS ${header} lines REGEX "^#define GPUHAL_[A-Z0-9_]+ +(0x)?[0-9a-f]+u?$")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "u$" "" line "${line}")
+    string(APPEND numbers "${line}\n")
+  endforeach()
+endforeach()
+file(WRITE ${OUTPUT}.new "${text}${numbers}")
+file(RENAME ${OUTPUT}.new ${OUTPUT})

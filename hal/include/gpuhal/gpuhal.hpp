@@ -1,0 +1,145 @@
+/** gpuhal/gpuhal.hpp: the same API for C++17: handles that release what they hold, and failures as exceptions.
+ *
+ *  Header-only, over gpuhal.h alone: nothing here is exported, and every function of gpuhal.h takes the handles' get(). Structures are
+ *  made by GPUHAL_INIT, which sets their size. The namespace is gpuhal_cpp because `gpuhal` names a type of the C API.
+ *
+ *      auto gpu = gpuhal_cpp::open();
+ *      auto buffer = gpuhal_cpp::make_buffer(gpuhal_cpp::select(gpu), 4096);
+ *      gpuhal_cpp::check(gpuhal_write(nullptr, buffer.get(), 0, text, sizeof text));
+ */
+#ifndef GPUHAL_GPUHAL_HPP
+#define GPUHAL_GPUHAL_HPP
+
+#include <gpuhal/gpuhal.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace gpuhal_cpp {
+
+/** A call that failed: the sentence is what(), the rest of gpuhal_last_error() stands in members. */
+class error : public std::runtime_error {
+public:
+    explicit error(gpuhal_status failed) : error(failed, *gpuhal_last_error()) {}
+
+    gpuhal_status status() const noexcept { return status_; }
+    const std::string &backend() const noexcept { return backend_; }
+    const std::string &device() const noexcept { return device_; }
+    const std::string &vendor_call() const noexcept { return vendor_call_; }
+    const std::string &vendor_text() const noexcept { return vendor_text_; }
+    int64_t vendor_code() const noexcept { return vendor_code_; }
+
+private:
+    error(gpuhal_status failed, const gpuhal_error &detail)
+        : std::runtime_error(detail.status == failed ? detail.sentence : gpuhal_status_name(failed)), status_(failed),
+          backend_(detail.backend), device_(detail.device), vendor_call_(detail.vendor_call), vendor_text_(detail.vendor_text),
+          vendor_code_(detail.vendor_code)
+    {
+    }
+
+    gpuhal_status status_;
+    std::string backend_, device_, vendor_call_, vendor_text_;
+    int64_t vendor_code_;
+};
+
+/** Throws for an error; hands back GPUHAL_OK and answers that are no errors (GPUHAL_NOT_READY). */
+inline gpuhal_status check(gpuhal_status status)
+{
+    if (status < 0) {
+        throw error(status);
+    }
+    return status;
+}
+
+/** Ends the life of a handle by the function of the C API. */
+template <auto End> struct ender {
+    template <class Handle> void operator()(Handle *handle) const noexcept { End(handle); }
+};
+
+/* A buffer outlives the object that it was made from, as in C; queues and events do not need to be destroyed before it either. */
+using instance = std::unique_ptr<::gpuhal, ender<gpuhal_close>>;
+using queue = std::unique_ptr<gpuhal_queue, ender<gpuhal_queue_destroy>>;
+using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
+
+/** A counted buffer: a copy is one more reference. */
+class buffer {
+public:
+    buffer() = default;
+    /** Takes the reference over. */
+    explicit buffer(gpuhal_buffer *owned) noexcept : held_(owned) {}
+    buffer(const buffer &other) noexcept : held_(gpuhal_buffer_retain(other.held_)) {}
+    buffer(buffer &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+    buffer &operator=(buffer other) noexcept
+    {
+        std::swap(held_, other.held_);
+        return *this;
+    }
+    ~buffer() { gpuhal_buffer_release(held_); }
+
+    gpuhal_buffer *get() const noexcept { return held_; }
+    explicit operator bool() const noexcept { return held_ != nullptr; }
+    uint64_t bytes() const noexcept { return gpuhal_buffer_bytes(held_); }
+    uint64_t address() const noexcept { return gpuhal_buffer_address(held_); }
+    void *host() const noexcept { return gpuhal_buffer_host(held_); }
+
+private:
+    gpuhal_buffer *held_ = nullptr;
+};
+
+inline instance open(const gpuhal_config &config = GPUHAL_INIT(gpuhal_config))
+{
+    ::gpuhal *opened = nullptr;
+    check(gpuhal_open(&config, &opened));
+    return instance(opened);
+}
+
+/** The device lives as long as its gpuhal object. */
+inline gpuhal_device *select(const instance &gpu, const char *selector = nullptr, uint32_t flags = 0)
+{
+    gpuhal_device *chosen = nullptr;
+    check(gpuhal_select(gpu.get(), selector, flags, &chosen, nullptr));
+    return chosen;
+}
+
+inline buffer make_buffer(gpuhal_device *device, const gpuhal_buffer_desc &desc)
+{
+    gpuhal_buffer *made = nullptr;
+    check(gpuhal_buffer_create(device, &desc, &made));
+    return buffer(made);
+}
+
+inline buffer make_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE)
+{
+    auto desc = GPUHAL_INIT(gpuhal_buffer_desc);
+    desc.bytes = bytes;
+    desc.kind = kind;
+    return make_buffer(device, desc);
+}
+
+/** @p offset: where the first byte of the memory lies in the buffer. */
+inline buffer import_host(gpuhal_device *device, const gpuhal_host_import &import, uint64_t &offset)
+{
+    gpuhal_buffer *made = nullptr;
+    check(gpuhal_buffer_import_host(device, &import, &made, &offset));
+    return buffer(made);
+}
+
+inline queue make_queue(gpuhal_device *device, const gpuhal_queue_desc &desc = GPUHAL_INIT(gpuhal_queue_desc))
+{
+    gpuhal_queue *made = nullptr;
+    check(gpuhal_queue_create(device, &desc, &made));
+    return queue(made);
+}
+
+inline event make_event(const instance &gpu, uint32_t flags = 0)
+{
+    gpuhal_event *made = nullptr;
+    check(gpuhal_event_create(gpu.get(), flags, &made));
+    return event(made);
+}
+
+} // namespace gpuhal_cpp
+
+#endif
