@@ -4,13 +4,10 @@
 #include "memory/buffer.h"
 #include "transfer/queue.h"
 
-/* In the queue's thread, which a function may keep for as long as it likes. A status that is no error, or that means something else here,
+/* In the queue's thread, which a function may keep for as long as it likes: it is in no plugin, so the watchdog does not see it. A status that is no error, or that means something else here,
  * is a failure all the same. */
-static gpuhal_status call(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
+static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
-    gpuhal_queue_lock(queue);
-    queue->allowance_ns = UINT64_MAX;
-    gpuhal_mutex_unlock(&queue->mutex);
     atomic_store(&queue->caller, gpuhal_os_thread_id());
     gpuhal_status status = native ? op->native_fn(op->user, native) : op->fn(op->user);
     atomic_store(&queue->caller, 0);
@@ -25,7 +22,7 @@ static gpuhal_status call(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal
 
 static gpuhal_status run_call(const gpuhal_op *op)
 {
-    return call(op->queue, op, NULL);
+    return call_function(op->queue, op, NULL);
 }
 
 /* Never waits for the vendor's queue: what is held up there is tried again. */
@@ -33,21 +30,21 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
 {
     gpuhal_device *device = op->queue->device;
     gpuhal_native native = {.size = sizeof native};
-    gpuhal_call slot = gpuhal_call_prompt(device);
-    gpuhal_status status = gpuhal_device_result(device, slot, device->ops.native_queue(vendor, &native));
+    gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status = gpuhal_device_result(device, call, device->ops.native_queue(vendor, &native));
     if (!status) {
-        slot = gpuhal_call_prompt(device);
+        call = gpuhal_call_prompt(device);
         status = device->ops.native_lock ? device->ops.native_lock(vendor, 0) : device->ops.queue_flush(vendor);
-        status = gpuhal_device_result(device, slot, status);
+        status = gpuhal_device_result(device, call, status);
     }
     if (status) {
         return status == GPUHAL_NOT_READY ? status : gpuhal_device_failed(device, status, "getting the vendor's queue");
     }
-    status = call(op->queue, op, &native);
+    status = call_function(op->queue, op, &native);
     if (device->ops.native_unlock && gpuhal_device_is_reachable(device)) {
-        slot = gpuhal_call_prompt(device);
+        call = gpuhal_call_prompt(device);
         device->ops.native_unlock(vendor);
-        gpuhal_call_end(slot);
+        gpuhal_call_end(call);
     }
     return status;
 }
@@ -75,7 +72,7 @@ static gpuhal_status null_error(const char *name)
 
 gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user)
 {
-    return queue && fn ? gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &call_kind, .bytes = UINT64_MAX, .queue = queue, .fn = fn, .user = user})
+    return queue && fn ? gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &call_kind, .queue = queue, .fn = fn, .user = user})
                        : null_error("gpuhal_queue_call");
 }
 

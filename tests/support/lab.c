@@ -283,8 +283,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         out_memory->host = alloc->import.as.pointer;
     }
     if (lab->ignores_alignment && !imports) {
-        out_memory->address += out_memory->address ? 16 : 0;
-        out_memory->host = out_memory->host ? (char *)out_memory->host + 16 : NULL;
+        out_memory->address += out_memory->address ? 64 : 0;
+        out_memory->host = out_memory->host ? (char *)out_memory->host + 64 : NULL;
     }
     lab->allocations++;
     lab->imports += imports;

@@ -289,8 +289,11 @@ TEST(a_buffer_that_is_kept_stays_until_what_was_enqueued_has_ended_also_in_a_sec
             gpuhal_buffer *imported = NULL;
             _Atomic int released = 0;
             gpuhal_native native = {.size = sizeof native};
+            uint64_t offset = 0;
+            const gpuhal_host_import import = {
+                .size = sizeof import, .memory = memory, .bytes = 65536, .released = count_released, .user = (void *)&released};
             bool works = d.device && (i > 0 || !section) &&
-                         gpuhal_buffer_import_host(d.device, memory, 65536, count_released, (void *)&released, &imported) == GPUHAL_OK;
+                         gpuhal_buffer_import_host(d.device, &import, &imported, &offset) == GPUHAL_OK;
             if (works) {
                 gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
                 if (section) {

@@ -79,7 +79,7 @@ TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
         assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
         assert_null(buffer);
         assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
-        desc.alignment = 16;
+        desc.alignment = 64;
         assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_OK);
         gpuhal_buffer_release(buffer);
         gpuhal_close(gpu);
