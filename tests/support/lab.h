@@ -40,7 +40,7 @@ typedef struct gpuhal_lab_device {
     const char *driver_uuid;       /* NULL: missing */
     uint32_t slow_write_us;        /* how long write and fill stay when the bytes are there */
     uint32_t short_imports;        /* gives a byte less than is imported */
-    uint32_t ignores_alignment;    /* gives addresses 16 bytes beyond a multiple of the alignment */
+    uint32_t ignores_alignment;    /* gives addresses 64 bytes beyond a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */

@@ -67,7 +67,7 @@ TEST(above_the_largest_allocation_the_answer_is_too_large)
     gpuhal_close(gpu);
 }
 
-/* The lab rounds no address down: those that it gives are 16 bytes behind a page. */
+/* The lab rounds no address down: those that it gives are 64 bytes behind a page. */
 TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
 {
     for (uint32_t staging = 0; staging < 2; staging++) {
