@@ -98,8 +98,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    /* 8 is hipHostRegisterReadOnly since HIP 5.5; before, and on AMD, it makes the memory coarse-grained, which does no harm to memory
-     * that is only read (hip_runtime_api.h of both). */
+    /* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which does no harm to
+     * memory that is only read. */
     hipError_t code = gpuhal_rocm_lock_pages(start, alloc->bytes, alloc->flags & GPUHAL_IMPORT_READ_ONLY ? hipExtHostRegisterCoarseGrained : 0,
                                              &block->registration);
     if (code != hipSuccess) {
