@@ -13,7 +13,7 @@
 
 #ifdef __SANITIZE_THREAD__
 /* Threads of an object that stays, since its device hangs, are joined by nobody. */
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "report_thread_leaks=0";
