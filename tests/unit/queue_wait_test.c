@@ -165,6 +165,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
         gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
         desk d = open_desk(honors);
         void *memory = aligned_alloc(4096, PIECE);
+        memset(memory, 0, PIECE);
         gpuhal_buffer *imported = NULL;
         owner o = {.queue = d.queue};
         assert_int_equal(import_host(gpuhal_buffer_device(d.to), memory, PIECE, released, &o, &imported), GPUHAL_OK);
