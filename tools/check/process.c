@@ -36,6 +36,11 @@
 
 extern char **environ;
 
+bool gpuhal_is_sanitized(void)
+{
+    return SANITIZED;
+}
+
 /* ---- holdings */
 
 static unsigned count_entries(const char *path)

@@ -14,6 +14,8 @@ typedef struct gpuhal_holdings {
 } gpuhal_holdings;
 
 gpuhal_holdings gpuhal_holdings_now(void);
+/* Whether this is a build with a sanitizer: growth of memory says nothing there, and bytes that arrive while they are read are an error. */
+bool gpuhal_is_sanitized(void);
 /* Waits up to a second until there are no more threads and descriptors than `limit` has: a thread that was joined takes a moment
  * to vanish. */
 gpuhal_holdings gpuhal_holdings_settled(const gpuhal_holdings *limit);
