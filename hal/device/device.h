@@ -95,7 +95,7 @@ struct gpuhal_device {
     gpuhal_mutex mutex;         /* protects opening; not held while the plugin works */
     gpuhal_condition condition; /* `state` changed */
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
-    uint32_t opening_generation; /* fork generation of the thread that opens */
+    _Atomic uint32_t opening_generation; /* fork generation of the thread that opens */
     const void *opener;          /* that thread, by gpuhal_job_caller() */
     struct gpuhal_job *abandoned; /* an opening that did not come back in time; NULL: none. Touched by the one thread that opens */
 
