@@ -1,11 +1,11 @@
-/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Deferred work like any other: the
- * queue's thread comes to it in its turn. */
+/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Deferred work like any
+ * other: the queue's thread comes to it in its turn. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/queue.h"
 
-/* In the queue's thread, which a function may keep for as long as it likes: it is in no plugin, so the watchdog does not see it. A status that is no error, or that means something else here,
- * is a failure all the same. */
+/* In the queue's thread, which a function may keep for as long as it likes: it is in no plugin, so the watchdog does not see it. A
+ * status that is no error, or that means something else here, is a failure all the same. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
