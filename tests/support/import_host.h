@@ -1,8 +1,10 @@
-/* tests/support/import_host.h: gpuhal_buffer_import_host() for tests that import aligned memory, without a flag. */
+/* tests/support/import_host.h: gpuhal_buffer_import_host() for tests that import aligned memory, without a flag; and memory with holes. */
 #ifndef GPUHAL_TEST_IMPORT_HOST_H
 #define GPUHAL_TEST_IMPORT_HOST_H
 
 #include <gpuhal/gpuhal.h>
+
+#include <sys/mman.h>
 
 static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released, void *user,
                                         gpuhal_buffer **out_buffer)
@@ -11,6 +13,15 @@ static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uin
         .size = sizeof import, .memory = memory, .bytes = bytes, .released = released, .user = user};
     uint64_t offset = 0;
     return gpuhal_buffer_import_host(device, &import, out_buffer, &offset);
+}
+
+/* Pages of which a test unmaps some. They lie far below where the system places mappings of its own choice, so that no other thread's
+ * (a driver's, a sanitizer's) takes the hole. */
+static inline char *pages_apart(size_t bytes)
+{
+    static char here;
+    void *apart = (void *)((uintptr_t)&here + (UINT64_C(1) << 32));
+    return mmap(apart, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 #endif

@@ -187,13 +187,14 @@ TEST(host_memory_is_rounded_outwards_to_the_alignment_and_refused_with_it_where_
     int released = 0;
     char *memory = aligned_alloc(65536, 2 * 65536);
     assert_non_null(memory);
-    char *reserved = mmap(NULL, 3 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *start = reserved + (0 - (uintptr_t)reserved) % 65536;
+    char *pages = pages_apart(2 * 65536);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    char *start = pages + (0 - (uintptr_t)pages) % 65536;
     assert_int_equal(munmap(start + PAGE, 65536 - PAGE), 0);
-    assert_int_equal(mprotect(start, PAGE, PROT_READ | PROT_WRITE), 0);
     expect_error(import_host(s.device, start, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
     assert_int_equal(released, 0);
-    munmap(reserved, 3 * 65536);
+    munmap(pages, (size_t)(start - pages) + PAGE);
+    munmap(start + 65536, (size_t)(pages + 65536 - start));
     const gpuhal_host_import inner = {.size = sizeof inner, .memory = memory + PAGE, .bytes = 65536};
     uint64_t offset = 0;
     assert_ok(gpuhal_buffer_import_host(s.device, &inner, &buffer, &offset));
@@ -215,7 +216,7 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     session s = begin_session("discrete");
     gpuhal_buffer *buffer = NULL;
     int released = 0;
-    char *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = pages_apart(4 * PAGE);
     assert_ptr_not_equal(memory, MAP_FAILED);
     assert_int_equal(munmap(memory + 2 * PAGE, 2 * PAGE), 0);
     expect_error(import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");

@@ -53,7 +53,7 @@ TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     lender l = {0};
     gpuhal_buffer *buffer = NULL;
-    char *pages = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages = pages_apart(3 * PAGE);
     assert_int_equal(munmap(pages + PAGE, PAGE), 0);
     assert_int_equal(import_host(device, pages + 64, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "not all mapped"));
