@@ -9,10 +9,18 @@ import tempfile
 from pathlib import Path
 
 
-def words(path):
-    numbers = [int(word, 16) for word in re.findall(r"\b0x[0-9a-f]{8}\b", path.read_text(encoding="utf-8"))]
-    # The third word names the program that wrote it, and its version.
-    return numbers[:2] + numbers[3:]
+ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order means nothing, and compilers differ in it
+
+
+def module(path):
+    """Magic number and version, then the instructions."""
+    words = [int(word, 16) for word in re.findall(r"\b0x[0-9a-f]{8}\b", path.read_text(encoding="utf-8"))]
+    parts, annotations, at = [words[:2], words[3:5]], [], 5  # words[2] names the program that wrote it, and its version
+    while at < len(words):
+        end = at + max(1, words[at] >> 16)
+        (annotations if words[at] & 0xFFFF in ANNOTATIONS else parts).append(words[at:end])
+        at = end
+    return parts + sorted(annotations)
 
 
 def main():
@@ -23,7 +31,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         made = Path(directory) / committed.name
         subprocess.run(["glslangValidator", "-V", "--vn", name, "-o", made, source], check=True, stdout=subprocess.DEVNULL)
-        if words(committed)[0:1] != [0x07230203] or words(made) != words(committed):
+        if module(committed)[0][:1] != [0x07230203] or module(made) != module(committed):
             print(f"{committed} is not what {source} gives; run glslangValidator -V --vn {name} -o {committed.name} {source.name}")
             return 1
     return 0
