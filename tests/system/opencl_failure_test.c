@@ -11,6 +11,16 @@ static void expect_failure(const desk *d, gpuhal_status status)
     assert_true(strlen(gpuhal_last_error()->sentence) > 20);
 }
 
+/* PoCL's queues can be used after work of theirs has failed; on rusticl whatever comes later fails too. */
+static bool queues_recover(const desk *d)
+{
+    cl_platform_id platform = NULL;
+    char name[64] = "";
+    assert_int_equal(CL(clGetDeviceInfo)(d->id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL), CL_SUCCESS);
+    assert_int_equal(CL(clGetPlatformInfo)(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL), CL_SUCCESS);
+    return strcmp(name, "Portable Computing Language") == 0;
+}
+
 /* ---- work that fails */
 
 TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wait)
@@ -31,10 +41,11 @@ TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wa
     expect_failure(&d, d.ops->event_block(end, 20 * second_ns));
     assert_int_equal(((unsigned char *)d.result.host)[0], 0x22);
     expect_failure(&d, d.ops->queue_wait(second, d.event));
-    /* PoCL's queues can be used afterwards. */
-    copy_all(&d, second, &d.result, &d.far);
-    synchronize(&d, second);
-    assert_int_equal(((unsigned char *)d.result.host)[0], 0x33);
+    if (queues_recover(&d)) {
+        copy_all(&d, second, &d.result, &d.far);
+        synchronize(&d, second);
+        assert_int_equal(((unsigned char *)d.result.host)[0], 0x33);
+    }
     d.ops->event_destroy(end);
     d.ops->queue_destroy(second);
     close_desk(&d);
@@ -92,11 +103,13 @@ static void fail_before_more_is_enqueued(bool handed_out)
     record(&d, d.queue, d.event);
     expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
     /* Once told, it is over. */
-    copy_all(&d, d.queue, &d.far, &d.near);
-    copy_all(&d, d.queue, &d.result, &d.far);
-    record(&d, d.queue, d.event);
-    await(&d, d.event);
-    assert_memory_equal(d.result.host, d.near.host, BYTES);
+    if (queues_recover(&d)) {
+        copy_all(&d, d.queue, &d.far, &d.near);
+        copy_all(&d, d.queue, &d.result, &d.far);
+        record(&d, d.queue, d.event);
+        await(&d, d.event);
+        assert_memory_equal(d.result.host, d.near.host, BYTES);
+    }
     d.ops->event_destroy(first);
     d.ops->queue_destroy(gated);
     close_desk(&d);
