@@ -24,15 +24,16 @@ uint32_t gpuhal_abi_version(void)
     return GPUHAL_ABI;
 }
 
-static void destroy(gpuhal *gpu)
+static void end_links_and_staging(gpuhal_job *job)
 {
-    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
-        gpuhal_watchdog_remove(gpuhal_device_at(gpu, d));
-    }
-    gpuhal_herald_destroy(gpu->herald);
-    gpuhal_async_destroy(gpu->async);
+    gpuhal *gpu = (gpuhal *)job;
     gpuhal_peers_destroy(gpu);
     gpuhal_staging_destroy_all(gpu);
+}
+
+static void destroy_rest(gpuhal_job *job)
+{
+    gpuhal *gpu = (gpuhal *)job;
     gpuhal_diary_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_address_index_destroy(gpu->addresses);
@@ -41,6 +42,39 @@ static void destroy(gpuhal *gpu)
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
     free(gpu);
+    gpuhal_jobs_end();
+}
+
+static bool has_open_device(const gpuhal *gpu)
+{
+    bool open = false;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu) && !open; d++) {
+        const gpuhal_device *device = gpuhal_device_at(gpu, d);
+        open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device);
+    }
+    return open;
+}
+
+/* Links and staging give memory back to drivers, any of which may stop: then the object stays until that driver comes back. */
+static void destroy(gpuhal *gpu)
+{
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gpuhal_watchdog_remove(gpuhal_device_at(gpu, d));
+    }
+    gpuhal_herald_destroy(gpu->herald);
+    gpuhal_async_destroy(gpu->async);
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    gpuhal_job_init(&gpu->ending, end_links_and_staging, NULL, destroy_rest);
+    gpuhal_job_state state = has_open_device(gpu) ? gpuhal_job_run(&gpu->ending, gpu->settings.hang_ns) : GPUHAL_JOB_NO_THREAD;
+    if (state == GPUHAL_JOB_NO_THREAD) {
+        end_links_and_staging(&gpu->ending);
+    } else if (state == GPUHAL_JOB_ABANDONED) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_ERROR,
+                        "gpuhal_close: a driver did not return from disabling a peer or releasing staging memory: the object stays");
+    }
+    gpuhal_job_release(&gpu->ending);
+    gpuhal_error_restore(&before);
 }
 
 void gpuhal_unreference(gpuhal *gpu)

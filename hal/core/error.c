@@ -100,6 +100,12 @@ void gpuhal_error_forget_report(void)
     last.report_status = GPUHAL_OK;
 }
 
+void gpuhal_error_clear(void)
+{
+    gpuhal_error_forget_report();
+    begin(GPUHAL_OK);
+}
+
 static __attribute__((noinline)) gpuhal_call_slot *add_slot(void)
 {
     slot = gpuhal_call_slot_add();
@@ -190,6 +196,7 @@ void gpuhal_error_add_pending(uint64_t bytes)
 
 void gpuhal_error_save(gpuhal_error_detail *out_detail)
 {
+    (void)gpuhal_last_error();
     *out_detail = last;
     point_inside(out_detail);
 }

@@ -17,6 +17,8 @@ gpuhal_status gpuhal_error_host_memory(void);
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);
 /* Forgets what an earlier call of a plugin left aside; before a call that may fail without a report. */
 void gpuhal_error_forget_report(void);
+/* Makes the thread's detail that of a thread which has had no error, and forgets such a report. */
+void gpuhal_error_clear(void);
 /* Turns the status that a plugin returned into a detail: the sentence is "<device or backend>: <what>: <vendor call, text and
  * code>". `what` is the action in words ("allocating 4096 bytes"); device may be NULL. A number that is no error becomes
  * GPUHAL_ERROR_DRIVER. Returns the status. */

@@ -1,13 +1,66 @@
 /* core/job.c: see job.h. */
 #include "core/job.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Threads that wait for a job at most: a program seldom samples with more. */
+#define IDLE_MAX 4u
 
 /* The longest wait, and what one counts for at most: a process that was stopped for a minute has not waited for a minute. */
 #define SLICE_NS 500000000u
 
 static _Thread_local char thread_mark; /* its address names the thread */
 static _Thread_local gpuhal_job *current;
+
+/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself once it
+ * was abandoned. */
+typedef struct worker {
+    gpuhal_thread thread;
+    uint32_t generation;        /* fork generation in which it was started */
+    gpuhal_condition condition; /* it has a job, or shall end; its job has ended */
+    gpuhal_job *job;            /* NULL: none */
+    bool ends;
+    struct worker *next;        /* in the list */
+} worker;
+
+static struct {
+    gpuhal_mutex mutex;  /* protects what follows, all workers, and the state of all jobs */
+    uint32_t generation; /* fork generation of the list */
+    worker *idle;        /* the one that worked last comes first */
+    uint32_t idle_count;
+} pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
+
+static void free_worker(worker *own)
+{
+    gpuhal_condition_finish(&own->condition);
+    free(own);
+}
+
+/* Takes a thread out of the list; NULL: it is empty. With the mutex held. */
+static worker *take_idle(void)
+{
+    worker *own = pool.idle;
+    if (own) {
+        pool.idle = own->next;
+        pool.idle_count--;
+    }
+    return own;
+}
+
+/* The child of a fork has none of its parent's threads. */
+static void lock_pool(void)
+{
+    gpuhal_mutex_lock(&pool.mutex);
+    if (pool.generation != gpuhal_os_fork_generation()) {
+        pool.generation = gpuhal_os_fork_generation();
+        for (worker *own; (own = take_idle());) {
+            free_worker(own);
+        }
+        pool.idle_count = 0; /* the parent may have forked between the list and the count */
+    }
+}
 
 gpuhal_job *gpuhal_job_current(void)
 {
@@ -22,8 +75,6 @@ const void *gpuhal_job_caller(void)
 void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy)
 {
     *job = (gpuhal_job){.run = run, .late = late, .destroy = destroy, .caller = gpuhal_job_caller(), .references = 1};
-    gpuhal_mutex_init(&job->mutex);
-    gpuhal_condition_init(&job->condition);
 }
 
 void gpuhal_job_retain(gpuhal_job *job)
@@ -34,8 +85,6 @@ void gpuhal_job_retain(gpuhal_job *job)
 void gpuhal_job_release(gpuhal_job *job)
 {
     if (job && atomic_fetch_sub(&job->references, 1) == 1) {
-        gpuhal_condition_finish(&job->condition);
-        gpuhal_mutex_finish(&job->mutex);
         job->destroy(job);
     }
 }
@@ -45,22 +94,58 @@ void gpuhal_job_step(gpuhal_job *job)
     atomic_fetch_add(&job->steps, 1);
 }
 
-static void *work(void *user)
+/* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as soon as the
+ * state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
+static bool run_job(worker *own)
 {
-    gpuhal_job *job = user;
+    gpuhal_job *job = own->job;
+    gpuhal_mutex_unlock(&pool.mutex);
     current = job;
+    gpuhal_error_clear();
     job->run(job);
     gpuhal_error_save(&job->detail);
-    gpuhal_mutex_lock(&job->mutex);
-    bool late = job->state == GPUHAL_JOB_ABANDONED;
-    job->state = late ? job->state : GPUHAL_JOB_DONE;
-    gpuhal_condition_signal_all(&job->condition);
-    gpuhal_mutex_unlock(&job->mutex);
-    if (late && job->late) {
+    lock_pool();
+    if (job->state == GPUHAL_JOB_ABANDONED) {
+        return false;
+    }
+    current = NULL;
+    own->job = NULL;
+    atomic_store(&job->ended, true);
+    atomic_fetch_sub(&job->references, 1);
+    job->state = GPUHAL_JOB_DONE;
+    gpuhal_condition_signal_all(&own->condition);
+    return true;
+}
+
+static void end_late(worker *own)
+{
+    gpuhal_job *job = own->job;
+    if (job->late) {
         job->late(job);
     }
     atomic_store(&job->ended, true);
     gpuhal_job_release(job);
+    free_worker(own);
+}
+
+/* A plugin that forks inside a job comes back in the child too, where nobody has further jobs for the thread. */
+static void *work(void *user)
+{
+    worker *own = user;
+    bool in_time = true;
+    gpuhal_os_thread_name("gpuhal-job");
+    lock_pool();
+    while (in_time && !own->ends && own->generation == gpuhal_os_fork_generation()) {
+        if (own->job) {
+            in_time = run_job(own);
+        } else {
+            gpuhal_condition_wait(&own->condition, &pool.mutex);
+        }
+    }
+    gpuhal_mutex_unlock(&pool.mutex);
+    if (!in_time) {
+        end_late(own);
+    }
     return NULL;
 }
 
@@ -73,30 +158,97 @@ uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint6
 }
 
 /* With the mutex held. */
-static void wait_for(gpuhal_job *job, uint64_t deadline_ns)
+static void wait_for(worker *own, const gpuhal_job *job, uint64_t deadline_ns)
 {
     uint64_t waited = 0, steps = atomic_load(&job->steps);
     while (job->state == GPUHAL_JOB_RUNNING && waited < deadline_ns) {
-        waited += gpuhal_job_wait(&job->condition, &job->mutex, deadline_ns - waited);
+        waited += gpuhal_job_wait(&own->condition, &pool.mutex, deadline_ns - waited);
         uint64_t now = atomic_load(&job->steps);
         waited = now == steps ? waited : 0;
         steps = now;
     }
 }
 
+/* Has a new thread run the job. With the mutex held. NULL: there is none, *out_error says why. */
+static worker *start_worker(gpuhal_job *job, int *out_error)
+{
+    worker *own = calloc(1, sizeof *own);
+    *out_error = ENOMEM;
+    if (own) {
+        own->generation = pool.generation;
+        own->job = job;
+        gpuhal_condition_init(&own->condition);
+        *out_error = gpuhal_thread_start(&own->thread, work, own);
+    }
+    if (own && *out_error) {
+        free_worker(own);
+        own = NULL;
+    }
+    return own;
+}
+
+static worker *begin_job(gpuhal_job *job, int *out_error)
+{
+    worker *own = take_idle();
+    if (!own) {
+        return start_worker(job, out_error);
+    }
+    own->job = job;
+    gpuhal_condition_signal_all(&own->condition);
+    return own;
+}
+
+/* Called with the mutex held, and without a job of the thread's. */
+static void end_worker(worker *own)
+{
+    own->ends = true;
+    gpuhal_condition_signal_all(&own->condition);
+    gpuhal_mutex_unlock(&pool.mutex);
+    gpuhal_thread_join(&own->thread);
+    free_worker(own);
+    lock_pool();
+}
+
+static void keep_worker(worker *own)
+{
+    if (pool.idle_count == IDLE_MAX) {
+        end_worker(own);
+        return;
+    }
+    own->next = pool.idle;
+    pool.idle = own;
+    pool.idle_count++;
+}
+
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
 {
+    int error = 0;
     gpuhal_job_retain(job);
-    int error = gpuhal_thread_start_detached(work, job);
-    if (error) {
+    lock_pool();
+    worker *own = begin_job(job, &error);
+    if (!own) {
+        gpuhal_mutex_unlock(&pool.mutex);
         gpuhal_job_release(job);
         gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread: %s", strerror(error));
         return GPUHAL_JOB_NO_THREAD;
     }
-    gpuhal_mutex_lock(&job->mutex);
-    wait_for(job, deadline_ns);
-    job->state = job->state == GPUHAL_JOB_RUNNING ? GPUHAL_JOB_ABANDONED : job->state;
+    wait_for(own, job, deadline_ns);
+    if (job->state == GPUHAL_JOB_DONE) {
+        keep_worker(own);
+    } else {
+        job->state = GPUHAL_JOB_ABANDONED;
+        gpuhal_thread_detach(&own->thread); /* here, since a plugin may have ended it by pthread_exit() */
+    }
     gpuhal_job_state state = job->state;
-    gpuhal_mutex_unlock(&job->mutex);
+    gpuhal_mutex_unlock(&pool.mutex);
     return state;
+}
+
+void gpuhal_jobs_end(void)
+{
+    lock_pool();
+    for (worker *own; (own = take_idle());) {
+        end_worker(own);
+    }
+    gpuhal_mutex_unlock(&pool.mutex);
 }

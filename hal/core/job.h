@@ -1,8 +1,8 @@
-/* core/job.h: one piece of work on a thread of its own, which its caller abandons when a deadline has passed.
+/* core/job.h: one piece of work on another thread, which its caller abandons when a deadline has passed.
  *
- * A thread inside a driver that never returns cannot be ended, only left behind. So everything that the work reads and writes belongs to
- * the job: the caller and the thread hold one reference each, and the side that lets go last frees it. What the thread finds once its caller
- * has gone (a device that was opened after all) it gives back itself, in `late`.
+ * A thread inside a driver that never returns cannot be ended, only left behind. So everything that the work reads and
+ * writes belongs to the job: the caller and the thread hold one reference each, and the side that lets go last frees it.
+ * What the thread finds once its caller has gone (a device that was opened after all) it gives back itself, in `late`.
  *
  *     typedef struct opening { gpuhal_job job; ... } opening;       the job comes first
  *     gpuhal_job_init(&own->job, run, late, destroy);
@@ -10,7 +10,8 @@
  *     ...                                                           results may be read only if in_time
  *     gpuhal_job_release(&own->job);
  *
- * The thread starts with all signals blocked and is never joined. */
+ * The threads belong to the process. One whose job ended in time keeps nothing of it, and waits for the next job until a
+ * gpuhal object ends; one that was abandoned is never used again, and is not joined. All signals are blocked on them. */
 #ifndef GPUHAL_CORE_JOB_H
 #define GPUHAL_CORE_JOB_H
 
@@ -26,9 +27,7 @@ struct gpuhal_job {
     gpuhal_job_fn *late;    /* there, after run(), when the caller has gone; may be NULL */
     gpuhal_job_fn *destroy; /* frees it, on the side that lets go last */
     const void *caller;     /* gpuhal_job_caller() of the caller */
-    gpuhal_mutex mutex;     /* protects `state` */
-    gpuhal_condition condition;
-    gpuhal_job_state state;
+    gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;
     _Atomic uint64_t steps;          /* the deadline counts from the last one */
     _Atomic bool ended;              /* its thread is past run() and late() */
@@ -49,6 +48,8 @@ void gpuhal_job_step(gpuhal_job *job);
 void gpuhal_job_retain(gpuhal_job *job);
 /* NULL does nothing. */
 void gpuhal_job_release(gpuhal_job *job);
+/* Ends the threads that wait for a job, and joins them. For the end of a gpuhal object; later jobs start new threads. */
+void gpuhal_jobs_end(void);
 
 /* The job that this thread runs; NULL on every other thread. */
 gpuhal_job *gpuhal_job_current(void);

@@ -7,6 +7,7 @@
 #define GPUHAL_DEVICE_DEVICE_H
 
 #include "core/call.h"
+#include "core/job.h"
 #include "loader/loader.h"
 #include "os/os.h"
 #include "registry/registry.h"
@@ -15,7 +16,6 @@
 
 #include <stdatomic.h>
 
-struct gpuhal_job;           /* core/job.h */
 struct gpuhal_address_index; /* memory/address_index.h */
 struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
@@ -27,6 +27,7 @@ struct gpuhal_buffer;        /* memory/buffer.h */
 struct gpuhal_herald;        /* transfer/change.h */
 
 struct gpuhal {
+    gpuhal_job ending;           /* comes first; gpuhal.c */
     _Atomic uint64_t references; /* the caller's one, and one for each buffer */
     gpuhal_settings settings;
     gpuhal_log *log;
@@ -97,7 +98,7 @@ struct gpuhal_device {
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
     _Atomic uint32_t opening_generation; /* fork generation of the thread that opens */
     const void *opener;          /* that thread, by gpuhal_job_caller() */
-    struct gpuhal_job *abandoned; /* an opening that did not come back in time; NULL: none. Touched by the one thread that opens */
+    gpuhal_job *abandoned;       /* an opening that did not come back in time; NULL: none. Touched by the one thread that opens */
 
     /* Set by opening. */
     gpuhal_backend *backend;

@@ -376,7 +376,8 @@ static gpuhal_status describe(uint32_t index, gpuhal_ops *ops)
     (void)index;
     uint32_t size = ops->size;
     *ops = (gpuhal_ops){
-        .size = size, .allocate = allocate, .release = release, .copy = copy, .write = write_slot, .read = read_slot, .fill = fill,
+        .size = size, .allocate = allocate, .release = release, .copy = copy,
+        .write = gpuhal_halting.no_write ? NULL : write_slot, .read = read_slot, .fill = fill,
         .copy_rect = copy_rect, .memory_flush = flush_memory, .memory_invalidate = invalidate_memory, .query_health = query_health,
         .map = map, .unmap = unmap, .export_memory = export_memory, .queue_create = queue_create, .queue_destroy = queue_destroy,
         .queue_flush = queue_flush, .event_create = event_create, .event_destroy = event_destroy, .event_record = event_record,
@@ -397,6 +398,7 @@ static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const 
     *out_device = malloc(sizeof **out_device);
     if (*out_device) {
         (*out_device)->index = index;
+        gpuhal_halting.openings++;
     }
     return *out_device ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
@@ -417,6 +419,7 @@ static void close_device(gpuhal_plugin_device *device)
 {
     pass("close");
     free(device);
+    gpuhal_halting.openings--;
 }
 
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host)

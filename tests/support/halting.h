@@ -14,10 +14,11 @@ typedef struct gpuhal_halting_state {
     _Atomic(const char *) slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue; NULL: in none */
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
+    _Atomic uint32_t openings;  /* devices that are open */
     _Atomic uint32_t answered;  /* events that were asked for */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
-    uint32_t honors_timeouts, no_native_lock, fork_safe;
+    uint32_t honors_timeouts, no_native_lock, no_write, fork_safe;
     _Atomic uint32_t samples;   /* that were asked for */
     _Atomic uint32_t work_goes_on; /* events are not done */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */

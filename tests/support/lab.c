@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,6 +134,7 @@ static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuha
                             gpuhal_sink *sink)
 {
     (void)flags;
+    gpuhal_lab.sample_thread = syscall(SYS_gettid);
     for (uint32_t i = 0; i < count; i++) {
         if (gpuhal_lab.stop_key == 0 || gpuhal_lab.stop_key == keys[i]) {
             stop_at(GPUHAL_LAB_SAMPLE);
@@ -543,7 +545,7 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
         ops->fill = NULL;
     }
     if (lab->fail_open) {
-        return host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
+        return lab->quiet_failures ? lab->fail_open : host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
     }
     if (gpuhal_lab.chatty_open) {
         host->log(host, GPUHAL_LOG_WARNING, "opening\nthe lab");

@@ -65,6 +65,7 @@ typedef struct gpuhal_lab_state {
     _Atomic uint32_t stops;   /* GPUHAL_LAB_START … */
     _Atomic uint32_t stopped; /* calls that are in there */
     _Atomic pthread_t stopped_thread; /* of the last of them */
+    _Atomic long sample_thread;       /* gettid() in the last call of sample() */
     gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
 } gpuhal_lab_state;
 

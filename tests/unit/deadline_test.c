@@ -3,8 +3,6 @@
 #include "support/lab.h"
 #include "test.h"
 
-#include "core/job.h"
-
 #include <gpuhal/native.h>
 
 #include <pthread.h>
@@ -337,66 +335,6 @@ TEST(what_a_plugin_said_of_a_link_before_it_hung_counts)
     expect_works(one);
     let_go();
     gpuhal_close(gpu);
-}
-
-/* ---- the job itself */
-
-typedef struct slow_job {
-    gpuhal_job job;
-    uint32_t rounds;
-} slow_job;
-
-static _Atomic int runs, lates, frees;
-
-static void take_steps(gpuhal_job *job)
-{
-    const struct timespec pause = {.tv_nsec = 60000000};
-    for (uint32_t i = 0; i < ((slow_job *)job)->rounds; i++) {
-        nanosleep(&pause, NULL);
-        gpuhal_job_step(job);
-    }
-    gpuhal_error_set(GPUHAL_ERROR_BUSY, "the job's words");
-    runs++;
-}
-
-static void come_late(gpuhal_job *job)
-{
-    (void)job;
-    lates++;
-}
-
-static void free_job(gpuhal_job *job)
-{
-    free(job);
-    frees++;
-}
-
-static slow_job *make_job(uint32_t rounds)
-{
-    slow_job *own = calloc(1, sizeof *own);
-    assert_non_null(own);
-    gpuhal_job_init(&own->job, take_steps, come_late, free_job);
-    own->rounds = rounds;
-    return own;
-}
-
-TEST(a_job_that_goes_on_is_waited_for_and_one_that_does_not_is_abandoned)
-{
-    slow_job *own = make_job(20);
-    assert_int_equal(gpuhal_job_run(&own->job, 1000 * MS), GPUHAL_JOB_DONE);
-    assert_string_equal(own->job.detail.sentence, "the job's words");
-    assert_string_equal(gpuhal_last_error()->sentence, "");
-    assert_int_equal(lates, 0);
-    gpuhal_job_release(&own->job);
-    own = make_job(3);
-    assert_int_equal(gpuhal_job_run(&own->job, 1 * MS), GPUHAL_JOB_ABANDONED);
-    gpuhal_job_release(&own->job);
-    double begun = seconds_now();
-    while (frees < 2) {
-        assert_true(seconds_now() - begun < IN_TIME_S);
-    }
-    assert_int_equal(runs, 2);
-    assert_int_equal(lates, 1);
 }
 
 #include "test_main.h"

@@ -39,8 +39,9 @@ typedef struct scene {
     _Atomic int changes;  /* that the listener was told */
 } scene;
 
-/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
-enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16 };
+/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged. HONORS: waiting
+ * threads may call the plugin. SILENT: the call returns no status. */
+enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32 };
 
 typedef struct stop {
     const char *slot;

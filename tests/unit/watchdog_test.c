@@ -190,17 +190,85 @@ static void play(const stop *what, bool comes_back)
     close_in_time(&s);
 }
 
-enum { STOPS = sizeof stops / sizeof *stops, AT_ONCE = 12 };
+/* ---- the end of the object: what it gives back to the driver */
 
-static void play_all(bool comes_back)
+static void prepare_peer(scene *s)
 {
-    for (size_t begin = 0; begin < STOPS; begin += AT_ONCE) {
+    assert_ok(do_peer_copy(s));
+}
+/* Staged, through a chunk with a queue and an event. */
+static void prepare_staging(scene *s)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 16 << 20};
+    gpuhal_buffer *large = NULL;
+    unsigned char *bytes = calloc(1, desc.bytes);
+    assert_non_null(bytes);
+    assert_ok(gpuhal_buffer_create(s->device, &desc, &large));
+    assert_ok(gpuhal_write(NULL, large, 0, bytes, desc.bytes));
+    gpuhal_buffer_release(large);
+    free(bytes);
+}
+
+static const stop endings[] = {
+    {"peer_disable", prepare_peer, NULL, 0},
+    {"release", prepare_staging, NULL, HIDDEN | NO_WRITE},
+    {"queue_destroy", prepare_staging, NULL, HIDDEN | NO_WRITE},
+    {"event_destroy", prepare_staging, NULL, HIDDEN | NO_WRITE},
+    {"close", NULL, NULL, 0},
+};
+
+static void give_back(scene *s)
+{
+    gpuhal_event_destroy(s->event);
+    gpuhal_event_destroy(s->later);
+    gpuhal_queue_destroy(s->queue);
+    gpuhal_queue_destroy(s->second);
+    gpuhal_buffer_release(s->a);
+    gpuhal_buffer_release(s->b);
+    gpuhal_buffer_release(s->far);
+    gpuhal_buffer_release(s->spare);
+}
+
+/* A driver that comes back after all lets the object go, with every device. */
+static void play_ending(const stop *what, bool comes_back)
+{
+    static scene s;
+    s.what = what;
+    gpuhal_halting.hidden = (what->flags & HIDDEN) != 0;
+    gpuhal_halting.no_write = (what->flags & NO_WRITE) != 0;
+    open_scene(&s);
+    fill_scene(&s);
+    if (what->prepare) {
+        what->prepare(&s);
+    }
+    give_back(&s);
+    gpuhal_halting.slot = what->slot;
+    close_in_time(&s);
+    assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
+    if (comes_back) {
+        gpuhal_halting.slot = NULL;
+        for (int i = 0; i < 10000 && gpuhal_halting.openings > 0; i++) {
+            pause_ms(1);
+        }
+        assert_int_equal(gpuhal_halting.openings, 0);
+    }
+}
+
+/* ---- all of them, several at once */
+
+enum { STOPS = sizeof stops / sizeof *stops, ENDINGS = sizeof endings / sizeof *endings, AT_ONCE = 12 };
+
+typedef void play_fn(const stop *what, bool comes_back);
+
+static void play_all(const stop *list, size_t all, play_fn *play_one, bool comes_back)
+{
+    for (size_t begin = 0; begin < all; begin += AT_ONCE) {
         pid_t children[AT_ONCE];
-        size_t count = STOPS - begin < AT_ONCE ? STOPS - begin : AT_ONCE;
+        size_t count = all - begin < AT_ONCE ? all - begin : AT_ONCE;
         for (size_t i = 0; i < count; i++) {
             children[i] = begin_child();
             if (children[i] == 0) {
-                play(&stops[begin + i], comes_back);
+                play_one(&list[begin + i], comes_back);
                 if (comes_back) {
                     end_now();
                 }
@@ -208,19 +276,29 @@ static void play_all(bool comes_back)
             }
         }
         for (size_t i = 0; i < count; i++) {
-            end_child(children[i], stops[begin + i].slot);
+            end_child(children[i], list[begin + i].slot);
         }
     }
 }
 
 TEST(a_driver_that_stops_in_any_slot_costs_its_device_and_nobody_else_waits)
 {
-    play_all(false);
+    play_all(stops, STOPS, play, false);
 }
 
 TEST(a_call_that_comes_back_late_returns_device_lost)
 {
-    play_all(true);
+    play_all(stops, STOPS, play, true);
+}
+
+TEST(gpuhal_close_returns_in_time_from_a_driver_that_stops_in_whatever_it_calls)
+{
+    play_all(endings, ENDINGS, play_ending, false);
+}
+
+TEST(a_driver_that_comes_back_after_gpuhal_close_has_its_devices_closed)
+{
+    play_all(endings, ENDINGS, play_ending, true);
 }
 
 #include "test_main.h"

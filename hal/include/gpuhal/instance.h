@@ -72,7 +72,7 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
 
 /** Gives the object up: devices close as soon as their last buffer is released. Vendor libraries stay loaded.
  *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in progress.
- *  Blocks: yes, closing devices. */
+ *  Blocks: yes, closing devices; at a driver that stops, for at most hang_ns each. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
 /** Version of the library at run time, "0.1.0".

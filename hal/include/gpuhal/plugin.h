@@ -12,8 +12,8 @@
  *    writes where that is not HOST_COHERENT. Every other slot returns promptly.
  *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several threads;
  *    release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
- *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on threads of the core, another one each time, which
- *    the core abandons when the call does not return in time; only `open` with something to adopt is called on the application's thread.
+ *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on threads of the core, now on one and now on another,
+ *    which are abandoned when a call does not return in time; only `open` with something to adopt is called on the application's thread.
  *    So a plugin must not rely on what is current on a thread, and an `open` that succeeds too late is closed at once.
  *  - Text handed to the host is copied before the call returns. Text that a plugin returns must live as long as the process.
  *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory, locale,

@@ -156,7 +156,9 @@ bool gpuhal_thread_is_this(const gpuhal_thread *thread)
 
 void gpuhal_thread_join(gpuhal_thread *thread)
 {
+    int cancel = gpuhal_os_cancel_defer();
     pthread_join(thread->thread, NULL);
+    gpuhal_os_cancel_restore(cancel);
 }
 
 uint64_t gpuhal_os_thread_id(void)

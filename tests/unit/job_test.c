@@ -1,0 +1,242 @@
+/* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the object's end. */
+#include "support/lab.h"
+#include "test.h"
+
+#include "core/job.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS        UINT64_C(1000000)
+#define IN_TIME_S 8.0 /* generous: a loaded machine runs a thread late */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static gpuhal_missing sample(gpuhal *gpu, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key};
+    assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, &value, 1, NULL), GPUHAL_OK);
+    return value.missing;
+}
+
+/* ---- threads */
+
+static int threads_now(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int count = 0;
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return count;
+}
+
+/* A thread that has been joined is still listed for a moment. */
+static void expect_threads(int most)
+{
+    double begun = seconds_now();
+    while (threads_now() > most && seconds_now() - begun < IN_TIME_S) {
+        pause_ms(1);
+    }
+    assert_in_range(threads_now(), 1, most);
+}
+
+static void expect_ended(long thread)
+{
+    double begun = seconds_now();
+    while (syscall(SYS_tgkill, getpid(), thread, 0) == 0) {
+        assert_true(seconds_now() - begun < IN_TIME_S);
+        pause_ms(1);
+    }
+}
+
+TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    int before = threads_now();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    long thread = gpuhal_lab.sample_thread;
+    assert_int_not_equal(thread, syscall(SYS_gettid));
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+        assert_int_equal(gpuhal_lab.sample_thread, thread);
+    }
+    gpuhal_close(gpu);
+    expect_ended(thread);
+    expect_threads(before);
+}
+
+TEST(another_object_goes_on_sampling_once_one_was_closed)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *one = gpuhal_lab_open(NULL, 0), *other = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(sample(other, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    gpuhal_close(one);
+    assert_int_equal(sample(other, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    gpuhal_close(other);
+}
+
+TEST(an_abandoned_thread_serves_no_other_sample_and_ends_when_the_driver_returns)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .stop_key = GPUHAL_VALUE_POWER_MICROWATTS};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.hang_ns = 100 * MS}, 0);
+    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);
+    long stuck = gpuhal_lab.sample_thread;
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    long thread = gpuhal_lab.sample_thread;
+    assert_int_not_equal(thread, stuck);
+    gpuhal_lab.stops = 0;
+    expect_ended(stuck);
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    assert_int_equal(gpuhal_lab.sample_thread, thread);
+    gpuhal_close(gpu);
+    expect_ended(thread);
+}
+
+static void *sample_once(void *gpu)
+{
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    return NULL;
+}
+
+TEST(of_many_samples_at_once_few_threads_stay)
+{
+    enum { AT_ONCE = 12, STAY = 4 };
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    int before = threads_now();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    pthread_t threads[AT_ONCE];
+    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    for (int i = 0; i < AT_ONCE; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, sample_once, gpu), 0);
+    }
+    double begun = seconds_now();
+    while (gpuhal_lab.stopped < AT_ONCE && seconds_now() - begun < IN_TIME_S) {
+        pause_ms(1);
+    }
+    gpuhal_lab.stops = 0;
+    for (int i = 0; i < AT_ONCE; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    expect_threads(before + STAY);
+    gpuhal_close(gpu);
+    expect_threads(before);
+}
+
+/* The child has the object, but not the thread that its parent's samples were read on. */
+TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
+#endif
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .fork_safe = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+        gpuhal_status status = gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, &value, 1, NULL);
+        gpuhal_close(gpu);
+        _exit(status || value.missing);
+    }
+    int state = 0;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_int_equal(state, 0);
+    assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    gpuhal_close(gpu);
+}
+
+/* The two openings fail on one thread, one after the other. */
+TEST(what_a_vendor_said_of_one_failure_is_not_repeated_for_the_next)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2,
+                                    .devices = {{.fail_open = GPUHAL_ERROR_NO_PERMISSION},
+                                                {.fail_open = GPUHAL_ERROR_NO_PERMISSION, .quiet_failures = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_NO_PERMISSION);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
+    assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 1)), GPUHAL_ERROR_NO_PERMISSION);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "");
+    gpuhal_close(gpu);
+}
+
+/* ---- one job */
+
+typedef struct slow_job {
+    gpuhal_job job;
+    uint32_t rounds;
+} slow_job;
+
+static _Atomic int runs, lates, frees;
+
+static void take_steps(gpuhal_job *job)
+{
+    for (uint32_t i = 0; i < ((slow_job *)job)->rounds; i++) {
+        pause_ms(60);
+        gpuhal_job_step(job);
+    }
+    gpuhal_error_set(GPUHAL_ERROR_BUSY, "the job's words");
+    runs++;
+}
+
+static void come_late(gpuhal_job *job)
+{
+    (void)job;
+    lates++;
+}
+
+static void free_job(gpuhal_job *job)
+{
+    free(job);
+    frees++;
+}
+
+static slow_job *make_job(uint32_t rounds)
+{
+    slow_job *own = calloc(1, sizeof *own);
+    assert_non_null(own);
+    gpuhal_job_init(&own->job, take_steps, come_late, free_job);
+    own->rounds = rounds;
+    return own;
+}
+
+TEST(a_job_that_goes_on_is_waited_for_and_one_that_does_not_is_abandoned)
+{
+    slow_job *own = make_job(20);
+    assert_int_equal(gpuhal_job_run(&own->job, 1000 * MS), GPUHAL_JOB_DONE);
+    assert_string_equal(own->job.detail.sentence, "the job's words");
+    assert_string_equal(gpuhal_last_error()->sentence, "");
+    assert_int_equal(lates, 0);
+    gpuhal_job_release(&own->job);
+    own = make_job(3);
+    assert_int_equal(gpuhal_job_run(&own->job, 1 * MS), GPUHAL_JOB_ABANDONED);
+    gpuhal_job_release(&own->job);
+    double begun = seconds_now();
+    while (frees < 2) {
+        assert_true(seconds_now() - begun < IN_TIME_S);
+    }
+    assert_int_equal(runs, 2);
+    assert_int_equal(lates, 1);
+}
+
+#include "test_main.h"
