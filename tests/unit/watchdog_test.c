@@ -4,17 +4,6 @@
 
 /* ---- what is done until the driver stops */
 
-static gpuhal_status do_allocate(scene *s)
-{
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
-    gpuhal_buffer *buffer = NULL;
-    return gpuhal_buffer_create(s->device, &desc, &buffer);
-}
-static gpuhal_status do_release(scene *s)
-{
-    gpuhal_buffer_release(s->spare);
-    return GPUHAL_OK;
-}
 static gpuhal_status do_large_copy(scene *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
@@ -22,15 +11,6 @@ static gpuhal_status do_large_copy(scene *s)
     gpuhal_status status = gpuhal_buffer_create(s->device, &desc, &to);
     status = status ? status : gpuhal_buffer_create(s->device, &desc, &from);
     return status ? status : gpuhal_copy(NULL, to, 0, from, 0, desc.bytes);
-}
-static gpuhal_status do_read(scene *s)
-{
-    return gpuhal_read(NULL, s->bytes, s->a, 0, BYTES);
-}
-static gpuhal_status do_rect(scene *s)
-{
-    const gpuhal_rect to = {.buffer = s->a, .row_pitch = 128}, from = {.buffer = s->b, .row_pitch = 128};
-    return gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){64, 8, 1});
 }
 static gpuhal_status do_map(scene *s)
 {
@@ -43,57 +23,6 @@ static void prepare_map(scene *s)
 static gpuhal_status do_unmap(scene *s)
 {
     return gpuhal_buffer_unmap(s->a, s->mapped);
-}
-static gpuhal_status do_export(scene *s)
-{
-    gpuhal_handle handle = {.size = sizeof handle};
-    return gpuhal_buffer_export(s->spare, GPUHAL_HANDLE_OPAQUE_FD, &handle);
-}
-static gpuhal_status do_queue_create(scene *s)
-{
-    gpuhal_queue *queue = NULL;
-    return gpuhal_queue_create(s->device, NULL, &queue);
-}
-static gpuhal_status do_queue_destroy(scene *s)
-{
-    gpuhal_queue_destroy(s->second);
-    return GPUHAL_OK;
-}
-/* The event goes back to the queue, whose end destroys it. */
-static void prepare_spare_event(scene *s)
-{
-    prepare_record(s);
-    assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
-    assert_ok(gpuhal_event_record(s->event, s->queue));
-    assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
-}
-static gpuhal_status do_queue_end(scene *s)
-{
-    gpuhal_queue_destroy(s->queue);
-    return GPUHAL_OK;
-}
-static gpuhal_status do_poll(scene *s)
-{
-    return gpuhal_event_poll(s->event);
-}
-static gpuhal_status do_queue_wait(scene *s)
-{
-    return gpuhal_queue_wait(s->second, s->event);
-}
-static void prepare_elapsed(scene *s)
-{
-    prepare_record(s);
-    assert_ok(gpuhal_event_record(s->later, s->queue));
-    assert_ok(gpuhal_event_wait(s->later, 10 * SECOND_NS));
-}
-static gpuhal_status do_elapsed(scene *s)
-{
-    uint64_t ns = 0;
-    return gpuhal_event_elapsed(s->event, s->later, &ns);
-}
-static gpuhal_status do_peer_copy(scene *s)
-{
-    return gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES);
 }
 static void prepare_peer_failure(scene *s)
 {
@@ -151,7 +80,7 @@ static const stop stops[] = {
     {"memory_invalidate", NULL, do_map, NOT_COHERENT},
     {"map", NULL, do_map, HIDDEN},
     {"unmap", prepare_map, do_unmap, HIDDEN},
-    {"export_memory", NULL, do_export, 0},
+    {"export_memory", prepare_export, do_export, 0},
     {"queue_create", NULL, do_queue_create, 0},
     {"queue_destroy", NULL, do_queue_destroy, SILENT},
     {"queue_flush", NULL, do_native_begin, NO_LOCK},
@@ -176,18 +105,32 @@ static const stop stops[] = {
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };
 
-static void play(const stop *what, bool comes_back)
+/* A device that is lost is not asked for values any more. */
+static void stop_and_learn(scene *s, pthread_t *thread)
 {
-    static scene s;
+    prepare_scene(s);
+    begin_act(s, thread);
+    uint32_t samples = gpuhal_halting.samples;
+    expect_lost(s);
+    assert_int_equal(gpuhal_halting.samples, samples);
+}
+
+static void play(scene *s)
+{
     pthread_t thread;
-    begin_scene(&s, what, &thread);
-    expect_lost(&s);
-    if (comes_back) {
-        gpuhal_halting.slot = NULL;
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_int_equal(s.status, what->flags & SILENT ? GPUHAL_OK : GPUHAL_ERROR_DEVICE_LOST);
-    }
-    close_in_time(&s);
+    stop_and_learn(s, &thread);
+    close_in_time(s);
+}
+
+static void play_late(scene *s)
+{
+    pthread_t thread;
+    stop_and_learn(s, &thread);
+    stop_driver(NULL);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(s->status, s->what->flags & SILENT ? GPUHAL_OK : GPUHAL_ERROR_DEVICE_LOST);
+    close_in_time(s);
+    end_now();
 }
 
 /* ---- the end of the object: what it gives back to the driver */
@@ -229,76 +172,48 @@ static void give_back(scene *s)
     gpuhal_buffer_release(s->spare);
 }
 
-/* A driver that comes back after all lets the object go, with every device. */
-static void play_ending(const stop *what, bool comes_back)
+static void play_ending(scene *s)
 {
-    static scene s;
-    s.what = what;
-    gpuhal_halting.hidden = (what->flags & HIDDEN) != 0;
-    gpuhal_halting.no_write = (what->flags & NO_WRITE) != 0;
-    open_scene(&s);
-    fill_scene(&s);
-    if (what->prepare) {
-        what->prepare(&s);
-    }
-    give_back(&s);
-    gpuhal_halting.slot = what->slot;
-    close_in_time(&s);
+    prepare_scene(s);
+    give_back(s);
+    stop_driver(s->what->slot);
+    close_in_time(s);
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
-    if (comes_back) {
-        gpuhal_halting.slot = NULL;
-        for (int i = 0; i < 10000 && gpuhal_halting.openings > 0; i++) {
-            pause_ms(1);
-        }
-        assert_int_equal(gpuhal_halting.openings, 0);
-    }
 }
 
-/* ---- all of them, several at once */
+static void play_late_ending(scene *s)
+{
+    play_ending(s);
+    stop_driver(NULL);
+    for (int i = 0; i < 10000 && gpuhal_halting.openings > 0; i++) {
+        pause_ms(1);
+    }
+    assert_int_equal(gpuhal_halting.openings, 0);
+    end_now();
+}
+
+/* ---- all of them */
 
 enum { STOPS = sizeof stops / sizeof *stops, ENDINGS = sizeof endings / sizeof *endings, AT_ONCE = 12 };
 
-typedef void play_fn(const stop *what, bool comes_back);
-
-static void play_all(const stop *list, size_t all, play_fn *play_one, bool comes_back)
-{
-    for (size_t begin = 0; begin < all; begin += AT_ONCE) {
-        pid_t children[AT_ONCE];
-        size_t count = all - begin < AT_ONCE ? all - begin : AT_ONCE;
-        for (size_t i = 0; i < count; i++) {
-            children[i] = begin_child();
-            if (children[i] == 0) {
-                play_one(&list[begin + i], comes_back);
-                if (comes_back) {
-                    end_now();
-                }
-                exit(0);
-            }
-        }
-        for (size_t i = 0; i < count; i++) {
-            end_child(children[i], list[begin + i].slot);
-        }
-    }
-}
-
 TEST(a_driver_that_stops_in_any_slot_costs_its_device_and_nobody_else_waits)
 {
-    play_all(stops, STOPS, play, false);
+    play_all(stops, STOPS, AT_ONCE, play);
 }
 
 TEST(a_call_that_comes_back_late_returns_device_lost)
 {
-    play_all(stops, STOPS, play, true);
+    play_all(stops, STOPS, AT_ONCE, play_late);
 }
 
 TEST(gpuhal_close_returns_in_time_from_a_driver_that_stops_in_whatever_it_calls)
 {
-    play_all(endings, ENDINGS, play_ending, false);
+    play_all(endings, ENDINGS, AT_ONCE, play_ending);
 }
 
 TEST(a_driver_that_comes_back_after_gpuhal_close_has_its_devices_closed)
 {
-    play_all(endings, ENDINGS, play_ending, true);
+    play_all(endings, ENDINGS, AT_ONCE, play_late_ending);
 }
 
 #include "test_main.h"

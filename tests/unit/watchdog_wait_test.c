@@ -123,7 +123,7 @@ static void open_over_the_callers_device(scene *s)
     open_scene(s);
     gpuhal_halting.slot = "adopt";
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
-    wait_for_stop();
+    wait_for_stop(gpuhal_halting.slot);
     begin_waiter(&own, s, do_open);
     expect_told(&own);
     expect_lost(s);
@@ -237,7 +237,7 @@ static void record_beside_native_access(scene *s)
     assert_ok(gpuhal_queue_native_begin(s->second, 0, &native));
     gpuhal_halting.slot = what.slot;
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
-    wait_for_stop();
+    wait_for_stop(gpuhal_halting.slot);
     expect_well(s);
     assert_ok(gpuhal_queue_native_end(s->second));
     expect_lost(s);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static fake_report unread; /* where the counts go when nobody wants them */
@@ -57,6 +58,20 @@ void fake_report_call(const char *function)
             return;
         }
     }
+}
+
+void fake_report_stop(const char *function)
+{
+    fake_report *in = fake_report_get();
+    const char *stop = in->stop;
+    if (!stop || strcmp(stop, function) != 0) {
+        return;
+    }
+    in->stopped++;
+    while (in->stop == stop) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    in->stopped--;
 }
 
 void fake_report_violation(const char *format, ...)

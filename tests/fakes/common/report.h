@@ -7,6 +7,7 @@
 #ifndef FAKE_REPORT_H
 #define FAKE_REPORT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum { FAKE_REPORT_DEVICES = 16, FAKE_REPORT_SENTENCES = 32, FAKE_REPORT_FUNCTIONS = 256, FAKE_REPORT_MAGIC = 0x46414b45 };
@@ -23,6 +24,9 @@ typedef struct fake_report {
     uint32_t smi_references; /* of all libraries for telemetry */
     uint32_t violations;     /* broken rules: misuse that a correct program never commits */
     char fault[48];          /* the function that played the last fault */
+    /* Set by a test in the process that the report is of: calls of this function do not return until it says another one, or NULL. */
+    _Atomic(const char *) stop;
+    _Atomic uint32_t stopped; /* calls that are in there */
     uint64_t device_bytes[FAKE_REPORT_DEVICES];
     char sentences[FAKE_REPORT_SENTENCES][160]; /* the last violations */
     struct {
@@ -36,6 +40,8 @@ fake_report *fake_report_get(void);
 
 /* Counts a call. */
 void fake_report_call(const char *function);
+/* Does not return from a call that the test has stopped. Without the lock. */
+void fake_report_stop(const char *function);
 
 /* Notes a broken rule; with `strict` in the script the process ends there. */
 void fake_report_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -61,6 +61,7 @@ static void lose(const fake_fault *fault, const char *function)
 
 void fake_begin(const char *function, fake_code *out_fault)
 {
+    fake_report_stop(function);
     pthread_mutex_lock(&fake.lock);
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);

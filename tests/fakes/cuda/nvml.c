@@ -38,6 +38,7 @@ static void pause_for(uint64_t ns)
 /* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
 static nvmlReturn_t enter(const char *function)
 {
+    fake_report_stop(function);
     pthread_mutex_lock(&lock);
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);

@@ -11,6 +11,7 @@ static unsigned references;
 
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized)
 {
+    fake_report_stop(function);
     pthread_mutex_lock(&lock);
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);

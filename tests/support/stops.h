@@ -1,0 +1,333 @@
+/* tests/support/stops.h: scenes in which a driver stops in one slot, and what every other thread then sees. Each case runs in a child of
+ * its own, since a thread stays stuck; the children run side by side.
+ *
+ * The test says how its driver is opened and stopped: open_scene(), stop_driver() and driver_has_stopped(). */
+#ifndef GPUHAL_TEST_STOPS_H
+#define GPUHAL_TEST_STOPS_H
+
+#include "../system/remembered.h"
+#include "../system/system.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#ifdef __SANITIZE_THREAD__
+/* Threads of an object that stays, since its device hangs, are joined by nobody. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "report_thread_leaks=0";
+}
+#endif
+
+enum { BYTES = 65536 };
+#define SECOND_NS UINT64_C(1000000000)
+#ifndef HANG_NS
+#define HANG_NS (2 * SECOND_NS)
+#endif
+#define HANG_SECONDS ((double)HANG_NS / 1e9)
+/* A second after hang_ns, and what a busy machine may add. */
+#define LEARNT_SECONDS (HANG_SECONDS + 3)
+
+typedef struct scene {
+    gpuhal *gpu;
+    gpuhal_device *device, *other; /* `other` may be NULL */
+    gpuhal_buffer *a, *b, *far, *spare;
+    gpuhal_queue *queue, *second;
+    gpuhal_event *event, *later;
+    void *mapped;
+    unsigned char bytes[BYTES];
+    const struct stop *what;
+    gpuhal_status status; /* of the call that stops */
+    _Atomic int changes;  /* that the listener was notified of */
+} scene;
+
+/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged. HONORS: waiting
+ * threads may call the plugin. SILENT: the call returns no status. */
+enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32 };
+
+typedef struct stop {
+    const char *slot; /* or the driver's function that it calls */
+    void (*prepare)(scene *s);
+    gpuhal_status (*act)(scene *s);
+    uint32_t flags;
+} stop;
+
+/* Opens the object, and finds the devices. */
+static void open_scene(scene *s);
+/* The driver stops in this slot from now on; NULL: it goes on. */
+static void stop_driver(const char *slot);
+static bool driver_has_stopped(void);
+
+static inline double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static inline void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static inline gpuhal_buffer *buffer_on(gpuhal_device *device, uint32_t export_kinds)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = export_kinds};
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    return buffer;
+}
+
+static inline void count_change(void *user, const gpuhal_change *change)
+{
+    scene *s = user;
+    s->changes += change->kind == GPUHAL_CHANGE_LOST && change->device == s->device;
+}
+
+static inline void fill_scene(scene *s)
+{
+    const gpuhal_queue_desc timed = {.size = sizeof timed, .flags = GPUHAL_QUEUE_TIMED};
+    s->a = buffer_on(s->device, 0);
+    s->b = buffer_on(s->device, 0);
+    s->spare = buffer_on(s->device, 0);
+    s->far = s->other ? buffer_on(s->other, 0) : NULL;
+    assert_ok(gpuhal_queue_create(s->device, &timed, &s->queue));
+    assert_ok(gpuhal_queue_create(s->device, &timed, &s->second));
+    assert_ok(gpuhal_event_create(s->gpu, GPUHAL_EVENT_TIMED, &s->event));
+    assert_ok(gpuhal_event_create(s->gpu, GPUHAL_EVENT_TIMED, &s->later));
+}
+
+/* ---- what is done until the driver stops */
+
+static inline gpuhal_status do_allocate(scene *s)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_buffer *buffer = NULL;
+    return gpuhal_buffer_create(s->device, &desc, &buffer);
+}
+static inline gpuhal_status do_release(scene *s)
+{
+    gpuhal_buffer_release(s->spare);
+    return GPUHAL_OK;
+}
+static inline gpuhal_status do_copy(scene *s)
+{
+    return gpuhal_copy(NULL, s->a, 0, s->b, 0, 64);
+}
+static inline gpuhal_status do_write(scene *s)
+{
+    return gpuhal_write(NULL, s->a, 0, s->bytes, BYTES);
+}
+static inline gpuhal_status do_read(scene *s)
+{
+    return gpuhal_read(NULL, s->bytes, s->a, 0, BYTES);
+}
+static inline gpuhal_status do_fill(scene *s)
+{
+    return gpuhal_fill(NULL, s->a, 0, BYTES, 1, 4);
+}
+static inline gpuhal_status do_rect(scene *s)
+{
+    const gpuhal_rect to = {.buffer = s->a, .row_pitch = 128}, from = {.buffer = s->b, .row_pitch = 128};
+    return gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){64, 8, 1});
+}
+static inline void prepare_export(scene *s)
+{
+    gpuhal_buffer_release(s->spare);
+    s->spare = buffer_on(s->device, 1u << GPUHAL_HANDLE_OPAQUE_FD);
+}
+static inline gpuhal_status do_export(scene *s)
+{
+    gpuhal_handle handle = {.size = sizeof handle};
+    return gpuhal_buffer_export(s->spare, GPUHAL_HANDLE_OPAQUE_FD, &handle);
+}
+static inline gpuhal_status do_queue_create(scene *s)
+{
+    gpuhal_queue *queue = NULL;
+    return gpuhal_queue_create(s->device, NULL, &queue);
+}
+static inline gpuhal_status do_queue_destroy(scene *s)
+{
+    gpuhal_queue_destroy(s->second);
+    return GPUHAL_OK;
+}
+static inline gpuhal_status do_record(scene *s)
+{
+    return gpuhal_event_record(s->event, s->queue);
+}
+static inline void prepare_record(scene *s)
+{
+    assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
+    assert_ok(do_record(s));
+}
+/* The event goes back to the queue, whose end destroys it. */
+static inline void prepare_spare_event(scene *s)
+{
+    prepare_record(s);
+    assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
+    assert_ok(gpuhal_event_record(s->event, s->queue));
+    assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
+}
+static inline gpuhal_status do_queue_end(scene *s)
+{
+    gpuhal_queue_destroy(s->queue);
+    return GPUHAL_OK;
+}
+static inline gpuhal_status do_poll(scene *s)
+{
+    return gpuhal_event_poll(s->event);
+}
+static inline gpuhal_status do_wait(scene *s)
+{
+    return gpuhal_event_wait(s->event, UINT64_MAX);
+}
+static inline gpuhal_status do_queue_wait(scene *s)
+{
+    return gpuhal_queue_wait(s->second, s->event);
+}
+static inline void prepare_elapsed(scene *s)
+{
+    prepare_record(s);
+    assert_ok(gpuhal_event_record(s->later, s->queue));
+    assert_ok(gpuhal_event_wait(s->later, 10 * SECOND_NS));
+}
+static inline gpuhal_status do_elapsed(scene *s)
+{
+    uint64_t ns = 0;
+    return gpuhal_event_elapsed(s->event, s->later, &ns);
+}
+static inline gpuhal_status do_peer_copy(scene *s)
+{
+    return gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES);
+}
+/* A full ring: the vendor's own function waits. */
+static inline gpuhal_status do_queued_copy(scene *s)
+{
+    return gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64);
+}
+
+/* ---- what the others see */
+
+static inline void *run_act(void *user)
+{
+    scene *s = user;
+    s->status = s->what->act(s);
+    return NULL;
+}
+
+static inline void wait_for_stop(const char *slot)
+{
+    for (int i = 0; i < 10000 && !driver_has_stopped(); i++) {
+        pause_ms(1);
+    }
+    if (!driver_has_stopped()) {
+        fail_msg("%s was not called", slot);
+    }
+}
+
+/* Has the act done by a thread, until the driver has stopped. */
+static inline void begin_act(scene *s, pthread_t *thread)
+{
+    stop_driver(s->what->slot);
+    assert_int_equal(pthread_create(thread, NULL, run_act, s), 0);
+    wait_for_stop(s->what->slot);
+}
+
+/* From the moment in which the driver has stopped. */
+static inline void expect_lost(scene *s)
+{
+    double began = now();
+    while (gpuhal_device_status(s->device) == GPUHAL_OK && now() < began + LEARNT_SECONDS) {
+        pause_ms(5);
+    }
+    if (gpuhal_device_status(s->device) != GPUHAL_ERROR_DEVICE_LOST) {
+        fail_msg("%s: the device is not lost after %.1f s", s->what->slot, now() - began);
+    }
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "hung"));
+    while (s->changes == 0 && now() < began + LEARNT_SECONDS) {
+        pause_ms(5);
+    }
+    printf("%s: learnt after %.2f s\n", s->what->slot, now() - began);
+    assert_int_equal(s->changes, 1);
+    expect_fault_on_disk("hang", 1);
+    assert_true(!s->other || gpuhal_device_status(s->other) == GPUHAL_OK);
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(s->device, &desc, &buffer), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    assert_int_equal(gpuhal_device_sample(s->device, 0, &value, 1, NULL), GPUHAL_ERROR_DEVICE_LOST);
+}
+
+/* What took so long since then was `hang_ns` and what a busy machine adds. */
+static inline void expect_in_time(double began, const char *call)
+{
+    if (now() - began > LEARNT_SECONDS) {
+        fail_msg("%s took %.1f s", call, now() - began);
+    }
+}
+
+static inline void close_in_time(scene *s)
+{
+    double began = now();
+    gpuhal_close(s->gpu);
+    expect_in_time(began, "gpuhal_close");
+}
+
+/* ---- children */
+
+static inline pid_t begin_child(void)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(50);
+    }
+    return child;
+}
+
+/* Without looking for leaks: what belongs to a device that hangs stays. */
+static inline void end_now(void)
+{
+    fflush(NULL);
+    remove_registry();
+    _exit(0);
+}
+
+static inline void end_child(pid_t child, const char *name)
+{
+    int state = 0;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) {
+        fail_msg("%s: state 0x%x", name, (unsigned)state);
+    }
+}
+
+typedef void play_fn(scene *s);
+enum { AT_ONCE_MOST = 64 };
+
+/* Plays every case, so many side by side; `name` says which one failed. */
+static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
+{
+    static scene s;
+    assert_true(at_once <= AT_ONCE_MOST);
+    for (size_t begin = 0; begin < all; begin += at_once) {
+        pid_t children[AT_ONCE_MOST];
+        size_t count = all - begin < at_once ? all - begin : at_once;
+        for (size_t i = 0; i < count; i++) {
+            children[i] = begin_child();
+            if (children[i] == 0) {
+                s.what = &list[begin + i];
+                play_one(&s);
+                exit(0);
+            }
+        }
+        for (size_t i = 0; i < count; i++) {
+            end_child(children[i], list[begin + i].slot);
+        }
+    }
+}
+
+#endif
