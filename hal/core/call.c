@@ -35,7 +35,7 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     return true;
 }
 
-gpuhal_call_slot *gpuhal_call_slot_add(void)
+static gpuhal_call_slot *find_or_make(void)
 {
     uint64_t thread = gpuhal_os_thread_id();
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
@@ -52,6 +52,12 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     while (!atomic_compare_exchange_weak(&first, &slot->next, slot)) {
     }
     return slot;
+}
+
+gpuhal_call_slot *gpuhal_call_slot_add(void)
+{
+    gpuhal_own.slot = find_or_make();
+    return gpuhal_own.slot;
 }
 
 void gpuhal_call_slots_inherit(void)

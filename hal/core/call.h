@@ -11,6 +11,8 @@
 #ifndef GPUHAL_CORE_CALL_H
 #define GPUHAL_CORE_CALL_H
 
+#include "core/error.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,11 +39,31 @@ typedef struct gpuhal_call_slot {
     struct gpuhal_call_slot *next;
 } gpuhal_call_slot;
 
-/* This thread's slot, never NULL. The first also forgets what an earlier call of a plugin left aside (core/error.h). core/error.c. */
-gpuhal_call_slot *gpuhal_call_slot_fresh(void);
-gpuhal_call_slot *gpuhal_call_slot_own(void);
-/* A slot for a thread that has none. */
+/* What belongs to one thread, in one block, so that one look-up serves both. The block is static, without a destructor; core/error.c. */
+typedef struct gpuhal_thread_own {
+    gpuhal_call_slot *slot; /* NULL: none yet */
+    gpuhal_error_detail error;
+} gpuhal_thread_own;
+extern _Thread_local __attribute__((visibility("hidden"))) gpuhal_thread_own gpuhal_own;
+
+/* A slot for this thread, which has none. Never NULL. */
 gpuhal_call_slot *gpuhal_call_slot_add(void);
+/* This thread's slot, never NULL. Inline, as are all that begin and end a call: a small copy is to cost few instructions. */
+static inline gpuhal_call_slot *gpuhal_call_slot_of(const gpuhal_thread_own *own)
+{
+    return __builtin_expect(own->slot != NULL, 1) ? own->slot : gpuhal_call_slot_add();
+}
+static inline gpuhal_call_slot *gpuhal_call_slot_own(void)
+{
+    return gpuhal_call_slot_of(&gpuhal_own);
+}
+/* The same, and forgets what an earlier call of a plugin left aside (core/error.h). */
+static inline gpuhal_call_slot *gpuhal_call_slot_fresh(void)
+{
+    gpuhal_thread_own *own = &gpuhal_own;
+    own->error.report_status = GPUHAL_OK;
+    return gpuhal_call_slot_of(own);
+}
 /* The list of all; NULL: none. */
 gpuhal_call_slot *gpuhal_call_slots(void);
 /* In the child of a fork, once: calls of the parent's threads are not under way here. */

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local gpuhal_error_detail last;
-static _Thread_local gpuhal_call_slot *slot; /* beside it, so that one look-up of the thread's block serves both */
+_Thread_local gpuhal_thread_own gpuhal_own;
+#define last gpuhal_own.error
 
 /* Drops a UTF-8 character that was cut off at the end. */
 static void drop_cut_character(char *text)
@@ -104,23 +104,6 @@ void gpuhal_error_clear(void)
 {
     gpuhal_error_forget_report();
     begin(GPUHAL_OK);
-}
-
-static __attribute__((noinline)) gpuhal_call_slot *add_slot(void)
-{
-    slot = gpuhal_call_slot_add();
-    return slot;
-}
-
-gpuhal_call_slot *gpuhal_call_slot_own(void)
-{
-    return __builtin_expect(slot != NULL, 1) ? slot : add_slot();
-}
-
-gpuhal_call_slot *gpuhal_call_slot_fresh(void)
-{
-    last.report_status = GPUHAL_OK;
-    return __builtin_expect(slot != NULL, 1) ? slot : add_slot();
 }
 
 /* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer answered -5)". */
