@@ -1,0 +1,131 @@
+/* What is noted of faults on its way into the registry (device/diary.h), by several threads at once. */
+#include "../system/remembered.h"
+#include "support/lab.h"
+
+#include "device/diary.h"
+#include "registry/store.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static gpuhal *open_with_registry(uint32_t devices)
+{
+    use_registry();
+    gpuhal_lab = (gpuhal_lab_state){.count = devices};
+    return gpuhal_lab_open(&(gpuhal_config){.registry = remembered_folder}, 0);
+}
+
+static void note(gpuhal_device *device, gpuhal_fault_kind kind)
+{
+    gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "the lab is lost");
+    gpuhal_diary_fault(device, kind);
+}
+
+/* Of all devices. */
+static uint64_t faults_on_disk(void)
+{
+    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    uint64_t sum = 0;
+    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+        sum += fault.count;
+    }
+    gpuhal_registry_view_release(view);
+    return sum;
+}
+
+/* ---- who waits for whom */
+
+typedef struct flusher {
+    gpuhal *gpu;
+    uint64_t found; /* on the disk, once its flush had returned */
+    _Atomic bool done;
+    pthread_t thread;
+} flusher;
+
+static void *flush(void *user)
+{
+    flusher *own = user;
+    assert_int_equal(gpuhal_registry_flush(own->gpu), GPUHAL_OK);
+    own->found = faults_on_disk();
+    own->done = true;
+    return NULL;
+}
+
+/* The first of the two has taken the note, and waits for another process, which has the registry's lock. */
+TEST(a_flush_returns_when_what_another_thread_is_writing_is_on_the_disk)
+{
+    gpuhal *gpu = open_with_registry(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    flusher first = {.gpu = gpu}, second = {.gpu = gpu};
+    intptr_t lock = -1;
+    note(device, GPUHAL_FAULT_LOST);
+    flush(&first);
+    assert_int_equal(first.found, 1);
+    first.done = false;
+    note(device, GPUHAL_FAULT_LOST);
+    assert_int_equal(gpuhal_store_lock(remembered_folder, UINT64_MAX, &lock), 0);
+    assert_int_equal(pthread_create(&first.thread, NULL, flush, &first), 0);
+    while (atomic_load(&device->faults[GPUHAL_FAULT_LOST - GPUHAL_FAULT_HANG].count) > 0) {
+        pause_ms(1);
+    }
+    assert_int_equal(pthread_create(&second.thread, NULL, flush, &second), 0);
+    for (int i = 0; i < 300 && !second.done; i++) {
+        pause_ms(1);
+    }
+    gpuhal_os_lock_give(lock);
+    pthread_join(first.thread, NULL);
+    pthread_join(second.thread, NULL);
+    assert_int_equal(first.found, 2);
+    assert_int_equal(second.found, 2);
+    gpuhal_close(gpu);
+}
+
+/* ---- many at once */
+
+enum { DEVICES = GPUHAL_LAB_DEVICES, NOTERS = 4, ROUNDS = 20 };
+
+static gpuhal *noted;
+static _Atomic bool begun;
+
+static void *note_all(void *user)
+{
+    (void)user;
+    while (!begun) {
+        sched_yield();
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t d = 0; d < DEVICES; d++) {
+            for (int kind = GPUHAL_FAULT_HANG; kind <= GPUHAL_FAULT_OUT_OF_MEMORY; kind++) {
+                note(gpuhal_device_at(noted, d), (gpuhal_fault_kind)kind);
+            }
+        }
+        if (round % 5 == 0) {
+            assert_int_equal(gpuhal_registry_flush(noted), GPUHAL_OK);
+        }
+    }
+    return NULL;
+}
+
+/* Each first fault begins the thread that writes, and a flush joins it: without the lock ThreadSanitizer says so. */
+TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
+{
+    pthread_t threads[NOTERS];
+    noted = open_with_registry(DEVICES);
+    for (int i = 0; i < NOTERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, note_all, NULL), 0);
+    }
+    begun = true;
+    for (int i = 0; i < NOTERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    gpuhal_close(noted);
+    assert_int_equal(faults_on_disk(), NOTERS * ROUNDS * DEVICES * GPUHAL_FAULT_NOTES);
+}
+
+#include "test_main.h"
