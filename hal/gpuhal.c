@@ -55,7 +55,8 @@ static bool has_open_device(const gpuhal *gpu)
     return open;
 }
 
-/* Links and staging give memory back to drivers, any of which may stop: then the object stays until that driver comes back. */
+/* Links and staging give memory back to drivers, any of which may stop: then the object stays until that driver
+ * comes back. */
 static void destroy(gpuhal *gpu)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -66,12 +67,14 @@ static void destroy(gpuhal *gpu)
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_job_init(&gpu->ending, end_links_and_staging, NULL, destroy_rest);
-    gpuhal_job_state state = has_open_device(gpu) ? gpuhal_job_run(&gpu->ending, gpu->settings.hang_ns) : GPUHAL_JOB_NO_THREAD;
+    gpuhal_job_state state =
+        has_open_device(gpu) ? gpuhal_job_run(&gpu->ending, gpu->settings.hang_ns) : GPUHAL_JOB_NO_THREAD;
     if (state == GPUHAL_JOB_NO_THREAD) {
         end_links_and_staging(&gpu->ending);
     } else if (state == GPUHAL_JOB_ABANDONED) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_ERROR,
-                        "gpuhal_close: a driver did not return from disabling a peer or releasing staging memory: the object stays");
+                        "gpuhal_close: a driver did not return from disabling a peer or releasing staging memory: "
+                        "the object stays");
     }
     gpuhal_job_release(&gpu->ending);
     gpuhal_error_restore(&before);

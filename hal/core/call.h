@@ -39,7 +39,8 @@ typedef struct gpuhal_call_slot {
     struct gpuhal_call_slot *next;
 } gpuhal_call_slot;
 
-/* What belongs to one thread, in one block, so that one look-up serves both. The block is static, without a destructor; core/error.c. */
+/* What belongs to one thread, in one block, so that one look-up serves both. The block is static, without a
+ * destructor; core/error.c. */
 typedef struct gpuhal_thread_own {
     gpuhal_call_slot *slot; /* NULL: none yet */
     gpuhal_error_detail error;
@@ -48,7 +49,8 @@ extern _Thread_local __attribute__((visibility("hidden"))) gpuhal_thread_own gpu
 
 /* A slot for this thread, which has none. Never NULL. */
 gpuhal_call_slot *gpuhal_call_slot_add(void);
-/* This thread's slot, never NULL. Inline, as are all that begin and end a call: a small copy is to cost few instructions. */
+/* This thread's slot, never NULL. Inline, as are all that begin and end a call: a small copy is to cost few
+ * instructions. */
 static inline gpuhal_call_slot *gpuhal_call_slot_of(const gpuhal_thread_own *own)
 {
     return __builtin_expect(own->slot != NULL, 1) ? own->slot : gpuhal_call_slot_add();

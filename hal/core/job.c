@@ -14,8 +14,8 @@
 static _Thread_local char thread_mark; /* its address names the thread */
 static _Thread_local gpuhal_job *current;
 
-/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself once it
- * was abandoned. */
+/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself
+ * once it was abandoned. */
 typedef struct worker {
     gpuhal_thread thread;
     uint32_t generation;        /* fork generation in which it was started */
@@ -94,8 +94,8 @@ void gpuhal_job_step(gpuhal_job *job)
     atomic_fetch_add(&job->steps, 1);
 }
 
-/* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as soon as the
- * state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
+/* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as
+ * soon as the state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
 static bool run_job(worker *own)
 {
     gpuhal_job *job = own->job;
@@ -128,7 +128,7 @@ static void end_late(worker *own)
     free_worker(own);
 }
 
-/* A plugin that forks inside a job comes back in the child too, where nobody has further jobs for the thread. */
+/* A plugin that forks inside a job comes back in the child too, where there are no further jobs for the thread. */
 static void *work(void *user)
 {
     worker *own = user;

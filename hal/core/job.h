@@ -1,8 +1,9 @@
 /* core/job.h: one piece of work on another thread, which its caller abandons when a deadline has passed.
  *
- * A thread inside a driver that never returns cannot be ended, only left behind. So everything that the work reads and
- * writes belongs to the job: the caller and the thread hold one reference each, and the side that lets go last frees it.
- * What the thread finds once its caller has gone (a device that was opened after all) it gives back itself, in `late`.
+ * A thread inside a driver that never returns cannot be ended, only left behind. So everything that the work reads
+ * and writes belongs to the job: the caller and the thread hold one reference each, and the side that lets go last
+ * frees it. What the thread finds once its caller has gone (a device that was opened after all) it gives back
+ * itself, in `late`.
  *
  *     typedef struct opening { gpuhal_job job; ... } opening;       the job comes first
  *     gpuhal_job_init(&own->job, run, late, destroy);
@@ -10,8 +11,9 @@
  *     ...                                                           results may be read only if in_time
  *     gpuhal_job_release(&own->job);
  *
- * The threads belong to the process. One whose job ended in time keeps nothing of it, and waits for the next job until a
- * gpuhal object ends; one that was abandoned is never used again, and is not joined. All signals are blocked on them. */
+ * The threads belong to the process. One whose job ended in time keeps nothing of it, and waits for the next job
+ * until a gpuhal object ends; one that was abandoned is never used again, and is not joined. All signals are blocked
+ * on them. */
 #ifndef GPUHAL_CORE_JOB_H
 #define GPUHAL_CORE_JOB_H
 
@@ -48,7 +50,8 @@ void gpuhal_job_step(gpuhal_job *job);
 void gpuhal_job_retain(gpuhal_job *job);
 /* NULL does nothing. */
 void gpuhal_job_release(gpuhal_job *job);
-/* Ends the threads that wait for a job, and joins them. For the end of a gpuhal object; later jobs start new threads. */
+/* Ends the threads that wait for a job, and joins them. For the end of a gpuhal object; later jobs start new
+ * threads. */
 void gpuhal_jobs_end(void);
 
 /* The job that this thread runs; NULL on every other thread. */

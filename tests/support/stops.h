@@ -1,5 +1,5 @@
-/* tests/support/stops.h: scenes in which a driver stops in one slot, and what every other thread then sees. Each case runs in a child of
- * its own, since a thread stays stuck; the children run side by side.
+/* tests/support/stops.h: scenes in which a driver stops in one slot, and what every other thread then sees. Each
+ * case runs in a child of its own, since a thread stays stuck; the children run side by side.
  *
  * The test says how its driver is opened and stopped: open_scene(), stop_driver() and driver_has_stopped(). */
 #ifndef GPUHAL_TEST_STOPS_H
@@ -43,8 +43,8 @@ typedef struct scene {
     _Atomic int changes;  /* that the listener was notified of */
 } scene;
 
-/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged. HONORS: waiting
- * threads may call the plugin. SILENT: the call returns no status. */
+/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged.
+ * HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
 enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32 };
 
 typedef struct stop {

@@ -32,7 +32,8 @@ static void pass(const char *slot)
 
 /* ---- the plugin with its slots wrapped */
 
-static gpuhal_status wrapped_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static gpuhal_status wrapped_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                      gpuhal_memory *out_memory)
 {
     pass("allocate");
     return example_ops.allocate(device, alloc, out_memory);
@@ -44,8 +45,8 @@ static void wrapped_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     example_ops.release(device, memory);
 }
 
-static gpuhal_status wrapped_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                                  const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status wrapped_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                  uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     pass("copy");
     return example_ops.copy(device, queue, to, to_offset, from, from_offset, bytes);
@@ -74,8 +75,8 @@ static gpuhal_status wrapped_describe(uint32_t index, gpuhal_ops *out_ops)
     return status;
 }
 
-static gpuhal_status wrapped_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                                  gpuhal_ops *ops)
+static gpuhal_status wrapped_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
+                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     pass("open");
     return example.open(host, index, adopt, out_device, ops);
@@ -105,8 +106,9 @@ static const gpuhal_plugin *wrapped_query(uint32_t host_abi, const gpuhal_host *
 static void open_object(scene *s)
 {
     static gpuhal_builtin_fn *const builtins[] = {wrapped_query, NULL};
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = builtins,
-                                  .registry = remembered_folder, .hang_ns = HANG_NS, .helper_deadline_ns = HANG_NS};
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
+                                  .builtins = builtins, .registry = remembered_folder, .hang_ns = HANG_NS,
+                                  .helper_deadline_ns = HANG_NS};
     assert_ok(gpuhal_open(&config, &s->gpu));
 }
 
@@ -156,7 +158,7 @@ static gpuhal_status do_close(scene *s)
     return GPUHAL_OK;
 }
 
-/* LEARNT: the call is not one of the library's under a deadline; who else uses the device learns that it hangs. */
+/* LEARNT: the call is not one of the library's under a deadline; other threads learn that the device hangs. */
 enum { LEARNT = 1 << 16 };
 
 static const stop stops[] = {
@@ -193,7 +195,7 @@ static void play(scene *s)
     end_now();
 }
 
-TEST(a_plugin_of_the_mandatory_slots_that_stops_in_one_keeps_nobody_else)
+TEST(a_plugin_of_the_mandatory_slots_that_stops_in_one_holds_up_no_other_thread)
 {
     enum { ALL = sizeof stops / sizeof *stops };
     play_all(stops, ALL, ALL, play);

@@ -1,4 +1,5 @@
-/* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the object's end. */
+/* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the
+ * object's end. */
 #include "support/lab.h"
 #include "test.h"
 

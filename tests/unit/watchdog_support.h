@@ -1,4 +1,5 @@
-/* tests/unit/watchdog_support.h: the plugin that stops where the test wants (support/halting.h), for the scenes of support/stops.h. */
+/* tests/unit/watchdog_support.h: the plugin that stops where the test wants (support/halting.h), for the scenes of
+ * support/stops.h. */
 #ifndef GPUHAL_TEST_WATCHDOG_SUPPORT_H
 #define GPUHAL_TEST_WATCHDOG_SUPPORT_H
 

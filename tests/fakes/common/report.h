@@ -24,7 +24,8 @@ typedef struct fake_report {
     uint32_t smi_references; /* of all libraries for telemetry */
     uint32_t violations;     /* broken rules: misuse that a correct program never commits */
     char fault[48];          /* the function that played the last fault */
-    /* Set by a test in the process that the report is of: calls of this function do not return until it says another one, or NULL. */
+    /* Set by a test in the process that the report is of: calls of this function do not return until it says another
+     * one, or NULL. */
     _Atomic(const char *) stop;
     _Atomic uint32_t stopped; /* calls that are in there */
     uint64_t device_bytes[FAKE_REPORT_DEVICES];
