@@ -127,6 +127,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     tell_what_was_ignored(gpu);
     gpuhal_news news;
     status = gpuhal_devices_list(gpu, &news);
+    gpuhal_jobs_end(); /* a program that has only listed may still fork as one without threads */
     free(news.list);
     return status;
 }

@@ -101,6 +101,15 @@ TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
     expect_threads(before);
 }
 
+TEST(gpuhal_open_leaves_no_thread_so_that_the_program_may_fork)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    int before = threads_before();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    expect_threads(before);
+    gpuhal_close(gpu);
+}
+
 TEST(another_object_goes_on_sampling_once_one_was_closed)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1};
