@@ -75,9 +75,11 @@ typedef struct gpuhal_counter {
 typedef struct gpuhal_watched {
     gpuhal_device *next;
     const gpuhal_plugin *plugin;
-    uint64_t answers; /* of the device, when last looked at */
+    bool goes_on;     /* the driver has answered since the last look that work does */
+    bool answered;    /* it had before that look */
     bool kept;        /* the object has a reference more, since a thread is stuck in the driver */
-    bool probe;       /* the driver is to be asked whether work has ended */
+    bool probe;       /* the driver is to be asked whether work goes on */
+    bool asking;      /* a thread does */
 } gpuhal_watched;
 
 struct gpuhal_device {
@@ -118,7 +120,6 @@ struct gpuhal_device {
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* the caller has native access to so many of its queues */
-    _Atomic uint64_t answers;         /* how often the driver has answered whether work has ended */
     _Atomic bool compared;            /* with what its plugin lists in this process */
     _Atomic bool stuck;               /* the driver never gave back something of this opening, which therefore is not closed */
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */

@@ -1,7 +1,7 @@
 /* queue/watchdog.c: see watchdog.h.
  *
  * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not hang while a queue of the device has unfinished work and the
- * driver goes on answering whether that has ended: the thread of such a queue is made to ask. Nor does any call hang while the caller has
+ * driver goes on answering that this goes on: a thread is started to ask, which a driver may stop in its turn. Nor does any call hang while the caller has
  * native access to a queue of the device, which may hold the vendor's lock of it. */
 #include "queue/watchdog.h"
 
@@ -79,8 +79,8 @@ static gpuhal_device *find(const void *subject)
     return found;
 }
 
-/* What a stuck thread works on stays: so does the object, for good. One whose last reference has gone is being destroyed. */
-static bool keep_for_good(gpuhal *gpu)
+/* False for an object whose last reference has gone: it is being destroyed. */
+static bool reference(gpuhal *gpu)
 {
     uint64_t references = atomic_load(&gpu->references);
     while (references > 0) {
@@ -96,7 +96,7 @@ static void give_up(const void *subject)
     for (gpuhal_device *device = dog.devices, *next; device; device = next) {
         next = device->watched.next;
         if ((device == subject || device->watched.plugin == subject) && take_out(&dog.devices, device)) {
-            if (gpuhal_device_give_up(device) && keep_for_good(device->gpu)) {
+            if (gpuhal_device_give_up(device) && reference(device->gpu)) { /* for good: a stuck thread works on it */
                 device->watched.kept = true;
                 device->watched.next = dog.reports;
                 dog.reports = device;
@@ -106,20 +106,14 @@ static void give_up(const void *subject)
     }
 }
 
-/* Whether the call may be waiting for work of the device. The first time, the driver is made to answer whether that has ended. */
+/* Whether the call may be waiting for work of the device. The driver is made to answer that several times within hang_ns. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
     if (!gpuhal_async_has_unfinished(device)) {
         return false;
     }
-    uint64_t answers = atomic_load_explicit(&device->answers, memory_order_relaxed);
-    if (!slot->is_behind || device->watched.answers != answers) {
-        device->watched.answers = answers;
-        slot->silent_ns = 0;
-    } else {
-        slot->silent_ns += counted_ns;
-    }
-    if (!device->watched.probe) {
+    slot->silent_ns = slot->is_behind && !device->watched.answered ? slot->silent_ns + counted_ns : 0;
+    if (!device->watched.probe && slot->silent_ns >= hang_ns(device) / 4) {
         device->watched.probe = true;
         gpuhal_condition_signal_all(&dog.condition);
     }
@@ -141,6 +135,15 @@ static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr
         slot->waited_ns = slot->waited_ns < 2 * counted_ns ? slot->waited_ns : 2 * counted_ns;
     }
     return slot->waited_ns;
+}
+
+/* Which drivers have answered since the last look. */
+static void take_answers(void)
+{
+    for (gpuhal_device *device = dog.devices; device; device = device->watched.next) {
+        device->watched.answered = device->watched.goes_on;
+        device->watched.goes_on = false;
+    }
 }
 
 static void look_at(gpuhal_call_slot *slot, uint64_t counted_ns)
@@ -183,6 +186,7 @@ static void *watch(void *unused)
             continue;
         }
         last = now;
+        take_answers();
         for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
             look_at(slot, passed < 2 * period ? passed : period);
         }
@@ -193,6 +197,43 @@ static void *watch(void *unused)
 }
 
 /* ---- the thread that reports */
+
+static void *ask(void *user)
+{
+    gpuhal_device *device = user;
+    gpuhal *gpu = device->gpu;
+    gpuhal_os_thread_name("gpuhal-ask");
+    bool goes_on = gpuhal_queues_go_on(device);
+    lock();
+    device->watched.goes_on = device->watched.goes_on || goes_on;
+    device->watched.asking = false;
+    gpuhal_mutex_unlock(&dog.mutex);
+    gpuhal_async_worker_ends(gpu);
+    return NULL;
+}
+
+/* With the mutex held, which is let go meanwhile; the device is the one that this thread works on until then. */
+static void begin_to_ask(gpuhal_device *device)
+{
+    gpuhal *gpu = device->gpu;
+    bool alive = !device->watched.asking && reference(gpu);
+    device->watched.asking = device->watched.asking || alive;
+    gpuhal_mutex_unlock(&dog.mutex);
+    if (alive) {
+        gpuhal_async_worker_begins(gpu);
+        gpuhal_unreference(gpu); /* not the last: workers have one */
+    }
+    bool fails = alive && gpuhal_thread_start_detached(ask, device) != 0;
+    lock();
+    device->watched.asking = device->watched.asking && !fails;
+    dog.busy = NULL;
+    gpuhal_condition_signal_all(&dog.condition);
+    gpuhal_mutex_unlock(&dog.mutex);
+    if (fails) {
+        gpuhal_async_worker_ends(gpu);
+    }
+    lock();
+}
 
 /* With the mutex held. *out_probe: only its queues are to be asked. */
 static gpuhal_device *take_report(bool *out_probe)
@@ -224,12 +265,12 @@ static void *report(void *unused)
             continue;
         }
         dog.busy = device;
-        gpuhal_mutex_unlock(&dog.mutex);
         if (probe) {
-            gpuhal_queues_probe(device);
-        } else {
-            gpuhal_device_report_hang(device);
+            begin_to_ask(device);
+            continue;
         }
+        gpuhal_mutex_unlock(&dog.mutex);
+        gpuhal_device_report_hang(device);
         lock();
         dog.busy = NULL;
         gpuhal_condition_signal_all(&dog.condition);

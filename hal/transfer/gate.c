@@ -104,7 +104,8 @@ static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
 {
     uint32_t open = 0;
-    if (atomic_load_explicit(&queue->gate, memory_order_relaxed) != 0 ||
+    uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+    if (atomic_load_explicit(&queue->gate, memory_order_relaxed) != 0 || (before + 1) % GPUHAL_POINT_EVERY == 0 ||
         !atomic_compare_exchange_strong_explicit(&queue->gate, &open, GPUHAL_GATE_TAKEN, memory_order_acquire, memory_order_relaxed)) {
         return false;
     }
@@ -114,7 +115,7 @@ bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_sta
     }
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
-        uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+        before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
         atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed); /* nobody else counts meanwhile */
         gpuhal_count(op->counter, op->bytes, 0);
         leave(queue);

@@ -1,8 +1,9 @@
 /* transfer/hang.c: what becomes of the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c). Nothing here
- * calls a plugin. */
+ * calls a plugin but gpuhal_queues_go_on(). */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/async.h"
+#include "transfer/plugin_event.h"
 #include "transfer/queue.h"
 
 #include <stdlib.h>
@@ -51,18 +52,36 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_cause_release(cause);
 }
 
-void gpuhal_queues_probe(gpuhal_device *device)
+/* Whether the last submitted point of a queue shows that work goes on. Where there is none behind all of it, the queue's thread records
+ * one, unless a call of the plugin on the queue is in progress. */
+static bool goes_on(gpuhal_queue *queue)
+{
+    gpuhal_queue_lock(queue);
+    bool unfinished = queue->vendor && !queue->failed && queue->submitted != queue->done;
+    gpuhal_point *last = unfinished ? queue->points : NULL;
+    while (last && last->next) {
+        last = last->next;
+    }
+    if (unfinished && (!last || queue->marked != queue->submitted)) {
+        queue->probed = queue->probed || gpuhal_queue_need_thread(queue);
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+    last = last ? gpuhal_point_retain(last) : NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    bool any = last && gpuhal_plugin_event_query(queue->device, last->event) == GPUHAL_NOT_READY;
+    gpuhal_point_release(last);
+    return any;
+}
+
+bool gpuhal_queues_go_on(gpuhal_device *device)
 {
     size_t count = 0;
+    bool any = false;
     gpuhal_queue **queues = gpuhal_async_queues(device->gpu, device, &count);
     for (size_t i = 0; i < count; i++) {
-        gpuhal_queue_lock(queues[i]);
-        if (queues[i]->vendor && queues[i]->submitted != queues[i]->done && !queues[i]->probed) {
-            queues[i]->probed = gpuhal_queue_need_thread(queues[i]);
-            gpuhal_condition_signal_all(&queues[i]->condition);
-        }
-        gpuhal_mutex_unlock(&queues[i]->mutex);
+        any = goes_on(queues[i]) || any;
         gpuhal_queue_release(queues[i]);
     }
     free(queues);
+    return any;
 }

@@ -28,13 +28,10 @@ static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gp
     return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
 }
 
-/* That the driver answers shows the watchdog that a call which waits for work does not hang. */
 static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpuhal_plugin_event *event)
 {
     const gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_query(event));
-    atomic_fetch_add_explicit(&device->answers, 1, memory_order_relaxed);
-    return status;
+    return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
 /* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that does not mean what
@@ -43,7 +40,6 @@ static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpu
 {
     const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
     gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_block(event, timeout_ns));
-    atomic_fetch_add_explicit(&device->answers, 1, memory_order_relaxed);
     if (status == GPUHAL_OK && (status = gpuhal_plugin_event_query(device, event)) == GPUHAL_NOT_READY) {
         gpuhal_os_sleep(timeout_ns < GPUHAL_DOUBT_NS ? timeout_ns : GPUHAL_DOUBT_NS);
     }

@@ -82,6 +82,10 @@ typedef struct gpuhal_flight {
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
+/* After so many submissions, a power of two, the library records a point of its own: it shows whether work goes on when a driver whose ring
+ * is full waits in a call that enqueues, and what ended is given back though nobody waits. Rings of drivers that wait are longer. */
+enum { GPUHAL_POINT_EVERY = 256 };
+
 struct gpuhal_queue {
     /* What the short way touches lies together. */
     gpuhal_device *device;
@@ -127,7 +131,7 @@ struct gpuhal_queue {
     _Atomic bool asking;     /* somebody looks for the cause of its failure */
     bool failed;
     bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
-    bool probed;             /* the watchdog wants to know whether the driver answers: the queue's thread asks it whether the work has ended */
+    bool probed;             /* the watchdog wants to know whether the work has ended: the queue's thread records a point, and waits for it */
     bool renewing;           /* the queue's thread is to reset it */
     bool has_thread;         /* somebody works the list off */
     bool closing;            /* given up by its user */
@@ -252,8 +256,8 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 /* The device was lost, for the reason that is this thread's last error: all its queues fail, and where it hangs, so do others whose thread
  * is in its driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
-/* Has the threads of the device's queues ask the driver whether work has ended, until it has. Calls no plugin. */
-void gpuhal_queues_probe(gpuhal_device *device);
+/* Asks the driver whether work of the device's queues goes on. */
+bool gpuhal_queues_go_on(gpuhal_device *device);
 
 /* ---- reset.c */
 

@@ -110,6 +110,7 @@ static void stop_and_learn(scene *s, pthread_t *thread)
 {
     prepare_scene(s);
     begin_act(s, thread);
+    gpuhal_halting.work_goes_on = 0; /* else a driver may wait for it */
     uint32_t samples = gpuhal_halting.samples;
     expect_lost(s);
     assert_int_equal(gpuhal_halting.samples, samples);

@@ -42,6 +42,10 @@ static gpuhal_status do_synchronize(scene *s)
 {
     return gpuhal_queue_synchronize(s->queue, UINT64_MAX);
 }
+static gpuhal_status do_synchronize_second(scene *s)
+{
+    return gpuhal_queue_synchronize(s->second, UINT64_MAX);
+}
 
 static void wait_behind_a_stuck_queue(scene *s)
 {
@@ -54,7 +58,7 @@ static void wait_behind_a_stuck_queue(scene *s)
     begin_waiter(&waiters[0], s, do_synchronize);
     begin_waiter(&waiters[1], s, do_wait);
     begin_waiter(&waiters[2], s, do_native_begin);
-    gpuhal_halting.also = "event_block";
+    gpuhal_halting.also = "event_query";
     for (size_t i = 0; i < 3; i++) {
         expect_told(&waiters[i]);
     }
@@ -196,7 +200,7 @@ static void copy_behind_silence(scene *s)
 {
     static const stop what = {"copy", prepare_long_work, do_copy, 0};
     pthread_t thread;
-    gpuhal_halting.also = "event_block";
+    gpuhal_halting.also = "event_query";
     begin_scene(s, &what, &thread);
     expect_lost(s);
     close_in_time(s);
@@ -224,6 +228,83 @@ static void wait_for_long_work(scene *s)
 TEST(waiting_for_work_that_takes_longer_than_hang_ns_is_no_hang)
 {
     in_child(wait_for_long_work);
+}
+
+/* As with drivers that know no time: they come back from event_block when the work has ended. */
+static void wait_in_a_driver_that_knows_no_time(scene *s)
+{
+    static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+TEST(a_wait_in_a_driver_that_knows_no_time_is_no_hang_while_the_work_goes_on)
+{
+    in_child(wait_in_a_driver_that_knows_no_time);
+}
+
+/* Two threads in event_block at once: each answer counts for both. */
+static void wait_twice_in_a_driver_that_knows_no_time(scene *s)
+{
+    static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
+    pthread_t thread;
+    waiter own;
+    begin_scene(s, &what, &thread);
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+    begin_waiter(&own, s, do_synchronize_second);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_ok(own.status);
+}
+
+TEST(several_waits_in_a_driver_that_knows_no_time_are_no_hang_while_the_work_goes_on)
+{
+    in_child(wait_twice_in_a_driver_that_knows_no_time);
+}
+
+/* The ring of a queue is full, behind work of which no event of the application's tells. */
+static void prepare_ring(scene *s)
+{
+    gpuhal_halting.work_goes_on = 1;
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(do_queued_copy(s));
+    }
+}
+
+static void fill_the_ring(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+    assert_ok(do_synchronize(s));
+}
+
+TEST(a_full_ring_behind_long_work_is_no_hang_while_the_driver_answers)
+{
+    in_child(fill_the_ring);
+}
+
+static void fill_the_ring_of_a_silent_driver(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    gpuhal_halting.also = "event_query";
+    expect_lost(s);
+    close_in_time(s);
+}
+
+TEST(a_full_ring_hangs_where_the_driver_does_not_answer)
+{
+    in_child(fill_the_ring_of_a_silent_driver);
 }
 
 static void record_beside_native_access(scene *s)
@@ -314,7 +395,7 @@ TEST(calls_nest_and_the_end_of_the_inner_one_restores_the_outer)
     const gpuhal_call middle = gpuhal_call_small(devices[1]);
     assert_int_equal(slot->call, (uintptr_t)devices[1] | GPUHAL_CALL_BLOCKS);
     const gpuhal_call inner = gpuhal_call_timed(devices[2], UINT64_MAX);
-    assert_int_equal(slot->call, (uintptr_t)devices[2] | GPUHAL_CALL_EXTRA);
+    assert_int_equal(slot->call, (uintptr_t)devices[2] | GPUHAL_CALL_BLOCKS | GPUHAL_CALL_EXTRA);
     gpuhal_call_end(inner);
     gpuhal_call_end(middle);
     assert_int_equal(slot->call, what);
