@@ -236,7 +236,9 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
     if (status == GPUHAL_OK) {
         gpuhal_queue_note(queue, op);
     } else if (is_deferred(status)) {
-        status = gpuhal_queue_hold(queue, op, status == GPUHAL_ERROR_NOT_SUPPORTED);
+        bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
+        queue->submitted += on_host && queue->adopted; /* what the caller submitted by itself comes before, too */
+        status = gpuhal_queue_hold(queue, op, on_host);
     }
     gpuhal_queue_end_call(queue);
     if (status == GPUHAL_OK) {

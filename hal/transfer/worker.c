@@ -267,6 +267,7 @@ static void submit_first(gpuhal_queue *queue)
         empty_first(queue, held);
     }
     queue->running = false;
+    queue->submitted += refused && queue->adopted; /* as in submit.c */
     gpuhal_queue_end_call(queue);
     if ((refused || later) && !queue->failed) {
         held->on_host = refused;

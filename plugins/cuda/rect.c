@@ -118,10 +118,19 @@ static CUresult copy_box(gpuhal_plugin_device *device, CUstream stream, side to,
     return code;
 }
 
+/* From the first byte to the last. */
+static uint64_t span(const side *one, const uint64_t extent[3])
+{
+    return (extent[2] - 1) * one->slice_pitch + (extent[1] - 1) * one->row_pitch + extent[0];
+}
+
 static gpuhal_status cuda_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                     const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
     const side to_side = resolve(to), from_side = resolve(from);
+    if (queue && gpuhal_cuda_waits(device, to_side.host, from_side.host, span(to_side.host ? &to_side : &from_side, extent))) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     if (to_side.host && from_side.host && !queue && !device->foreign) {
         const gpuhal_status status = gpuhal_cuda_check_host(device);
         if (status == GPUHAL_OK) {

@@ -1,12 +1,14 @@
 /* cuda/transfer.c: moving bytes.
  *
  * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device name the
- * direction, which spares the driver to look the address up; ordinary memory of the caller is staged by the driver. Without a
- * queue, what only the host is needed for is done by the host.
+ * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver. Without a
+ * queue, what only the host is needed for is done by the host. With one, copies for which the driver waits are refused.
  */
 #include "device.h"
 
 #include <string.h>
+
+enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
 /* The host alone may do it: nothing that the device has been given comes before. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue, const gpuhal_memory *memory)
@@ -19,14 +21,47 @@ static char *host_at(const gpuhal_memory *memory, uint64_t offset)
     return (char *)memory->host + offset;
 }
 
-/* Host to host in a queue: in order with the rest, by unified addresses. */
+/* Host to host, by unified addresses. */
 static CUresult move_host(CUstream stream, const void *to, const void *from, uint64_t bytes)
 {
     return gpuhal_cuda_api.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
 }
 
-static gpuhal_status cuda_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
-                                uint64_t offset, const void *from, uint64_t bytes)
+/* ---- what the driver waits for */
+
+/* Inside the context. Memory that the driver does not know is INVALID_VALUE; other codes are for the copy itself to report. */
+static bool is_unknown(const void *address)
+{
+    CUmemorytype type = 0;
+    const CUresult code = gpuhal_cuda_api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)address);
+    return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
+}
+
+static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
+{
+    bool pageable = false;
+    gpuhal_cuda_visit visit;
+    if (gpuhal_cuda_enter(device, &visit) == CUDA_SUCCESS) {
+        pageable = is_unknown(host) || is_unknown((const char *)host + (bytes - 1));
+        gpuhal_cuda_leave(&visit);
+    }
+    return pageable;
+}
+
+/* "API synchronization behavior" in the driver's manual: host to host is fully synchronous, and a copy to pageable memory returns once it
+ * has completed; one from pageable memory "might be synchronous", but for 64 KiB or less, which are taken over at once. */
+bool gpuhal_cuda_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
+{
+    if (to && from) {
+        return true;
+    }
+    return to ? is_pageable(device, to, bytes) : from && bytes > TAKEN_AT_ONCE && is_pageable(device, from, bytes);
+}
+
+/* ---- copies */
+
+static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     if (host_may(device, queue, to)) {
         const gpuhal_status status = gpuhal_cuda_check_host(device);
@@ -45,8 +80,8 @@ static gpuhal_status cuda_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return gpuhal_cuda_result(device, "cuMemcpyHtoDAsync", code);
 }
 
-static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                               uint64_t offset, uint64_t bytes)
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                                uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
         const gpuhal_status status = gpuhal_cuda_check_host(device);
@@ -65,14 +100,32 @@ static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return gpuhal_cuda_result(device, "cuMemcpyDtoHAsync", code);
 }
 
+/* The slots for the caller's memory. */
+static gpuhal_status cuda_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                uint64_t offset, const void *from, uint64_t bytes)
+{
+    const bool waits = queue && gpuhal_cuda_waits(device, to->host, from, bytes);
+    return waits ? GPUHAL_ERROR_NOT_SUPPORTED : write_bytes(device, queue, to, offset, from, bytes);
+}
+
+static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                               uint64_t offset, uint64_t bytes)
+{
+    const bool waits = queue && gpuhal_cuda_waits(device, to, from->host, bytes);
+    return waits ? GPUHAL_ERROR_NOT_SUPPORTED : read_bytes(device, queue, to, from, offset, bytes);
+}
+
 static gpuhal_status cuda_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    if (queue && to->host && from->host) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     if (from->host) {
-        return cuda_write(device, queue, to, to_offset, host_at(from, from_offset), bytes);
+        return write_bytes(device, queue, to, to_offset, host_at(from, from_offset), bytes);
     }
     if (to->host) {
-        return cuda_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
+        return read_bytes(device, queue, host_at(to, to_offset), from, from_offset, bytes);
     }
     gpuhal_cuda_call call;
     CUresult code = gpuhal_cuda_begin(device, queue, &call);

@@ -1,12 +1,14 @@
 /* rocm/transfer.c: moving bytes.
  *
  * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device name the
- * direction, which spares the driver to look the address up; ordinary memory of the caller is staged by the driver. Without a
- * queue, what only the host is needed for is done by the host.
+ * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver. Without a
+ * queue, what only the host is needed for is done by the host. With one, copies for which the driver waits are refused.
  */
 #include "device.h"
 
 #include <string.h>
+
+enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
 /* The host alone may do it: nothing that the device has been given comes before. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue, const gpuhal_memory *memory)
@@ -19,7 +21,7 @@ static char *host_at(const gpuhal_memory *memory, uint64_t offset)
     return (char *)memory->host + offset;
 }
 
-/* Host to host in a queue: in order with the rest, by unified addresses. */
+/* Host to host, by unified addresses. */
 static hipError_t move_host(hipStream_t stream, void *to, const void *from, uint64_t bytes)
 {
     return gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, hipMemcpyHostToHost, stream);
@@ -60,10 +62,35 @@ hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from
     return code;
 }
 
+/* ---- what the driver waits for */
+
+/* What a lost device answers is for the copy itself to report. */
+static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
+{
+    bool pageable = false;
+    gpuhal_rocm_visit visit;
+    if (gpuhal_rocm_enter(device, &visit) == hipSuccess) {
+        uint64_t known = 0;
+        pageable = !gpuhal_rocm_is_known((uintptr_t)host, &known) || known < bytes;
+        gpuhal_rocm_leave(&visit);
+    }
+    return pageable;
+}
+
+/* hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and writeBuffer: pageable memory goes through a staging
+ * buffer, for which reading waits, and writing more than it holds. Some versions wait for the stream before writing less, too. */
+bool gpuhal_rocm_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
+{
+    if (to && from) {
+        return true;
+    }
+    return to ? is_pageable(device, to, bytes) : from && bytes > TAKEN_AT_ONCE && is_pageable(device, from, bytes);
+}
+
 /* ---- copies */
 
-static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
-                                uint64_t offset, const void *from, uint64_t bytes)
+static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     if (host_may(device, queue, to)) {
         const gpuhal_status status = gpuhal_rocm_check_host(device);
@@ -83,8 +110,8 @@ static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
 }
 
-static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                               uint64_t offset, uint64_t bytes)
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                                uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
         const gpuhal_status status = gpuhal_rocm_check_host(device);
@@ -104,14 +131,32 @@ static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
 }
 
+/* The slots for the caller's memory. */
+static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                uint64_t offset, const void *from, uint64_t bytes)
+{
+    const bool waits = queue && gpuhal_rocm_waits(device, to->host, from, bytes);
+    return waits ? GPUHAL_ERROR_NOT_SUPPORTED : write_bytes(device, queue, to, offset, from, bytes);
+}
+
+static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
+                               uint64_t offset, uint64_t bytes)
+{
+    const bool waits = queue && gpuhal_rocm_waits(device, to, from->host, bytes);
+    return waits ? GPUHAL_ERROR_NOT_SUPPORTED : read_bytes(device, queue, to, from, offset, bytes);
+}
+
 static gpuhal_status rocm_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    if (queue && to->host && from->host) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     if (from->host) {
-        return rocm_write(device, queue, to, to_offset, host_at(from, from_offset), bytes);
+        return write_bytes(device, queue, to, to_offset, host_at(from, from_offset), bytes);
     }
     if (to->host) {
-        return rocm_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
+        return read_bytes(device, queue, host_at(to, to_offset), from, from_offset, bytes);
     }
     gpuhal_rocm_call call;
     hipError_t code = gpuhal_rocm_begin(device, queue, &call);

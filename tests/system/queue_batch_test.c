@@ -107,21 +107,23 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
     gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
-    gpuhal_buffer *both[2] = {buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PIECE), buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PIECE)};
+    gpuhal_buffer *memory = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     for (unsigned i = 0; i < 2; i++) {
-        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
-        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+        gpuhal_buffer *mapped = buffer_or_fail(device, i ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_READBACK, PIECE);
+        gpuhal_buffer *to = i ? memory : mapped, *from = i ? mapped : memory;
+        assert_ok(gpuhal_copy(queue, to, 0, from, 0, PIECE));
+        assert_ok(gpuhal_copy(queue, to, 0, from, 0, PIECE));
         assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
-        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
-        assert_ok(gpuhal_buffer_map(both[i], 0, PIECE, GPUHAL_ACCESS_WRITE, &bytes));
-        assert_int_equal(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE), GPUHAL_ERROR_BUSY);
-        assert_int_equal(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE), GPUHAL_ERROR_BUSY);
-        assert_ok(gpuhal_buffer_unmap(both[i], bytes));
-        assert_ok(gpuhal_copy(queue, both[0], 0, both[1], 0, PIECE));
+        assert_ok(gpuhal_copy(queue, to, 0, from, 0, PIECE));
+        assert_ok(gpuhal_buffer_map(mapped, 0, PIECE, GPUHAL_ACCESS_WRITE, &bytes));
+        assert_int_equal(gpuhal_copy(queue, to, 0, from, 0, PIECE), GPUHAL_ERROR_BUSY);
+        assert_int_equal(gpuhal_copy(queue, to, 0, from, 0, PIECE), GPUHAL_ERROR_BUSY);
+        assert_ok(gpuhal_buffer_unmap(mapped, bytes));
+        assert_ok(gpuhal_copy(queue, to, 0, from, 0, PIECE));
+        gpuhal_buffer_release(mapped);
     }
     gpuhal_queue_destroy(queue);
-    gpuhal_buffer_release(both[0]);
-    gpuhal_buffer_release(both[1]);
+    gpuhal_buffer_release(memory);
     gpuhal_close(gpu);
     expect_clean();
 }
@@ -361,6 +363,43 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
     assert_int_equal(calls_of("cuMemcpyDtoDAsync_v2"), THREADS * STORM_PIECES + STORM_FAILURES);
     assert_int_equal(copies_counted(device, &bytes), THREADS * STORM_PIECES);
     assert_int_equal(bytes, THREADS * STORM_PIECES * PIECE);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+
+/* The read goes to the queue's thread, since the driver would wait in it. */
+TEST(a_deferred_read_of_an_adopted_stream_comes_after_what_the_engine_submitted_by_itself)
+{
+    use_machine("devices 1; slow_us 100000");
+    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    driver api = load_driver();
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
+    gpuhal_native context = {.size = sizeof context}, memory = {.size = sizeof memory};
+    CUstream stream = NULL;
+    CUcontext popped = NULL;
+    gpuhal_queue *queue = NULL;
+    unsigned char got[PIECE] = {0}, wanted[PIECE];
+    memset(wanted, 3, sizeof wanted);
+    assert_ok(gpuhal_device_native(device, &context));
+    assert_ok(gpuhal_buffer_native(buffer, &memory));
+    assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context.values[0]), CUDA_SUCCESS);
+    assert_int_equal(api.cuStreamCreate(&stream, 1), CUDA_SUCCESS);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
+    const gpuhal_queue_desc desc = {.size = sizeof desc, .adopt = &native};
+    assert_ok(gpuhal_queue_create(device, &desc, &queue));
+    for (unsigned char i = 1; i <= 3; i++) {
+        assert_int_equal(api.cuMemsetD8Async(memory.values[0], i, PIECE, stream), CUDA_SUCCESS);
+    }
+    assert_ok(gpuhal_read(queue, got, buffer, 0, sizeof got));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_memory_equal(got, wanted, sizeof got);
+    gpuhal_queue_destroy(queue);
+    assert_int_equal(api.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     expect_clean();
 }

@@ -21,9 +21,9 @@ typedef struct chain {
     gpuhal *gpu;
     gpuhal_device *cuda, *cpu;
     gpuhal_queue *queue, *other;
-    gpuhal_buffer *one, *two, *near;
+    gpuhal_buffer *one, *two, *near, *landing;
     gpuhal_event *event, *behind;
-    unsigned char *in, out[BYTES];
+    unsigned char *in, *out; /* `out` is page-locked: reading into it is the driver's */
     gpuhal_os_handle descriptor;
     calls first, second;
 } chain;
@@ -36,6 +36,8 @@ static void open_chain(chain *c, const char *script)
     c->one = buffer_or_fail(c->cuda, GPUHAL_MEMORY_DEVICE, BYTES);
     c->two = buffer_or_fail(c->cuda, GPUHAL_MEMORY_DEVICE, BYTES);
     c->near = buffer_or_fail(c->cpu, GPUHAL_MEMORY_DEVICE, BYTES);
+    c->landing = buffer_or_fail(c->cuda, GPUHAL_MEMORY_READBACK, BYTES);
+    c->out = gpuhal_buffer_host(c->landing);
     c->queue = queue_or_fail(c->cuda, 0);
     c->other = queue_or_fail(c->cpu, 0);
     c->event = event_or_fail(c->gpu, 0);
@@ -50,6 +52,7 @@ static void close_chain(chain *c)
     gpuhal_buffer_release(c->one);
     gpuhal_buffer_release(c->two);
     gpuhal_buffer_release(c->near);
+    gpuhal_buffer_release(c->landing);
     gpuhal_queue_destroy(c->queue);
     gpuhal_queue_destroy(c->other);
     gpuhal_event_destroy(c->event);

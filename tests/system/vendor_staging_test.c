@@ -1,5 +1,6 @@
 /* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a vendor's fake;
  * what is page-locked already does not, and nothing is lost when something fails in the middle. */
+#include "queues.h"
 #include "support/import_host.h"
 
 #ifdef GPUHAL_CUDA_PLUGIN
@@ -302,6 +303,132 @@ TEST(a_device_that_reads_ordinary_memory_directly_does_so)
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     free(own);
+    expect_clean();
+}
+
+/* ---- enqueuing behind long work */
+
+enum { FILLS = 12, PAGEABLE = 128 << 10, WIDTH = 512 };
+
+/* A queue with work for seconds, longer than hang_ns. */
+typedef struct lane {
+    gpuhal_queue *queue;
+    gpuhal_event *event; /* behind the fills */
+    gpuhal_buffer *buffer, *upload, *readback;
+    unsigned char *model, *got;
+} lane;
+
+static const uint64_t extent[3] = {WIDTH, PAGEABLE / WIDTH, 1};
+
+static void read_pageable(lane *l)
+{
+    memset(l->model, FILLS - 1, PAGEABLE);
+    assert_ok(gpuhal_read(l->queue, l->got, l->buffer, 0, PAGEABLE));
+}
+
+static void write_pageable(lane *l)
+{
+    assert_ok(gpuhal_write(l->queue, l->buffer, 0, l->model, PAGEABLE));
+    assert_ok(gpuhal_read(l->queue, l->got, l->buffer, 0, PAGEABLE));
+}
+
+static void write_host_memory(lane *l)
+{
+    assert_ok(gpuhal_write(l->queue, l->upload, 0, l->model, PAGEABLE));
+    assert_ok(gpuhal_read(l->queue, l->got, l->upload, 0, PAGEABLE));
+}
+
+static void copy_host_memory(lane *l)
+{
+    memcpy(gpuhal_buffer_host(l->upload), l->model, PAGEABLE);
+    assert_ok(gpuhal_copy(l->queue, l->readback, 0, l->upload, 0, PAGEABLE));
+    assert_ok(gpuhal_read(l->queue, l->got, l->readback, 0, PAGEABLE));
+}
+
+static void read_rectangle(lane *l)
+{
+    memset(l->model, FILLS - 1, PAGEABLE);
+    assert_ok(gpuhal_copy_rect(l->queue, &(gpuhal_rect){.host = l->got}, &(gpuhal_rect){.buffer = l->buffer}, extent));
+}
+
+static void write_rectangle(lane *l)
+{
+    assert_ok(gpuhal_copy_rect(l->queue, &(gpuhal_rect){.buffer = l->upload}, &(gpuhal_rect){.host = l->model}, extent));
+    assert_ok(gpuhal_copy_rect(l->queue, &(gpuhal_rect){.host = l->got}, &(gpuhal_rect){.buffer = l->upload}, extent));
+}
+
+static void open_lane(gpuhal_device *device, gpuhal *gpu, uint32_t seed, lane *l)
+{
+    *l = (lane){.queue = queue_or_fail(device, 0),
+                .event = event_or_fail(gpu, 0),
+                .buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PAGEABLE),
+                .upload = buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PAGEABLE),
+                .readback = buffer_or_fail(device, GPUHAL_MEMORY_READBACK, PAGEABLE),
+                .model = pattern_of(seed, PAGEABLE),
+                .got = calloc(1, PAGEABLE)};
+    for (int i = 0; i < FILLS; i++) {
+        assert_ok(gpuhal_fill(l->queue, l->buffer, 0, PAGEABLE, (uint32_t)i, 1));
+    }
+    assert_ok(gpuhal_event_record(l->event, l->queue));
+}
+
+static void close_lane(lane *l)
+{
+    gpuhal_event_destroy(l->event);
+    gpuhal_queue_destroy(l->queue);
+    gpuhal_buffer_release(l->readback);
+    gpuhal_buffer_release(l->upload);
+    gpuhal_buffer_release(l->buffer);
+    free(l->model);
+    free(l->got);
+}
+
+TEST(copies_for_which_the_driver_waits_neither_block_behind_long_work_nor_are_a_hang)
+{
+    static void (*const acts[])(lane *) = {read_pageable,    write_pageable, write_host_memory,
+                                           copy_host_memory, read_rectangle, write_rectangle};
+    enum { ACTS = sizeof acts / sizeof *acts };
+    use_machine("devices 1; slow_us 250000");
+    const gpuhal_config config = {
+        .size = sizeof config, .backends = BACKEND, .isolation = GPUHAL_ISOLATION_NEVER, .hang_ns = SECOND_NS};
+    gpuhal *gpu = open_or_fail(&config);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    lane lanes[ACTS];
+    for (uint32_t i = 0; i < ACTS; i++) {
+        open_lane(device, gpu, i, &lanes[i]);
+        acts[i](&lanes[i]);
+        assert_int_equal(gpuhal_event_poll(lanes[i].event), GPUHAL_NOT_READY);
+    }
+    for (uint32_t i = 0; i < ACTS; i++) {
+        assert_ok(gpuhal_queue_synchronize(lanes[i].queue, PATIENCE_NS));
+        assert_memory_equal(lanes[i].got, lanes[i].model, PAGEABLE);
+    }
+    assert_ok(gpuhal_device_status(device));
+    for (uint32_t i = 0; i < ACTS; i++) {
+        close_lane(&lanes[i]);
+    }
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(queued_copies_of_page_locked_memory_and_small_writes_are_left_to_the_driver)
+{
+    use_machine("devices 1");
+    gpuhal_device *device = NULL;
+    gpuhal *gpu = open_small(&device);
+    lane l;
+    open_lane(device, gpu, 1, &l);
+    memcpy(gpuhal_buffer_host(l.upload), l.model, PAGEABLE);
+    const uint64_t to = calls_of(TO_DEVICE), from = calls_of(FROM_DEVICE);
+    assert_ok(gpuhal_copy(l.queue, l.buffer, 0, l.upload, 0, PAGEABLE));
+    assert_ok(gpuhal_write(l.queue, l.buffer, 0, l.model, 1024));
+    assert_ok(gpuhal_read(l.queue, gpuhal_buffer_host(l.readback), l.buffer, 0, PAGEABLE));
+    const uint64_t made = calls_of(TO_DEVICE) + calls_of(FROM_DEVICE) - to - from;
+    assert_int_equal(made, strcmp(TO_DEVICE, FROM_DEVICE) == 0 ? 6 : 3); /* before anything is waited for */
+    assert_ok(gpuhal_queue_synchronize(l.queue, PATIENCE_NS));
+    assert_memory_equal(gpuhal_buffer_host(l.readback), l.model, PAGEABLE);
+    close_lane(&l);
+    gpuhal_close(gpu);
     expect_clean();
 }
 

@@ -1,8 +1,9 @@
 /* tests/fakes/common/copy.c: copies and fills. All of them are enqueued.
  *
- * Ordinary host memory is staged, as with the real driver: its bytes are read before the call returns, and have been written when
- * it returns. Page-locked memory is read and written when the stream gets there. A copy between two devices whose link is
- * `silent` does nothing once access between them is enabled.
+ * Pageable host memory is staged, as with the real drivers: its bytes are read before the call returns, and have been written when
+ * it returns. The call also waits for more than 64 KiB from pageable memory, and for a copy from host memory to host memory. Page-locked
+ * memory is read and written when the stream gets there. A copy between two devices whose link is `silent` does nothing once access
+ * between them is enabled.
  */
 #include "engine.h"
 
@@ -36,7 +37,9 @@ static bool goes_nowhere(const fake_place *to, const fake_place *from)
     return enabled && fake_script_get()->links[fake.devices[to->ordinal].physical][fake.devices[from->ordinal].physical].silent;
 }
 
-/* Ordinary memory is read now, into memory of the work. */
+enum { TAKEN_AT_ONCE = 64 << 10 };
+
+/* Pageable memory is read now, into memory of the work. */
 static bool stage(fake_work *work, const fake_move *what)
 {
     unsigned char *bytes = malloc(what->bytes * what->rows);
@@ -82,7 +85,8 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
         free(work.owned);
         return code;
     }
-    if (to.pageable) {
+    const bool host_to_host = !to.device && !from.device;
+    if (to.pageable || host_to_host || (from.pageable && what->bytes * what->rows > TAKEN_AT_ONCE)) {
         fake_stream_drain(stream);
         return context->error;
     }
