@@ -32,13 +32,11 @@ static void expect_native(gpuhal_status status, const gpuhal_native *native, con
 static void check_native_queue(const gpuhal_trial *trial)
 {
     const gpuhal_ops *ops = &trial->opening.slots.ops;
-    gpuhal_plugin_queue *queue = NULL;
-    gpuhal_plugin_event *event = NULL;
+    const gpuhal_work work = {.opening = &trial->opening, .ops = ops};
+    gpuhal_plugin_queue *queue = gpuhal_work_queue(work.opening, 0);
+    gpuhal_plugin_event *event = gpuhal_work_event(work.opening, 0);
     gpuhal_native native = {.size = sizeof native};
-    gpuhal_step("the slot queue_create");
-    gpuhal_expect_ok(ops->queue_create(trial->opening.device, 0, 0, NULL, &queue), "queue_create");
-    gpuhal_expect_ok(ops->event_create(trial->opening.device, 0, &event), "event_create");
-    gpuhal_expect_ok(ops->event_record(queue, event), "event_record");
+    gpuhal_work_record(&work, queue, event);
     if (ops->native_queue != NULL) {
         gpuhal_step("the slot native_queue");
         expect_native(ops->native_queue(queue, &native), &native, "native_queue");
@@ -48,9 +46,7 @@ static void check_native_queue(const gpuhal_trial *trial)
         gpuhal_step("the slot native_event");
         expect_native(ops->native_event(event, &native), &native, "native_event");
     }
-    while (ops->event_query(event) == GPUHAL_NOT_READY) {
-        usleep(100);
-    }
+    gpuhal_work_await(&work, event);
     ops->event_destroy(event);
     ops->queue_destroy(queue);
 }
