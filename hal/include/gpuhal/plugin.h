@@ -9,7 +9,7 @@
  *    object and multiples of the alignments that the device stated, sizes never 0, no overlap within one memory object. The one
  *    exception is `allocate` and `open`, which must refuse what they do not know.
  *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held, but for that of the very buffer which it
- *    writes where that is not HOST_COHERENT. Every other slot returns promptly.
+ *    writes where that is not HOST_COHERENT. Every other slot returns promptly, transfers with a queue too.
  *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several threads;
  *    release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
  *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on threads of the core, now on one and now on another,
@@ -184,8 +184,10 @@ enum { GPUHAL_TIMED = 1u };
  *  disagree. Mandatory: allocate, release, copy. For every other slot the core has a fallback, or answers NOT_SUPPORTED.
  *
  *  Every transfer slot takes a queue. NULL: BLOCKS until the bytes are there, in order with nothing else. Otherwise it enqueues,
- *  and nothing need start before flush; what cannot be enqueued (host memory to host memory, in several APIs) is NOT_SUPPORTED,
- *  before any side effect and without report(): the core does it without a queue once the work before it has ended. */
+ *  and nothing need start before flush. It neither waits for the device nor moves more than 256 KiB by the processor:
+ *  what cannot be enqueued so (in several APIs host memory to host memory, and copies to pageable memory) is NOT_SUPPORTED, before
+ *  any side effect and without report(), and the core does it without a queue, on a thread of the queue, once the work before it
+ *  has ended. */
 typedef struct gpuhal_ops {
     uint32_t size;
     uint32_t reserved;
