@@ -24,7 +24,7 @@ static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plu
 
 static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    const gpuhal_call call = gpuhal_call_prompt(device);
+    const gpuhal_call call = gpuhal_call_small(device); /* some drivers wait where their ring is full */
     return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
 }
 

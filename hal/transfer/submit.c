@@ -291,7 +291,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
         (void)gpuhal_queue_reap(queue);
     }
     gpuhal_point *point = NULL;
-    if (due && gpuhal_queue_mark(queue, false, &point) == GPUHAL_OK) { /* where it fails, so has the queue */
+    if (due && gpuhal_queue_mark(queue, false, &point) == GPUHAL_OK) { /* without it the work goes on all the same */
         gpuhal_point_release(point);
     }
     return status;
@@ -427,7 +427,7 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_point *poi
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
 {
     gpuhal_error_detail detail;
-    const gpuhal_call call = gpuhal_call_prompt(queue->device);
+    const gpuhal_call call = gpuhal_call_small(queue->device); /* as for recording */
     gpuhal_status status = gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, point->event));
     if (!status || is_deferred(status)) {
         return status;

@@ -292,6 +292,21 @@ TEST(a_full_ring_behind_long_work_is_no_hang_while_the_driver_answers)
     in_child(fill_the_ring);
 }
 
+static void record_in_a_full_ring(scene *s)
+{
+    static const stop what = {"event_record", prepare_ring, do_record, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+TEST(recording_an_event_in_a_full_ring_is_no_hang_while_the_driver_answers)
+{
+    in_child(record_in_a_full_ring);
+}
+
 static void fill_the_ring_of_a_silent_driver(scene *s)
 {
     static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
