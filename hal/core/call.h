@@ -124,7 +124,8 @@ static inline gpuhal_call gpuhal_call_blocking(const void *subject, uint64_t byt
     return gpuhal_call_begin_extra(subject, GPUHAL_CALL_BLOCKS, extra_ns);
 }
 
-/* A call that waits for the device's work for a time that it was given. Some drivers know no time, and come back when the work has ended. */
+/* A call that waits for the device's work for a time that it was given. Some drivers have no timeout, and return when
+ * the work has ended. */
 static inline gpuhal_call gpuhal_call_timed(const void *subject, uint64_t timeout_ns)
 {
     return gpuhal_call_begin_extra(subject, GPUHAL_CALL_BLOCKS, timeout_ns);

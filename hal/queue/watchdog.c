@@ -1,8 +1,9 @@
 /* queue/watchdog.c: see watchdog.h.
  *
- * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not hang while a queue of the device has unfinished work and the
- * driver goes on answering that this goes on: a thread is started to ask, which a driver may stop in its turn. Nor does any call hang while the caller has
- * native access to a queue of the device, which may hold the vendor's lock of it. */
+ * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not hang while a queue of the device has
+ * unfinished work and the driver keeps answering that this goes on: a thread is started to ask, which a driver may stop
+ * in its turn. Nor does any call hang while the caller has native access to a queue of the device, which may hold the
+ * vendor's lock of it. */
 #include "queue/watchdog.h"
 
 #include "core/error.h"
@@ -106,14 +107,15 @@ static void give_up(const void *subject)
     }
 }
 
-/* Whether the call may be waiting for work of the device. The driver is made to answer that several times within hang_ns. */
+/* Whether the call may be waiting for work of the device. The driver is made to answer that several times within
+ * hang_ns. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
     if (!gpuhal_async_has_unfinished(device)) {
         return false;
     }
     slot->silent_ns = slot->is_behind && !device->watched.answered ? slot->silent_ns + counted_ns : 0;
-    if (!device->watched.probe && slot->silent_ns >= hang_ns(device) / 4) {
+    if (!device->watched.probe && slot->silent_ns > 0) {
         device->watched.probe = true;
         gpuhal_condition_signal_all(&dog.condition);
     }

@@ -4,7 +4,8 @@
  * at the slots every quarter of hang_ns, at most half a second apart. It calls no plugin, no callback and no allocator, touches no file, and
  * compares devices by their address alone; so nothing that hangs can stop it. A call that it finds unchanged for longer than its allowance
  * costs the device: DEVICE_LOST (hung) for every caller from then on. A second thread, gpuhal-report, brings that to queues, listeners, the
- * log and the registry. Where a call may wait for work, a thread gpuhal-ask asks the driver whether that goes on; the driver may stop it too. In the child of a fork both begin anew, with the devices that the child opens. */
+ * log and the registry. Where a call may wait for work, a thread gpuhal-ask asks the driver whether that goes on; the
+ * driver may stop it too. In the child of a fork all begin anew, with the devices that the child opens. */
 #ifndef GPUHAL_QUEUE_WATCHDOG_H
 #define GPUHAL_QUEUE_WATCHDOG_H
 

@@ -52,12 +52,12 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_cause_release(cause);
 }
 
-/* Whether the last submitted point of a queue shows that work goes on. Where there is none behind all of it, the queue's thread records
- * one, unless a call of the plugin on the queue is in progress. */
+/* Whether the last submitted point of a queue shows that work goes on. Where there is none behind all of it, the
+ * queue's thread records one as soon as it has the right to call. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
-    bool unfinished = queue->vendor && !queue->failed && queue->submitted != queue->done;
+    bool unfinished = queue->vendor && queue->submitted != queue->done;
     gpuhal_point *last = unfinished ? queue->points : NULL;
     while (last && last->next) {
         last = last->next;

@@ -82,8 +82,9 @@ typedef struct gpuhal_flight {
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
-/* After so many submissions, a power of two, the library records a point of its own: it shows whether work goes on when a driver whose ring
- * is full waits in a call that enqueues, and what ended is given back though nobody waits. Rings of drivers that wait are longer. */
+/* After so many submissions the library records a point of its own: it shows whether work goes on when a driver whose
+ * ring is full waits in a call that enqueues, and what completed is given back although no thread waits. Rings of
+ * drivers that wait are longer. */
 enum { GPUHAL_POINT_EVERY = 256 };
 
 struct gpuhal_queue {
@@ -131,7 +132,7 @@ struct gpuhal_queue {
     _Atomic bool asking;     /* somebody looks for the cause of its failure */
     bool failed;
     bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
-    bool probed;             /* the watchdog wants to know whether the work has ended: the queue's thread records a point, and waits for it */
+    bool probed;             /* the watchdog asks whether the work has ended: the thread records a point and waits */
     bool renewing;           /* the queue's thread is to reset it */
     bool has_thread;         /* somebody works the list off */
     bool closing;            /* given up by its user */

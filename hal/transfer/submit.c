@@ -285,7 +285,8 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
         status = gpuhal_queue_hold(queue, op, false);
     }
     bool rest = !queue->has_thread && gpuhal_queue_has_rest(queue);
-    bool due = !status && queue->submitted % GPUHAL_POINT_EVERY == 0 && queue->submitted != queue->marked && !must_queue_up(queue);
+    bool due = !status && queue->submitted % GPUHAL_POINT_EVERY == 0 && queue->submitted != queue->marked &&
+               !must_queue_up(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     if (rest) {
         (void)gpuhal_queue_reap(queue);

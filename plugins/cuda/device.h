@@ -203,8 +203,8 @@ gpuhal_status gpuhal_cuda_import(gpuhal_plugin_device *device, const gpuhal_allo
 /* Gives back what the block of one of the two holds. Inside the context. */
 void gpuhal_cuda_release_shared(gpuhal_cuda_block *block);
 
-/* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side that is host memory is
- * its address, one that is the device's is NULL. */
+/* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
+ * that is host memory is its address, one that is the device's is NULL. */
 bool gpuhal_cuda_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
 
 /* virtual_memory.c: both inside the context. */

@@ -1,8 +1,9 @@
 /* cuda/transfer.c: moving bytes.
  *
  * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device name the
- * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver. Without a
- * queue, what only the host is needed for is done by the host. With one, copies for which the driver waits are refused.
+ * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver.
+ * Without a queue, what only the host is needed for is done by the host. With one, copies for which the driver waits
+ * are refused.
  */
 #include "device.h"
 
@@ -29,11 +30,13 @@ static CUresult move_host(CUstream stream, const void *to, const void *from, uin
 
 /* ---- what the driver waits for */
 
-/* Inside the context. Memory that the driver does not know is INVALID_VALUE; other codes are for the copy itself to report. */
+/* Inside the context. Memory that the driver does not know is INVALID_VALUE; other codes are for the copy itself to
+ * report. */
 static bool is_unknown(const void *address)
 {
     CUmemorytype type = 0;
-    const CUresult code = gpuhal_cuda_api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)address);
+    const CUdeviceptr at = (uintptr_t)address;
+    const CUresult code = gpuhal_cuda_api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
     return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
 }
 
@@ -48,8 +51,9 @@ static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t
     return pageable;
 }
 
-/* "API synchronization behavior" in the driver's manual: host to host is fully synchronous, and a copy to pageable memory returns once it
- * has completed; one from pageable memory "might be synchronous", but for 64 KiB or less, which are taken over at once. */
+/* "API synchronization behavior" in the driver's manual: host to host is fully synchronous, and a copy to pageable
+ * memory returns once it has completed; one from pageable memory "might be synchronous", but for 64 KiB or less, which
+ * are taken over at once. */
 bool gpuhal_cuda_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
 {
     if (to && from) {
@@ -80,8 +84,8 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
     return gpuhal_cuda_result(device, "cuMemcpyHtoDAsync", code);
 }
 
-static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                uint64_t offset, uint64_t bytes)
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
         const gpuhal_status status = gpuhal_cuda_check_host(device);
@@ -108,8 +112,8 @@ static gpuhal_status cuda_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return waits ? GPUHAL_ERROR_NOT_SUPPORTED : write_bytes(device, queue, to, offset, from, bytes);
 }
 
-static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                               uint64_t offset, uint64_t bytes)
+static gpuhal_status cuda_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                               const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     const bool waits = queue && gpuhal_cuda_waits(device, to, from->host, bytes);
     return waits ? GPUHAL_ERROR_NOT_SUPPORTED : read_bytes(device, queue, to, from, offset, bytes);

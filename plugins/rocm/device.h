@@ -213,8 +213,8 @@ void gpuhal_rocm_describe_program(gpuhal_ops *ops);
 /* memory.c: whether HIP knows memory at the address, and how many bytes there are from there on. Asks in the one way that every
  * version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
-/* transfer.c: whether HIP would wait for the work of a stream before it comes back from a copy in it. A side that is host memory is its
- * address, one that is the device's is NULL. */
+/* transfer.c: whether HIP would wait for the work of a stream before it comes back from a copy in it. A side that is
+ * host memory is its address, one that is the device's is NULL. */
 bool gpuhal_rocm_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
 /* transfer.c: hipMemcpyAsync, which before HIP 6.2 refuses to go beyond a piece of physical memory. */
 hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind);

@@ -122,7 +122,8 @@ static gpuhal_status rocm_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_
                                     const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
     const side to_side = resolve(to), from_side = resolve(from);
-    if (queue && gpuhal_rocm_waits(device, to_side.host, from_side.host, span(to_side.host ? &to_side : &from_side, extent))) {
+    const uint64_t bytes = span(to_side.host ? &to_side : &from_side, extent);
+    if (queue && gpuhal_rocm_waits(device, to_side.host, from_side.host, bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (to_side.host && from_side.host && !queue && !device->foreign) {

@@ -1,8 +1,9 @@
 /* rocm/transfer.c: moving bytes.
  *
  * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device name the
- * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver. Without a
- * queue, what only the host is needed for is done by the host. With one, copies for which the driver waits are refused.
+ * direction, which spares the driver to look the address up; pageable memory of the caller is staged by the driver.
+ * Without a queue, what only the host is needed for is done by the host. With one, copies for which the driver waits
+ * are refused.
  */
 #include "device.h"
 
@@ -77,8 +78,9 @@ static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t
     return pageable;
 }
 
-/* hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and writeBuffer: pageable memory goes through a staging
- * buffer, for which reading waits, and writing more than it holds. Some versions wait for the stream before writing less, too. */
+/* hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and writeBuffer: pageable memory goes
+ * through a staging buffer, for which reading waits, and writing more than it holds. Some versions wait for the stream
+ * before writing less, too. */
 bool gpuhal_rocm_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
 {
     if (to && from) {
@@ -110,8 +112,8 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
     return gpuhal_rocm_result(device, "hipMemcpyAsync", code);
 }
 
-static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                uint64_t offset, uint64_t bytes)
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     if (host_may(device, queue, from)) {
         const gpuhal_status status = gpuhal_rocm_check_host(device);
@@ -139,8 +141,8 @@ static gpuhal_status rocm_write(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return waits ? GPUHAL_ERROR_NOT_SUPPORTED : write_bytes(device, queue, to, offset, from, bytes);
 }
 
-static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                               uint64_t offset, uint64_t bytes)
+static gpuhal_status rocm_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                               const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     const bool waits = queue && gpuhal_rocm_waits(device, to, from->host, bytes);
     return waits ? GPUHAL_ERROR_NOT_SUPPORTED : read_bytes(device, queue, to, from, offset, bytes);

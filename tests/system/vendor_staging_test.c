@@ -353,8 +353,9 @@ static void read_rectangle(lane *l)
 
 static void write_rectangle(lane *l)
 {
-    assert_ok(gpuhal_copy_rect(l->queue, &(gpuhal_rect){.buffer = l->upload}, &(gpuhal_rect){.host = l->model}, extent));
-    assert_ok(gpuhal_copy_rect(l->queue, &(gpuhal_rect){.host = l->got}, &(gpuhal_rect){.buffer = l->upload}, extent));
+    const gpuhal_rect model = {.host = l->model}, got = {.host = l->got}, memory = {.buffer = l->upload};
+    assert_ok(gpuhal_copy_rect(l->queue, &memory, &model, extent));
+    assert_ok(gpuhal_copy_rect(l->queue, &got, &memory, extent));
 }
 
 static void open_lane(gpuhal_device *device, gpuhal *gpu, uint32_t seed, lane *l)

@@ -185,9 +185,9 @@ enum { GPUHAL_TIMED = 1u };
  *
  *  Every transfer slot takes a queue. NULL: BLOCKS until the bytes are there, in order with nothing else. Otherwise it enqueues,
  *  and nothing need start before flush. It neither waits for the device nor moves more than 256 KiB by the processor:
- *  what cannot be enqueued so (in several APIs host memory to host memory, and copies to pageable memory) is NOT_SUPPORTED, before
- *  any side effect and without report(), and the core does it without a queue, on a thread of the queue, once the work before it
- *  has ended. */
+ *  what cannot be enqueued so (in several APIs host memory to host memory, and copies to pageable memory) is
+ *  NOT_SUPPORTED, before any side effect and without report(), and the core does it without a queue, on a thread of the
+ *  queue, once the work before it has ended. */
 typedef struct gpuhal_ops {
     uint32_t size;
     uint32_t reserved;

@@ -14,8 +14,9 @@
  *  Waiting takes a timeout in nanoseconds: 0 asks without waiting, UINT64_MAX means no limit. A thread that waits uses no processor
  *  time. It is in the driver only where it asks without waiting, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait, or a
  *  poll, has returned OK, everything that the awaited work held has been given back: memory that was released before can be allocated
- *  again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor moves more than 256 KiB by the processor: what would,
- *  a thread of the queue does in its turn. It is as prompt as the driver's own function for that, which may wait where its ring is full.
+ *  again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor moves more than 256 KiB by
+ *  the processor: a thread of the queue does such work in its turn. It is as prompt as the driver's own function for
+ *  enqueuing, which may wait where its ring is full.
  *
  *  When a driver does not come back from a call for gpuhal_config.hang_ns, its device is lost (hung): every other thread's calls return
  *  DEVICE_LOST, its queues and events fail, descriptors become readable, callbacks and listeners are called, and other devices go on. The

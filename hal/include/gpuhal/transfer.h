@@ -5,8 +5,8 @@
  *  device that one of the buffers lies on, else the answer is INVALID_ARGUMENT; BUSY in a native section, and the cause of the queue's
  *  failure, come besides what each call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a
  *  success that does nothing.
- *  A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: what would, a thread of the queue does
- *  in its turn (queue.h).
+ *  A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a thread of the queue
+ *  does such work in its turn (queue.h).
  *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined, and on a
  *  device with copy_alignment_bytes above 1 all bytes of one such block count as the same.
  */

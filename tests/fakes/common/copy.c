@@ -1,9 +1,9 @@
 /* tests/fakes/common/copy.c: copies and fills. All of them are enqueued.
  *
- * Pageable host memory is staged, as with the real drivers: its bytes are read before the call returns, and have been written when
- * it returns. The call also waits for more than 64 KiB from pageable memory, and for a copy from host memory to host memory. Page-locked
- * memory is read and written when the stream gets there. A copy between two devices whose link is `silent` does nothing once access
- * between them is enabled.
+ * Pageable host memory is staged, as with the real drivers: its bytes are read before the call returns, and have been
+ * written when it returns. The call also waits for more than 64 KiB from pageable memory, and for a copy from host
+ * memory to host memory. Page-locked memory is read and written when the stream gets there. A copy between two devices
+ * whose link is `silent` does nothing once access between them is enabled.
  */
 #include "engine.h"
 
