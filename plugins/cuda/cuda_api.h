@@ -207,12 +207,19 @@
 /* Some are macros in NVIDIA's header, some enumerators. */
 #define GPUHAL_CUDA_VALUES(VALUE)                                                                                                \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                                          \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                                                                                \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                                                                                \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                                                                                \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8)                                                                    \
+    VALUE(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                                                     \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11)                                                                                     \
     VALUE(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                                                                                    \
     VALUE(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                                          \
     VALUE(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                                                                                    \
     VALUE(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 19)                                                                           \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 20)                                                                                  \
+    VALUE(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 36)                                                                             \
+    VALUE(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 37)                                                                       \
     VALUE(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                                            \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                                                      \
     VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                                                      \

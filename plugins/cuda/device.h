@@ -121,7 +121,11 @@ gpuhal_cuda_entry *gpuhal_cuda_find(uint32_t index);
 int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int otherwise);
 
 /* facts.c */
+/* A value of 0 is missing: the driver does not know it. */
+void gpuhal_cuda_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
+/* compute.c: what the device computes with. */
+void gpuhal_cuda_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
 /* system.c: with GPUHAL_SYSTEM_ROOT set, files are looked for below that directory. Called by the first start(). */
 gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host);

@@ -33,20 +33,13 @@ static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, CUdevice devic
     host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : "CUDA device");
 }
 
-/* @p value 0 says that the driver does not know. */
-static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+void gpuhal_cuda_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
         host->u64(host, sink, key, value);
     } else {
         host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "the driver gives no usable value");
     }
-}
-
-static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
-{
-    const int value = gpuhal_cuda_attribute(device, attribute, 0);
-    return value > 0 ? (uint64_t)value : 0;
 }
 
 static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
@@ -72,9 +65,9 @@ static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     /* One allocation may take all; the addresses of a device are flat. */
-    tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
-    tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
-    tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
+    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
+    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
+    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
@@ -87,6 +80,9 @@ static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
+    /* Page-locked memory keeps its address, and is coherent (memory.c). */
+    host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
+    host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
 
 static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
@@ -128,12 +124,9 @@ void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gp
     tell_versions(host, sink, entry);
     tell_memory(host, sink, entry);
     tell_sharing(host, sink, entry);
-    tell_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, positive(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1000); /* kHz */
-    /* The engines that copy, and the one that computes. */
-    tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, positive(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT) + 1);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }
     gpuhal_cuda_tell_identity(host, sink, entry);
+    gpuhal_cuda_tell_compute(host, sink, entry);
 }

@@ -138,7 +138,11 @@ gpuhal_rocm_entry *gpuhal_rocm_find(uint32_t index);
 int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise);
 
 /* facts.c */
+/* A value of 0 is missing: HIP does not know it. */
+void gpuhal_rocm_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
+/* compute.c: what the device computes with. */
+void gpuhal_rocm_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 
 /* identity.c */
 void gpuhal_rocm_identify(gpuhal_rocm_entry *entry);
@@ -165,6 +169,8 @@ bool gpuhal_rocm_read_system(const gpuhal_rocm_entry *entry, const char *name, c
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
 /* GPUs that the kernel's compute driver has, whatever this process may use; 0 without that driver. */
 uint32_t gpuhal_rocm_count_system(void);
+/* The device's instruction set, as the kernel's compute driver numbers it; 0 when it lists none. */
+uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
 
 /* context.c */
 gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,

@@ -33,20 +33,13 @@ static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, hipDevice_t de
     host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : "HIP device");
 }
 
-/* @p value 0 says that HIP does not know. */
-static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+void gpuhal_rocm_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
         host->u64(host, sink, key, value);
     } else {
         host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "HIP gives no usable value");
     }
-}
-
-static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
-{
-    const int value = gpuhal_rocm_attribute(device, attribute, 0);
-    return value > 0 ? (uint64_t)value : 0;
 }
 
 static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
@@ -72,9 +65,9 @@ static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
     /* One allocation may take all; the addresses of a device are flat. */
-    tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
-    tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
-    tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
+    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
+    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
+    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
@@ -85,6 +78,9 @@ static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
+    /* Page-locked memory keeps its address, and is coherent (memory.c). */
+    host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
+    host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
 
 static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
@@ -126,12 +122,9 @@ void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gp
     tell_versions(host, sink, entry);
     tell_memory(host, sink, entry);
     tell_sharing(host, sink, entry);
-    tell_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, positive(device, hipDeviceAttributeMultiprocessorCount));
-    tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, positive(device, hipDeviceAttributeClockRate) * 1000); /* kHz */
-    /* The engines that copy, and the one that computes. */
-    tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, positive(device, hipDeviceAttributeAsyncEngineCount) + 1);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }
     gpuhal_rocm_tell_identity(host, sink, entry);
+    gpuhal_rocm_tell_compute(host, sink, entry);
 }

@@ -180,10 +180,18 @@
     VALUE(hipDeviceAttributeComputeMode, 6)                                                                                      \
     VALUE(hipDeviceAttributeIntegrated, 16)                                                                                      \
     VALUE(hipDeviceAttributeComputeCapabilityMajor, 23)                                                                          \
+    VALUE(hipDeviceAttributeMaxBlockDimX, 26)                                                                                    \
+    VALUE(hipDeviceAttributeMaxBlockDimY, 27)                                                                                    \
+    VALUE(hipDeviceAttributeMaxBlockDimZ, 28)                                                                                    \
+    VALUE(hipDeviceAttributeMaxThreadsPerBlock, 56)                                                                              \
     VALUE(hipDeviceAttributeMaxPitch, 58)                                                                                        \
+    VALUE(hipDeviceAttributeMemoryBusWidth, 59)                                                                                  \
+    VALUE(hipDeviceAttributeMemoryClockRate, 60)                                                                                 \
     VALUE(hipDeviceAttributeComputeCapabilityMinor, 61)                                                                          \
     VALUE(hipDeviceAttributeMultiprocessorCount, 63)                                                                             \
     VALUE(hipDeviceAttributePageableMemoryAccess, 65)                                                                            \
+    VALUE(hipDeviceAttributeMaxSharedMemoryPerBlock, 74)                                                                         \
+    VALUE(hipDeviceAttributeWarpSize, 87)                                                                                        \
     VALUE(hipComputeModeDefault, 0)                                                                                              \
     VALUE(hipComputeModeExclusive, 1)                                                                                            \
     VALUE(hipComputeModeProhibited, 2)                                                                                           \

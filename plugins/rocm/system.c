@@ -82,23 +82,73 @@ bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_
     return found;
 }
 
-/* Processors are nodes too: their gpu_id is 0. */
-uint32_t gpuhal_rocm_count_system(void)
+/* Calls @p look with the name of each node of the kernel's compute driver, until it says that it has seen enough. */
+static void each_node(bool (*look)(const char *node, void *user), void *user)
 {
-    uint32_t count = 0;
-    char path[GPUHAL_ROCM_PATH], text[24];
+    char path[GPUHAL_ROCM_PATH];
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES);
     DIR *listing = opendir(path);
     const struct dirent *entry = listing ? readdir(listing) : NULL;
-    for (; entry; entry = readdir(listing)) {
-        if (entry->d_name[0] == '.' || strlen(entry->d_name) > 10) {
-            continue;
-        }
-        gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", entry->d_name);
-        count += gpuhal_rocm_read_line(path, text, sizeof text) && strcmp(text, "0") != 0 ? 1 : 0;
+    for (bool enough = false; entry && !enough; entry = readdir(listing)) {
+        enough = entry->d_name[0] != '.' && strlen(entry->d_name) <= 10 && look(entry->d_name, user);
     }
     if (listing) {
         closedir(listing);
     }
+}
+
+/* Processors are nodes too: their gpu_id is 0. */
+static bool count_node(const char *node, void *user)
+{
+    char path[GPUHAL_ROCM_PATH], text[24];
+    gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", node);
+    *(uint32_t *)user += gpuhal_rocm_read_line(path, text, sizeof text) && strcmp(text, "0") != 0 ? 1 : 0;
+    return false;
+}
+
+uint32_t gpuhal_rocm_count_system(void)
+{
+    uint32_t count = 0;
+    each_node(count_node, &count);
     return count;
+}
+
+/* A line of a node's properties: a name, a blank and a number (the kernel's kfd_topology.c, sysfs_show_32bit_prop). */
+static bool read_property(const char *properties, const char *name, uint32_t *out_value)
+{
+    const size_t length = strlen(name);
+    for (const char *at = properties; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n' ? 1 : 0) {
+        if (strncmp(at, name, length) == 0 && at[length] == ' ') {
+            return sscanf(at + length, "%9u", out_value) == 1;
+        }
+    }
+    return false;
+}
+
+typedef struct target_search {
+    const gpuhal_rocm_entry *entry;
+    uint32_t target;
+} target_search;
+
+/* The kernel has the function, and for a part of a device its number, in the three lowest bits. */
+static bool match_node(const char *node, void *user)
+{
+    target_search *own = user;
+    const gpuhal_rocm_entry *entry = own->entry;
+    char path[GPUHAL_ROCM_PATH], properties[4096];
+    uint32_t location = 0, domain = 0;
+    gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
+    return gpuhal_rocm_read_file(path, properties, sizeof properties) > 0 &&
+           read_property(properties, "location_id", &location) && read_property(properties, "domain", &domain) &&
+           location >> 3 == (entry->bus << 5 | entry->slot) && domain == entry->domain &&
+           read_property(properties, "gfx_target_version", &own->target) && own->target > 0;
+}
+
+uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry)
+{
+    target_search own = {.entry = entry};
+    if (entry->has_address) {
+        each_node(match_node, &own);
+    }
+    return own.target;
 }

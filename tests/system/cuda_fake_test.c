@@ -48,6 +48,37 @@ TEST(devices_are_listed_with_their_identity_and_nobody_makes_a_context)
     remove_reports();
 }
 
+/* What an engine chooses kernels and memory by. The numbers of attributes are those of cuda.h; the data sheet of the H100 has
+ * 3.35 TB/s. */
+TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
+{
+    /* The second device is an sm_61 without a width of its memory's bus. */
+    use_machine("devices 2; attribute 1 75 6; attribute 1 76 1; attribute 1 37 0");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *two = select_or_fail(gpu, "cuda:1");
+    const uint64_t both_hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    const uint32_t all = GPUHAL_DATA_FP16 | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP64 | GPUHAL_DATA_FP8 | GPUHAL_DATA_INT8 |
+                         GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4;
+    expect_text(one, GPUHAL_FACT_TARGET_ARCHITECTURE, "sm_90");
+    expect_text(two, GPUHAL_FACT_TARGET_ARCHITECTURE, "sm_61");
+    assert_int_equal(number_of(one, GPUHAL_FACT_DATA_TYPES), all);
+    assert_int_equal(number_of(two, GPUHAL_FACT_DATA_TYPES),
+                     all & ~(uint32_t)(GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8 | GPUHAL_DATA_INT4));
+    assert_int_equal(number_of(one, GPUHAL_FACT_SUBGROUP_SIZE_MIN), 32);
+    assert_int_equal(number_of(one, GPUHAL_FACT_SUBGROUP_SIZE_MAX), 32);
+    assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_SIZE_MAX), 1024);
+    assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_SIZE_MAX_X), 1024);
+    assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_SIZE_MAX_Y), 1024);
+    assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_SIZE_MAX_Z), 64);
+    assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_MEMORY_BYTES), 48 << 10);
+    assert_int_equal(number_of(one, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND), UINT64_C(3352320000000));
+    assert_int_equal(gpuhal_device_missing(two, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, NULL), GPUHAL_MISSING_FAILED);
+    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_VISIBLE_KINDS), both_hosts);
+    assert_int_equal(number_of(one, GPUHAL_FACT_HOST_COHERENT_KINDS), both_hosts);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 TEST(free_memory_is_sampled_without_opening_and_without_a_context)
 {
     use_machine("devices 2; memory * 1G; used 1 100M");

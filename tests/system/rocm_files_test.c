@@ -176,6 +176,107 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     close_on_files(gpu);
 }
 
+/* One node of the kernel's compute driver for the device that the fake lists first, and the processor's. */
+static void put_target(const char *version)
+{
+    char text[160];
+    put("sys/class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 64\ngfx_target_version 0\nlocation_id 0\ndomain 0\n");
+    snprintf(text, sizeof text, "simd_count 1216\ngfx_target_version %s\nvendor_id 4098\nlocation_id %d\ndomain 0\n", version,
+             0x11 << 8);
+    put("sys/class/kfd/kfd/topology/nodes/1/properties", text);
+}
+
+/* What an engine chooses kernels and memory by: opens a machine whose kernel says this of the target. */
+static gpuhal_device *open_with_target(const char *script, const char *version, gpuhal **out_gpu)
+{
+    use_machine(script);
+    make_tree();
+    put_gpus(1);
+    put_target(version);
+    return open_on_files(out_gpu);
+}
+
+TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
+{
+    gpuhal *gpu;
+    gpuhal_device *device = open_with_target("devices 1", "90402", &gpu);
+    const uint32_t all = GPUHAL_DATA_FP16 | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP64 | GPUHAL_DATA_FP8 | GPUHAL_DATA_INT8 |
+                         GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4;
+    const uint64_t both_hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
+    const struct {
+        gpuhal_key key;
+        uint64_t value;
+    } wanted[] = {
+        {GPUHAL_FACT_DATA_TYPES, all},
+        {GPUHAL_FACT_SUBGROUP_SIZE_MIN, 64},
+        {GPUHAL_FACT_SUBGROUP_SIZE_MAX, 64},
+        {GPUHAL_FACT_GROUP_SIZE_MAX, 1024},
+        {GPUHAL_FACT_GROUP_SIZE_MAX_X, 1024},
+        {GPUHAL_FACT_GROUP_SIZE_MAX_Y, 1024},
+        {GPUHAL_FACT_GROUP_SIZE_MAX_Z, 1024},
+        {GPUHAL_FACT_GROUP_MEMORY_BYTES, 64 << 10},
+        {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, UINT64_C(5324800000000)}, /* of an MI300X */
+        {GPUHAL_FACT_HOST_VISIBLE_KINDS, both_hosts},
+        {GPUHAL_FACT_HOST_COHERENT_KINDS, both_hosts},
+    };
+    const char *text = NULL;
+    assert_ok(gpuhal_device_text(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &text));
+    assert_string_equal(text, "gfx942");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        uint64_t value = 0;
+        assert_ok(gpuhal_device_u64(device, wanted[i].key, &value));
+        assert_int_equal(value, wanted[i].value);
+    }
+    close_on_files(gpu);
+}
+
+/* Attributes 23 and 61 are the compute capability. MI210: the stepping is hexadecimal in names. Navi 21: GDDR6. */
+TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_follow_from_them)
+{
+    static const struct {
+        const char *script, *version, *name;
+        uint32_t types; /* beside those that all have */
+        uint64_t bandwidth;
+    } wanted[] = {
+        {"devices 1; attribute 0 23 9; attribute 0 61 0; attribute 0 59 4096; attribute 0 60 1600000", "90010", "gfx90a",
+         GPUHAL_DATA_BF16 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(1638400000000)},
+        {"devices 1; attribute 0 23 10; attribute 0 61 3; attribute 0 59 256; attribute 0 60 1000000", "100300", "gfx1030",
+         GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(512000000000)},
+        {"devices 1; attribute 0 23 9; attribute 0 61 0", "90012", "gfx90c", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        gpuhal *gpu;
+        gpuhal_device *device = open_with_target(wanted[i].script, wanted[i].version, &gpu);
+        const uint32_t always =
+            GPUHAL_DATA_FP16 | GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64;
+        const char *text = NULL;
+        uint64_t types = 0, bandwidth = 0;
+        assert_ok(gpuhal_device_text(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &text));
+        assert_string_equal(text, wanted[i].name);
+        assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_DATA_TYPES, &types));
+        assert_int_equal(types, always | wanted[i].types);
+        const gpuhal_status status = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, &bandwidth);
+        assert_int_equal(status == GPUHAL_OK, wanted[i].bandwidth > 0);
+        assert_int_equal(bandwidth, wanted[i].bandwidth);
+        close_on_files(gpu);
+    }
+}
+
+/* As with HSA_OVERRIDE_GFX_VERSION, with a kernel before 5.14, whose properties have no target, and without that file. */
+TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
+{
+    static const char *const versions[] = {"100301", "0", "rubbish"};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        gpuhal *gpu;
+        gpuhal_device *device = open_with_target("devices 1", versions[i], &gpu);
+        const char *why = NULL;
+        assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+        assert_non_null(strstr(why, i == 0 ? "HSA_OVERRIDE_GFX_VERSION" : "lists no target"));
+        assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_DATA_TYPES, NULL), GPUHAL_MISSING_NOT_SUPPORTED);
+        close_on_files(gpu);
+    }
+}
+
 /* A Navi card: no counter of energy, no ECC, a fan; and power under the name of late kernels. */
 TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
 {

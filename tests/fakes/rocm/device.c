@@ -167,6 +167,9 @@ static const struct {
     {5, 0, 2100000},          /* ClockRate */
     {16, 0, 0},               /* Integrated */
     {23, 0, 9},               /* ComputeCapabilityMajor */
+    {26, 0, 1024},            /* MaxBlockDimX */
+    {27, 0, 1024},            /* MaxBlockDimY */
+    {28, 0, 1024},            /* MaxBlockDimZ */
     {56, 0, 1024},            /* MaxThreadsPerBlock */
     {58, 0, 2147483647},      /* MaxPitch */
     {59, 0, 8192},            /* MemoryBusWidth */
@@ -174,6 +177,7 @@ static const struct {
     {61, 0, 4},               /* ComputeCapabilityMinor */
     {63, 0, 304},             /* MultiprocessorCount */
     {65, 0, 0},               /* PageableMemoryAccess */
+    {74, 0, 65536},           /* MaxSharedMemoryPerBlock */
     {87, 0, 64},              /* WarpSize */
     {88, 0, 0},               /* MemoryPoolsSupported */
     {89, 50300000, 1},        /* VirtualMemoryManagementSupported */

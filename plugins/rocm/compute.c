@@ -1,0 +1,139 @@
+/* rocm/compute.c: what a device computes with: units, instruction set, sizes of groups, types of data, bandwidth.
+ *
+ * HIP has attributes for sizes. The instruction set it has only in hipDeviceProp_t, whose layout differs between versions, so
+ * it comes from the kernel: gfx_target_version in the properties of a node of the compute driver is 10000 * major + 100 * minor
+ * + stepping, and the target's name has minor and stepping in hexadecimal (90010 is gfx90a). What each target can do is in
+ * LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td.
+ *
+ * HSA_OVERRIDE_GFX_VERSION makes HIP compute for another target than that of the hardware. It shows in HIP's compute
+ * capability, unless the stepping alone differs; then the hardware's own target is listed.
+ */
+#include "device.h"
+
+#include <stdio.h>
+
+static const struct {
+    gpuhal_key key;
+    hipDeviceAttribute_t attribute;
+} counts[] = {
+    {GPUHAL_FACT_COMPUTE_UNITS, hipDeviceAttributeMultiprocessorCount},
+    /* From gfx10 on both widths can be compiled for; this is the one that HIP's compiler takes. */
+    {GPUHAL_FACT_SUBGROUP_SIZE_MIN, hipDeviceAttributeWarpSize},
+    {GPUHAL_FACT_SUBGROUP_SIZE_MAX, hipDeviceAttributeWarpSize},
+    {GPUHAL_FACT_GROUP_SIZE_MAX, hipDeviceAttributeMaxThreadsPerBlock},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_X, hipDeviceAttributeMaxBlockDimX},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_Y, hipDeviceAttributeMaxBlockDimY},
+    {GPUHAL_FACT_GROUP_SIZE_MAX_Z, hipDeviceAttributeMaxBlockDimZ},
+    {GPUHAL_FACT_GROUP_MEMORY_BYTES, hipDeviceAttributeMaxSharedMemoryPerBlock},
+};
+
+enum { DOT = GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4 /* v_dot4 and v_dot8 came together */ };
+
+/* What a range of targets adds to what all have from gfx8 on. */
+static const struct {
+    uint32_t first, last, types;
+} types[] = {
+    {90006, 90006, DOT},
+    {90008, 90008, DOT | GPUHAL_DATA_BF16},
+    {90010, 90010, DOT | GPUHAL_DATA_BF16},
+    {90400, 90599, DOT | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8},
+    {100101, 100102, DOT},
+    {100300, 100399, DOT},
+    {110000, 110599, DOT | GPUHAL_DATA_BF16},
+    {120000, 120099, DOT | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8},
+};
+
+/* How many bits each line of the memory's bus moves in a clock as HIP counts it, for targets that come with one kind of memory
+ * alone: 2 for HBM2, 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL. 4 for HBM3, since the 5.3 TB/s in the data sheet
+ * of the MI300X are 1300 MHz and 8192 lines. Processors with graphics have what is plugged in. */
+static const struct {
+    uint32_t first, last, bits;
+} per_clock[] = {
+    {90000, 90000, 2},      /* Vega 10: HBM2 */
+    {90006, 90006, 2},      /* Vega 20, MI50 and MI60: HBM2 */
+    {90008, 90008, 2},      /* MI100: HBM2 */
+    {90010, 90010, 2},      /* MI200: HBM2 */
+    {90402, 90402, 4},      /* MI300: HBM3 */
+    {100100, 100100, 16},   /* Navi 10: GDDR6 */
+    {100102, 100102, 16},   /* Navi 14 */
+    {100300, 100302, 16},   /* Navi 21 to 23 */
+    {100304, 100304, 16},   /* Navi 24 */
+    {110000, 110002, 16},   /* Navi 31 to 33 */
+    {120000, 120001, 16},   /* Navi 44 and 48 */
+};
+
+/* 0 for what HIP does not know. */
+static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
+{
+    const int value = gpuhal_rocm_attribute(device, attribute, 0);
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+/* The target as the kernel numbers it, 0 with the reason when it is not certain. */
+static uint32_t find_target(const gpuhal_rocm_entry *entry, const char **out_why)
+{
+    const uint32_t target = gpuhal_rocm_read_target(entry);
+    const uint32_t major = (uint32_t)positive(entry->device, hipDeviceAttributeComputeCapabilityMajor);
+    const uint32_t minor = (uint32_t)positive(entry->device, hipDeviceAttributeComputeCapabilityMinor);
+    if (target == 0) {
+        *out_why = "the kernel's compute driver lists no target of this device";
+        return 0;
+    }
+    if (target / 10000 != major || target / 100 % 100 != minor || minor > 15 || target % 100 > 15) {
+        *out_why = "HIP computes for another target than that of the hardware: is HSA_OVERRIDE_GFX_VERSION set?";
+        return 0;
+    }
+    return target;
+}
+
+static uint32_t data_types(uint32_t target)
+{
+    uint32_t known = GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT64;
+    known |= target >= 80000 ? GPUHAL_DATA_FP16 | GPUHAL_DATA_INT16 : 0u;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        known |= target >= types[i].first && target <= types[i].last ? types[i].types : 0u;
+    }
+    return known;
+}
+
+static void tell_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice_t device, uint32_t target)
+{
+    const uint64_t kilohertz = positive(device, hipDeviceAttributeMemoryClockRate);
+    const uint64_t lines = positive(device, hipDeviceAttributeMemoryBusWidth);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < sizeof per_clock / sizeof per_clock[0]; i++) {
+        bits = target >= per_clock[i].first && target <= per_clock[i].last ? per_clock[i].bits : bits;
+    }
+    if (bits > 0) {
+        const uint64_t bandwidth = kilohertz * 1000 * bits * (lines / 8);
+        gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
+    }
+}
+
+void gpuhal_rocm_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+{
+    const hipDevice_t device = entry->device;
+    const char *why = NULL;
+    const uint32_t target = find_target(entry, &why);
+    if (target > 0) {
+        char text[32];
+        snprintf(text, sizeof text, "gfx%u%x%x", target / 10000, target / 100 % 100, target % 100);
+        host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
+        host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, data_types(target));
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED, why);
+        host->missing(host, sink, GPUHAL_FACT_DATA_TYPES, GPUHAL_MISSING_NOT_SUPPORTED, why);
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        gpuhal_rocm_tell_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
+    }
+    tell_bandwidth(host, sink, device, target);
+    const uint64_t kilohertz = positive(device, hipDeviceAttributeClockRate);
+    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
+    /* The engines that copy, and the one that computes. */
+    const uint64_t engines = positive(device, hipDeviceAttributeAsyncEngineCount);
+    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
+}
