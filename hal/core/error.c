@@ -6,6 +6,7 @@
 
 #include "core/call.h"
 #include "core/records.h"
+#include "os/os.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -84,6 +85,20 @@ gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 gpuhal_status gpuhal_error_host_memory(void)
 {
     return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host has no memory left for the library's own records");
+}
+
+/* pthread_create() returns EAGAIN for each of its limits, and for a stack that does not fit into the address space. */
+gpuhal_status gpuhal_error_no_thread(int error)
+{
+    char limit[32] = "unlimited";
+    const uint64_t most = gpuhal_os_thread_limit();
+    if (most != UINT64_MAX) {
+        snprintf(limit, sizeof limit, "%" PRIu64, most);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY,
+                            "a thread could not be started: %s (threads of this user: %s by RLIMIT_NPROC; the control group's "
+                            "pids.max and the address space limit them too)",
+                            strerror(error), limit);
 }
 
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text)

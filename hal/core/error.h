@@ -12,6 +12,8 @@
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* malloc failed. */
 gpuhal_status gpuhal_error_host_memory(void);
+/* HOST_MEMORY: gpuhal_thread_start() returned @p error. */
+gpuhal_status gpuhal_error_no_thread(int error);
 
 /* What a plugin says through gpuhal_host.report(): kept aside until gpuhal_error_from_plugin picks it up. */
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Threads that wait for a job at most: a program seldom samples with more. */
 #define IDLE_MAX 4u
@@ -229,7 +228,7 @@ gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
     if (!own) {
         gpuhal_mutex_unlock(&pool.mutex);
         gpuhal_job_release(job);
-        gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread: %s", strerror(error));
+        gpuhal_error_no_thread(error);
         return GPUHAL_JOB_NO_THREAD;
     }
     wait_for(own, job, deadline_ns);

@@ -39,9 +39,9 @@ struct gpuhal {
     struct gpuhal_async *async; /* what all queues share */
     /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
     void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);
-    /* The service thread calls back for buffers that the application imported: `serve` makes the thread, false without one;
+    /* The service thread calls back for buffers that the application imported: `serve` starts the thread, and returns 0 or errno;
      * `serve_released` has it call gpuhal_buffer_end(). */
-    bool (*serve)(gpuhal *gpu);
+    int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     void (*on_lost)(gpuhal_device *device); /* called once when a device is lost, with the reason as this thread's last error; calls no plugin */
     /* Around the time in which calls for the device are watched; the second also does nothing for one that is not. */

@@ -23,6 +23,13 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
+/* Before a `released` callback is promised. */
+static gpuhal_status serve_callbacks(const gpuhal_device *device)
+{
+    const int error = device->gpu->serve(device->gpu);
+    return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
+}
+
 /* Takes memory into a buffer, which owns it from then on. */
 static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
@@ -127,7 +134,7 @@ gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host
     }
     status = gpuhal_device_open(device);
     status = status ? status : check_host(device, &import, &range);
-    status = !status && import.released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
+    status = !status && import.released ? serve_callbacks(device) : status;
     if (status) {
         return status;
     }
@@ -272,7 +279,7 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     native.size = sizeof native;
     gpuhal_status status = gpuhal_device_takes(device, &native);
     status = status ? status : gpuhal_device_open(device);
-    status = !status && released && !device->gpu->serve(device->gpu) ? gpuhal_error_host_memory() : status;
+    status = !status && released ? serve_callbacks(device) : status;
     if (!status && !device->ops.wrap_memory) {
         status = gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "wrapping memory");
     }

@@ -153,6 +153,8 @@ const char *gpuhal_os_platform(void);
 /* Whether this process, and a helper that the calling thread starts, may do less than programs usually may: a limit of address space, data,
  * stack, processes or open files is below its usual default, or system calls are filtered. `out_why` gets the words, "" for no. */
 bool gpuhal_os_is_limited(char *out_why, size_t bytes);
+/* How many threads the processes of this user may have together; UINT64_MAX without a limit. */
+uint64_t gpuhal_os_thread_limit(void);
 
 /* ---- file.c */
 

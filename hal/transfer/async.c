@@ -256,16 +256,14 @@ static void *call_back(void *user)
     return NULL;
 }
 
-bool gpuhal_async_serve(gpuhal *gpu)
+int gpuhal_async_serve(gpuhal *gpu)
 {
     gpuhal_async *async = gpu->async;
     lock(async);
-    if (!async->has_thread) {
-        async->has_thread = gpuhal_thread_start(&async->thread, call_back, gpu) == 0;
-    }
-    bool has = async->has_thread;
+    const int error = async->has_thread ? 0 : gpuhal_thread_start(&async->thread, call_back, gpu);
+    async->has_thread = error == 0;
     gpuhal_mutex_unlock(&async->mutex);
-    return has;
+    return error;
 }
 
 void gpuhal_async_released(gpuhal_buffer *buffer)

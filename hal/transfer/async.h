@@ -29,8 +29,8 @@ void gpuhal_async_user(gpuhal *gpu, int change);
  * still works, at most as long as a driver may take, so that no thread is in a driver when the program ends. */
 void gpuhal_async_settle(gpuhal *gpu, bool closing);
 
-/* The thread that calls back, made before that is promised. False when there is none. */
-bool gpuhal_async_serve(gpuhal *gpu);
+/* Starts the thread that calls back, unless it is there: before a callback is promised. Returns 0 or errno. */
+int gpuhal_async_serve(gpuhal *gpu);
 /* Has that thread call gpuhal_buffer_end(). The thread is there: whoever imports with a callback has made it. */
 void gpuhal_async_released(struct gpuhal_buffer *buffer);
 /* A callback or a watch whose point has ended; taken over. */

@@ -189,8 +189,9 @@ gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *us
     if (!gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_on_change: gpu is NULL");
     }
-    if (listener && !gpuhal_async_serve(gpu)) {
-        return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread");
+    const int error = listener ? gpuhal_async_serve(gpu) : 0;
+    if (error) {
+        return gpuhal_error_no_thread(error);
     }
     gpuhal_herald *herald = gpu->herald;
     gpuhal_herald_lock(herald);

@@ -258,8 +258,8 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
         return status;
     }
     gpuhal_watcher *watcher = malloc(sizeof *watcher);
-    bool served = gpuhal_async_serve(event->gpu);
-    if (watcher && (like->listed || served)) {
+    const int error = gpuhal_async_serve(event->gpu);
+    if (watcher && (like->listed || !error)) {
         *watcher = *like;
         watcher->gpu = event->gpu;
         /* A callback that is still to come keeps the object. */
@@ -268,8 +268,8 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
         }
         status = watch(point, watcher);
     } else {
+        status = watcher ? gpuhal_error_no_thread(error) : gpuhal_error_host_memory();
         free(watcher);
-        status = gpuhal_error_host_memory();
     }
     gpuhal_point_release(point);
     return status;

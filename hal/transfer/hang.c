@@ -63,7 +63,7 @@ static bool goes_on(gpuhal_queue *queue)
         last = last->next;
     }
     if (unfinished && (!last || queue->marked != queue->submitted)) {
-        queue->probed = queue->probed || gpuhal_queue_need_thread(queue);
+        queue->probed = queue->probed || gpuhal_queue_need_thread(queue) == 0;
         gpuhal_condition_signal_all(&queue->condition);
     }
     last = last ? gpuhal_point_retain(last) : NULL;

@@ -238,9 +238,10 @@ gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher)
         tell(watcher);
         return GPUHAL_OK;
     }
-    if (!point->queue || gpuhal_queue_want(point) || !forget(point, watcher)) {
+    const int error = point->queue ? gpuhal_queue_want(point) : 0;
+    if (!error || !forget(point, watcher)) {
         return GPUHAL_OK;
     }
     gpuhal_watcher_free(watcher);
-    return gpuhal_error_host_memory();
+    return gpuhal_error_no_thread(error);
 }

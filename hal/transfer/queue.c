@@ -177,7 +177,7 @@ static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
     bool idle = gpuhal_queue_is_idle(queue);
-    bool with_thread = queue->has_thread || (!idle && gpuhal_queue_need_thread(queue));
+    bool with_thread = queue->has_thread || (!idle && gpuhal_queue_need_thread(queue) == 0);
     queue->closing = true;
     gpuhal_condition_signal_all(&queue->condition);
     uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;

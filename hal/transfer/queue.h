@@ -215,8 +215,8 @@ void gpuhal_queue_wake(gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns);
 /* UINT64_MAX for no limit. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);
-/* The end of this point is to be noticed, without anybody's asking; false when that cannot be. Not with the mutex held. */
-bool gpuhal_queue_want(gpuhal_point *point);
+/* The end of this point is to be noticed, without a caller that asks. Returns 0, or errno where no thread can do it. Not with the mutex held. */
+int gpuhal_queue_want(gpuhal_point *point);
 /* Asks the plugin. OK, NOT_READY, or the failure. */
 gpuhal_status gpuhal_point_poll(gpuhal_point *point);
 /* Calls no plugin as long as the queue's thread can: a driver that hangs does not keep who waits. */
@@ -270,8 +270,8 @@ void gpuhal_queue_renew(gpuhal_queue *queue);
 /* Waits, without the mutex, until the plugin says that a submitted point is done. */
 void gpuhal_point_block(gpuhal_point *point);
 
-/* With the mutex held: makes sure that the queue has a thread. */
-bool gpuhal_queue_need_thread(gpuhal_queue *queue);
+/* With the mutex held: starts the queue's thread, unless it is there. Returns 0 or errno. */
+int gpuhal_queue_need_thread(gpuhal_queue *queue);
 /* Of a queue that is closing: does the thread's work, in this thread. */
 void gpuhal_queue_work_off(gpuhal_queue *queue);
 void gpuhal_held_free(gpuhal_held *held);

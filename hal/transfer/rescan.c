@@ -182,7 +182,7 @@ gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
         gpuhal_watch_forget(herald);
     }
     gpuhal_mutex_unlock(&herald->mutex);
-    return error ? gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the system gives no further thread: %s", strerror(error)) : GPUHAL_OK;
+    return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
 void gpuhal_watch_kernel(gpuhal *gpu)

@@ -87,8 +87,9 @@ static gpuhal_status begin(gpuhal_queue *queue)
     if (queue->renewing) {
         return GPUHAL_OK;
     }
-    if (!gpuhal_queue_need_thread(queue)) {
-        return gpuhal_error_host_memory();
+    const int error = gpuhal_queue_need_thread(queue);
+    if (error) {
+        return gpuhal_error_no_thread(error);
     }
     gpuhal_cause_release(queue->refusal);
     queue->refusal = NULL;

@@ -333,14 +333,14 @@ static void notified(void *user, gpuhal_status status)
     gpuhal_queue_release(queue);
 }
 
-bool gpuhal_queue_want(gpuhal_point *point)
+int gpuhal_queue_want(gpuhal_point *point)
 {
     gpuhal_queue *queue = point->queue;
     gpuhal_device *device = queue->device;
-    bool noticed = true;
+    int error = 0;
     /* What is done already needs no change of threads. */
     if (gpuhal_device_honors_timeouts(device) && gpuhal_point_poll(point) != GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
-        return true;
+        return 0;
     }
     gpuhal_queue_lock(queue);
     point->wanted = true;
@@ -348,20 +348,20 @@ bool gpuhal_queue_want(gpuhal_point *point)
     if (arm) {
         point->armed = true;
     } else if (gpuhal_point_now(point) != GPUHAL_POINT_DONE && !point->armed) {
-        noticed = gpuhal_queue_need_thread(queue);
+        error = gpuhal_queue_need_thread(queue);
         gpuhal_condition_signal_all(&queue->condition);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!arm) {
-        return noticed;
+        return error;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
     if (gpuhal_device_result(device, call, device->ops.event_notify(point->event, notified, point))) {
         gpuhal_queue_lock(queue);
         point->armed = false;
-        noticed = gpuhal_queue_need_thread(queue);
+        error = gpuhal_queue_need_thread(queue);
         gpuhal_condition_signal_all(&queue->condition);
         gpuhal_mutex_unlock(&queue->mutex);
     }
-    return noticed;
+    return error;
 }

@@ -51,9 +51,13 @@ static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host)
 {
     gpuhal_held *held = calloc(1, sizeof *held);
-    if (!held || !gpuhal_queue_need_thread(queue)) {
-        free(held);
+    if (!held) {
         return gpuhal_error_host_memory();
+    }
+    const int error = gpuhal_queue_need_thread(queue);
+    if (error) {
+        free(held);
+        return gpuhal_error_no_thread(error);
     }
     held->op = *op;
     held->on_host = on_host;
@@ -415,19 +419,20 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-bool gpuhal_queue_need_thread(gpuhal_queue *queue)
+int gpuhal_queue_need_thread(gpuhal_queue *queue)
 {
     if (queue->has_thread) {
-        return true;
+        return 0;
     }
     gpuhal_queue_retain(queue);
     gpuhal_async_worker_begins(queue->device->gpu);
-    queue->has_thread = gpuhal_thread_start_detached(run_thread, queue) == 0;
-    if (!queue->has_thread) {
+    const int error = gpuhal_thread_start_detached(run_thread, queue);
+    queue->has_thread = error == 0;
+    if (error) {
         gpuhal_async_worker_ends(queue->device->gpu);
         atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
     }
-    return queue->has_thread;
+    return error;
 }
 
 void gpuhal_queue_work_off(gpuhal_queue *queue)

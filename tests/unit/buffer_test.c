@@ -243,6 +243,32 @@ TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
     assert_int_equal(gpuhal_lab.devices[1].maps, 0);
 }
 
+/* Without it an engine that computes in memory with a host address cannot know whether it has to map. */
+TEST(a_buffer_is_coherent_where_its_memory_is_and_has_a_host_address)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    static const struct {
+        uint32_t device;
+        gpuhal_memory_kind kind;
+        int32_t coherent;
+    } wanted[] = {
+        {0, GPUHAL_MEMORY_DEVICE, 1}, {0, GPUHAL_MEMORY_UPLOAD, 1},   {1, GPUHAL_MEMORY_DEVICE, 0},
+        {1, GPUHAL_MEMORY_UPLOAD, 1}, {2, GPUHAL_MEMORY_READBACK, 0}, {2, GPUHAL_MEMORY_DEVICE, 0},
+    };
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, wanted[i].device);
+        const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64, .kind = wanted[i].kind};
+        gpuhal_buffer *buffer = NULL;
+        assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_OK);
+        assert_int_equal(gpuhal_buffer_is_coherent(buffer), wanted[i].coherent);
+        assert_true(!wanted[i].coherent || gpuhal_buffer_host(buffer));
+        gpuhal_buffer_release(buffer);
+    }
+    assert_int_equal(gpuhal_buffer_is_coherent(NULL), 0);
+    gpuhal_close(gpu);
+}
+
 static void *unmap(void *user)
 {
     gpuhal_buffer *buffer = ((gpuhal_buffer **)user)[0];

@@ -4,6 +4,9 @@
 
 #include "os/os.h"
 
+#include <errno.h>
+#include <pthread.h>
+
 enum { PIECE = 4096 };
 static const uint64_t second_ns = 1000000000;
 
@@ -181,6 +184,82 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
         free(memory);
         close_desk(&d);
     }
+}
+
+/* From now on no thread can be started, or it can again: its stack would not fit into any address space. */
+static void start_threads(bool possible)
+{
+    static pthread_attr_t usual;
+    pthread_attr_t attributes;
+    if (possible) {
+        assert_int_equal(pthread_setattr_default_np(&usual), 0);
+        return;
+    }
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_getattr_default_np(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, SIZE_MAX / 4), 0);
+    assert_int_equal(pthread_setattr_default_np(&attributes), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+static void expect_no_thread(gpuhal_status status)
+{
+    const char *sentence = gpuhal_last_error()->sentence;
+    assert_int_equal(status, GPUHAL_ERROR_HOST_MEMORY);
+    assert_non_null(strstr(sentence, "a thread could not be started"));
+    assert_non_null(strstr(sentence, strerror(EAGAIN)));
+    assert_non_null(strstr(sentence, "RLIMIT_NPROC"));
+}
+
+static gpuhal_status do_nothing(void *user)
+{
+    (void)user;
+    return GPUHAL_OK;
+}
+
+static void count_call(void *user, gpuhal_status status)
+{
+    (void)status;
+    ++*(_Atomic int *)user;
+}
+
+static void see_change(void *user, const gpuhal_change *change)
+{
+    (void)change, (void)user;
+}
+
+/* What a container with few processes shows. The object goes on working without the thread, and with it once there is one. */
+TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
+{
+    gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    desk d = open_desk(false);
+    gpuhal_device *device = gpuhal_buffer_device(d.to);
+    void *memory = aligned_alloc(4096, PIECE);
+    memset(memory, 0, PIECE);
+    gpuhal_buffer *imported = NULL;
+    owner o = {.queue = d.queue};
+    _Atomic int calls = 0;
+    engine.never_done = true;
+    copy_and_record(&d);
+    start_threads(false);
+    expect_no_thread(gpuhal_on_change(d.gpu, see_change, NULL));
+    expect_no_thread(gpuhal_event_on_done(d.event, count_call, &calls));
+    expect_no_thread(gpuhal_queue_call(d.queue, do_nothing, NULL));
+    expect_no_thread(import_host(device, memory, PIECE, released, &o, &imported));
+    engine.never_done = false;
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, 60 * second_ns), GPUHAL_OK);
+    expect_copied(&d);
+    engine.failure = GPUHAL_ERROR_DRIVER;
+    engine.fail_at[COPY] = engine.calls[COPY] + 1;
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_ERROR_DRIVER);
+    expect_no_thread(gpuhal_queue_reset(d.queue, 60 * second_ns));
+    start_threads(true);
+    assert_int_equal(gpuhal_queue_reset(d.queue, 60 * second_ns), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_call(d.queue, do_nothing, NULL), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, 60 * second_ns), GPUHAL_OK);
+    assert_int_equal(calls + o.calls, 0);
+    free(memory);
+    close_desk(&d);
 }
 
 #include "test_main.h"

@@ -39,6 +39,12 @@ static const char *filtered_by(void)
     return filter;
 }
 
+uint64_t gpuhal_os_thread_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (uint64_t)limit.rlim_cur : UINT64_MAX;
+}
+
 bool gpuhal_os_is_limited(char *out_why, size_t bytes)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
