@@ -71,6 +71,21 @@ typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
 
+/* How large writes from pageable memory go. By rule: nothing is measured, facts decide. */
+enum {
+    GPUHAL_WRITE_UNKNOWN = 0,
+    GPUHAL_WRITE_MEASURING,
+    GPUHAL_WRITE_BY_PLUGIN,
+    GPUHAL_WRITE_STAGED,
+    GPUHAL_WRITE_BY_RULE
+};
+typedef struct gpuhal_write_path {
+    _Atomic uint32_t choice; /* GPUHAL_WRITE_…; transfer/write_path.c */
+    /* Written once, by the thread that measures, before `unwritten` says so. */
+    uint64_t plugin_bytes_per_second, staged_bytes_per_second, measured_seconds;
+    _Atomic uint32_t unwritten; /* the registry does not have it yet; diary.c */
+} gpuhal_write_path;
+
 /* Of a device for which calls are watched; queue/watchdog.c. */
 typedef struct gpuhal_watched {
     gpuhal_device *next;
@@ -125,6 +140,7 @@ struct gpuhal_device {
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
     _Atomic uint64_t limit_bytes;     /* 0: none */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
+    gpuhal_write_path write_path;
     gpuhal_counter written, read, filled, copied; /* by transfers that have this device alone; transfer/account.h */
 };
 

@@ -59,6 +59,7 @@ static void forget_notes(gpuhal *gpu)
             atomic_store(&device->faults[i].told, false);
             atomic_store(&device->faults[i].words, NO_WORDS);
         }
+        atomic_store(&device->write_path.unwritten, 0);
         gpuhal_link *link;
         for (uint32_t other = 0; (link = gpuhal_link_to(device, other)) != NULL; other++) {
             atomic_store(&link->unwritten, 0);
@@ -87,7 +88,9 @@ typedef struct gathered {
     char (*details)[DETAIL_BYTES];
     gpuhal_known_link *links;
     gpuhal_link **of_links;
-    size_t fault_count, link_count;
+    gpuhal_known_write *writes;
+    gpuhal_device **of_writes;
+    size_t fault_count, link_count, write_count;
 } gathered;
 
 static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links)
@@ -153,9 +156,27 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
     }
 }
 
+static void gather_write(gpuhal_device *device, gathered *to)
+{
+    const gpuhal_write_path *path = &device->write_path;
+    if (atomic_exchange(&device->write_path.unwritten, 0)) {
+        to->of_writes[to->write_count] = device;
+        to->writes[to->write_count++] = (gpuhal_known_write){
+            .face = device->known_face,
+            .driver = (char *)driver_of(device),
+            .plugin = device->candidate->identity,
+            .staged = atomic_load(&path->choice) == GPUHAL_WRITE_STAGED,
+            .plugin_bytes_per_second = path->plugin_bytes_per_second,
+            .staged_bytes_per_second = path->staged_bytes_per_second,
+            .measured = path->measured_seconds,
+        };
+    }
+}
+
 static bool gather(gpuhal *gpu, gathered *out)
 {
     size_t faults, links;
+    const uint32_t devices = gpuhal_device_count(gpu);
     count_notes(gpu, &faults, &links);
     *out = (gathered){
         .faults = calloc(faults + 1, sizeof *out->faults),
@@ -163,13 +184,17 @@ static bool gather(gpuhal *gpu, gathered *out)
         .details = calloc(faults + 1, sizeof *out->details),
         .links = calloc(links + 1, sizeof *out->links),
         .of_links = calloc(links + 1, sizeof *out->of_links),
+        .writes = calloc(devices + 1, sizeof *out->writes),
+        .of_writes = calloc(devices + 1, sizeof *out->of_writes),
     };
-    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
+    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links || !out->writes ||
+        !out->of_writes) {
         return false;
     }
-    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+    for (uint32_t d = 0; d < devices; d++) {
         gather_faults(gpuhal_device_at(gpu, d), faults, out);
         gather_links(gpu, gpuhal_device_at(gpu, d), links, out);
+        gather_write(gpuhal_device_at(gpu, d), out);
     }
     return true;
 }
@@ -183,6 +208,9 @@ static void put_back(const gathered *own)
     for (size_t i = 0; i < own->link_count; i++) {
         atomic_store(&own->of_links[i]->unwritten, 1);
     }
+    for (size_t i = 0; i < own->write_count; i++) {
+        atomic_store(&own->of_writes[i]->write_path.unwritten, 1);
+    }
 }
 
 static gpuhal_status write_notes(gpuhal *gpu)
@@ -193,11 +221,13 @@ static gpuhal_status write_notes(gpuhal *gpu)
     atomic_store(&gpu->diary->writer, &thread_mark);
     if (!gather(gpu, &own)) {
         status = gpuhal_error_host_memory();
-    } else if (own.fault_count + own.link_count > 0) {
+    } else if (own.fault_count + own.link_count + own.write_count > 0) {
         gpuhal_changes changes = {
             .now = gpuhal_os_wall_clock(),
             .links = own.links,
             .link_count = own.link_count,
+            .writes = own.writes,
+            .write_count = own.write_count,
             .faults = own.faults,
             .fault_count = own.fault_count,
         };
@@ -213,6 +243,8 @@ static gpuhal_status write_notes(gpuhal *gpu)
     free(own.details);
     free(own.links);
     free(own.of_links);
+    free(own.writes);
+    free(own.of_writes);
     return status;
 }
 
@@ -280,7 +312,7 @@ void gpuhal_diary_destroy(gpuhal *gpu)
 
 /* ---- noting */
 
-static bool is_kept(const gpuhal_device *device)
+bool gpuhal_diary_is_kept(const gpuhal_device *device)
 {
     return device->known_face != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
 }
@@ -288,7 +320,7 @@ static bool is_kept(const gpuhal_device *device)
 void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind)
 {
     gpuhal_fault_note *note = &device->faults[kind - GPUHAL_FAULT_HANG];
-    if (!is_kept(device)) {
+    if (!gpuhal_diary_is_kept(device)) {
         return;
     }
     lock(device->gpu);
@@ -306,7 +338,7 @@ void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind)
 void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
-    if (!is_kept(from) || !is_kept(to)) {
+    if (!gpuhal_diary_is_kept(from) || !gpuhal_diary_is_kept(to)) {
         return;
     }
     lock(from->gpu);
@@ -316,6 +348,18 @@ void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
     if (at_once) {
         wake(from->gpu);
     }
+}
+
+void gpuhal_diary_write_path(gpuhal_device *device)
+{
+    if (!gpuhal_diary_is_kept(device)) {
+        return;
+    }
+    lock(device->gpu);
+    gpuhal_mutex_unlock(&device->gpu->diary->mutex);
+    device->write_path.measured_seconds = gpuhal_os_wall_clock();
+    atomic_store(&device->write_path.unwritten, 1);
+    wake(device->gpu);
 }
 
 /* ---- recalling */
@@ -351,4 +395,20 @@ bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpu
     }
     gpuhal_snapshot_release(snapshot);
     return found;
+}
+
+uint32_t gpuhal_diary_recall_write(const gpuhal_device *device)
+{
+    uint32_t choice = GPUHAL_WRITE_UNKNOWN;
+    size_t count;
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(device->gpu->registry);
+    const gpuhal_known_write *writes = gpuhal_content_writes(&snapshot->content, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (writes[i].face == device->known_face && same(writes[i].driver, driver_of(device)) &&
+            same(writes[i].plugin, device->candidate->identity)) {
+            choice = writes[i].staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
+        }
+    }
+    gpuhal_snapshot_release(snapshot);
+    return choice;
 }

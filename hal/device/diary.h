@@ -20,6 +20,10 @@ void gpuhal_diary_destroy(gpuhal *gpu);
 void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind);
 /* What was found out about the way between the two is to be kept. `at_once`: by the thread, else by who writes next. */
 void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
+/* device->write_path was measured, and is to be kept. */
+void gpuhal_diary_write_path(gpuhal_device *device);
+/* Whether what is noted of the device is kept beyond this object. */
+bool gpuhal_diary_is_kept(const gpuhal_device *device);
 /* Writes all that is noted, and waits for the thread that does. OK also when there is nothing, or none is kept. BLOCKS. */
 gpuhal_status gpuhal_diary_write(gpuhal *gpu);
 
@@ -30,5 +34,7 @@ typedef struct gpuhal_recalled_link {
     char reason[512];
 } gpuhal_recalled_link;
 bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link);
+/* GPUHAL_WRITE_BY_PLUGIN or _STAGED, as measured with this driver and this plugin; UNKNOWN where it was not. */
+uint32_t gpuhal_diary_recall_write(const gpuhal_device *device);
 
 #endif

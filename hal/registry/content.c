@@ -11,7 +11,7 @@
 
 size_t gpuhal_content_limit(gpuhal_record_kind kind)
 {
-    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256};
+    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256, 256};
     return limits[kind];
 }
 
@@ -80,6 +80,8 @@ static bool is_same(gpuhal_record_kind kind, const void *one, const void *other)
         return a->from == b->from && a->to == b->to && same_text(a->from_driver, b->from_driver) &&
                same_text(a->to_driver, b->to_driver);
     }
+    case GPUHAL_RECORD_WRITE:
+        return ((const gpuhal_known_write *)one)->face == ((const gpuhal_known_write *)other)->face;
     case GPUHAL_RECORD_FAULT: {
         const gpuhal_known_fault *a = one, *b = other;
         return a->kind == b->kind && a->face == b->face && same_text(a->plugin, b->plugin);
@@ -147,8 +149,8 @@ static void drop_one_of(gpuhal_content *content, gpuhal_record_kind kind)
 bool gpuhal_content_drop_oldest(gpuhal_content *content)
 {
     /* Verdicts are found again by meeting the plugin, measurements by measuring; numbers come last, they cannot be found again. */
-    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_FAULT, GPUHAL_RECORD_FACE,
-                                               GPUHAL_RECORD_PHYSICAL};
+    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_WRITE,
+                                               GPUHAL_RECORD_FAULT,  GPUHAL_RECORD_FACE, GPUHAL_RECORD_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (content->records[order[i]].count > 0) {
             drop_one_of(content, order[i]);
@@ -200,6 +202,9 @@ static bool belongs(const gpuhal_content *content, gpuhal_record_kind kind, cons
     if (kind == GPUHAL_RECORD_LINK) {
         const gpuhal_known_link *link = record;
         return has_face(content, link->from) && has_face(content, link->to);
+    }
+    if (kind == GPUHAL_RECORD_WRITE) {
+        return has_face(content, ((const gpuhal_known_write *)record)->face);
     }
     if (kind == GPUHAL_RECORD_FAULT) {
         const gpuhal_known_fault *fault = record;

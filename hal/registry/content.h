@@ -74,6 +74,16 @@ typedef struct gpuhal_known_link {
     uint64_t tried;
 } gpuhal_known_link;
 
+/* Which of two paths large writes from pageable memory take. Valid for this driver and this plugin alone. */
+typedef struct gpuhal_known_write {
+    uint64_t generation;
+    uint32_t face;
+    char *driver, *plugin; /* version, and identity of the plugin's file; NULL: none is known */
+    uint32_t staged;       /* 1: through the library's staging memory; 0: the plugin's own write */
+    uint64_t plugin_bytes_per_second, staged_bytes_per_second;
+    uint64_t measured;
+} gpuhal_known_write;
+
 typedef enum {
     GPUHAL_FAULT_CRASH = 1,
     GPUHAL_FAULT_HANG = 2,
@@ -96,6 +106,7 @@ typedef enum {
     GPUHAL_RECORD_PHYSICAL,
     GPUHAL_RECORD_FACE,
     GPUHAL_RECORD_LINK,
+    GPUHAL_RECORD_WRITE,
     GPUHAL_RECORD_FAULT,
     GPUHAL_RECORD_KINDS
 } gpuhal_record_kind;
@@ -133,6 +144,11 @@ static inline gpuhal_known_link *gpuhal_content_links(const gpuhal_content *cont
 {
     *out_count = content->records[GPUHAL_RECORD_LINK].count;
     return content->records[GPUHAL_RECORD_LINK].list;
+}
+static inline gpuhal_known_write *gpuhal_content_writes(const gpuhal_content *content, size_t *out_count)
+{
+    *out_count = content->records[GPUHAL_RECORD_WRITE].count;
+    return content->records[GPUHAL_RECORD_WRITE].list;
 }
 static inline gpuhal_known_fault *gpuhal_content_faults(const gpuhal_content *content, size_t *out_count)
 {

@@ -25,6 +25,7 @@ typedef struct field {
 #define PHYSICAL(member) offsetof(gpuhal_known_physical, member)
 #define FACE(member)     offsetof(gpuhal_known_face, member)
 #define LINK(member)     offsetof(gpuhal_known_link, member)
+#define WRITE(member)    offsetof(gpuhal_known_write, member)
 #define FAULT(member)    offsetof(gpuhal_known_fault, member)
 
 static const field plugin_fields[] = {
@@ -81,6 +82,16 @@ static const field link_fields[] = {
     {"reason", LINK(reason), TEXT, false, 0},
     {"tried", LINK(tried), NUMBER64, false, UINT64_MAX},
 };
+static const field write_fields[] = {
+    {"generation", WRITE(generation), NUMBER64, true, UINT64_MAX},
+    {"face", WRITE(face), NUMBER32, true, UINT32_MAX - 1},
+    {"driver", WRITE(driver), TEXT, false, 0},
+    {"plugin", WRITE(plugin), TEXT, false, 0},
+    {"staged", WRITE(staged), NUMBER32, true, 1},
+    {"plugin_bytes_per_second", WRITE(plugin_bytes_per_second), NUMBER64, false, UINT64_MAX},
+    {"staged_bytes_per_second", WRITE(staged_bytes_per_second), NUMBER64, false, UINT64_MAX},
+    {"measured", WRITE(measured), NUMBER64, false, UINT64_MAX},
+};
 static const field fault_fields[] = {
     {"generation", FAULT(generation), NUMBER64, true, UINT64_MAX},
     {"kind", FAULT(kind), NUMBER32, true, GPUHAL_FAULT_OUT_OF_MEMORY},
@@ -103,6 +114,7 @@ static const struct {
     [GPUHAL_RECORD_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields), sizeof(gpuhal_known_physical)},
     [GPUHAL_RECORD_FACE] = {"face", face_fields, COUNT(face_fields), sizeof(gpuhal_known_face)},
     [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_known_link)},
+    [GPUHAL_RECORD_WRITE] = {"write", write_fields, COUNT(write_fields), sizeof(gpuhal_known_write)},
     [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_known_fault)},
 };
 

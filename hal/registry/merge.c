@@ -47,33 +47,19 @@ static void remove_older(gpuhal_content *content, gpuhal_record_kind kind, const
     }
 }
 
-static bool put_plugins(gpuhal_content *content, gpuhal_changes *changes)
+/* Each takes the place of what is known of the same thing. */
+static bool put_newest(gpuhal_content *content, gpuhal_record_kind kind, const void *records, size_t count,
+                       size_t *left_out)
 {
-    for (size_t i = 0; i < changes->plugin_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         void *copy;
-        if (!add_copy(content, GPUHAL_RECORD_PLUGIN, &changes->plugins[i], &copy)) {
+        if (!add_copy(content, kind, (const char *)records + i * gpuhal_record_size(kind), &copy)) {
             return false;
         }
-        changes->left_out += !copy;
+        *left_out += !copy;
         if (copy) {
-            ((gpuhal_known_plugin *)copy)->generation = content->generation;
-            remove_older(content, GPUHAL_RECORD_PLUGIN, copy);
-        }
-    }
-    return true;
-}
-
-static bool put_links(gpuhal_content *content, gpuhal_changes *changes)
-{
-    for (size_t i = 0; i < changes->link_count; i++) {
-        void *copy;
-        if (!add_copy(content, GPUHAL_RECORD_LINK, &changes->links[i], &copy)) {
-            return false;
-        }
-        changes->left_out += !copy;
-        if (copy) {
-            ((gpuhal_known_link *)copy)->generation = content->generation;
-            remove_older(content, GPUHAL_RECORD_LINK, copy);
+            memcpy(copy, &content->generation, sizeof content->generation); /* the first member of every record */
+            remove_older(content, kind, copy);
         }
     }
     return true;
@@ -176,7 +162,11 @@ bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
     if (changes->proven) {
         end_quarantine(content, changes->proven);
     }
-    bool good = put_plugins(content, changes) && gpuhal_content_number(content, changes) && put_links(content, changes) &&
+    size_t *left_out = &changes->left_out;
+    bool good = put_newest(content, GPUHAL_RECORD_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
+                gpuhal_content_number(content, changes) &&
+                put_newest(content, GPUHAL_RECORD_LINK, changes->links, changes->link_count, left_out) &&
+                put_newest(content, GPUHAL_RECORD_WRITE, changes->writes, changes->write_count, left_out) &&
                 put_faults(content, changes);
     gpuhal_content_trim(content);
     return good;
@@ -184,6 +174,7 @@ bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
 
 bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes)
 {
-    bool more = changes->replace || changes->forget_plugin || changes->proven || changes->plugin_count || changes->link_count || changes->fault_count;
+    bool more = changes->replace || changes->forget_plugin || changes->proven || changes->plugin_count ||
+                changes->link_count || changes->write_count || changes->fault_count;
     return !more && gpuhal_content_has_noted(content, changes);
 }

@@ -28,6 +28,8 @@ typedef struct gpuhal_changes {
     const char *const *listed; /* NULL-ended names of backends whose devices are all among the sightings: others are gone; or NULL */
     const gpuhal_known_link *links;
     size_t link_count;
+    const gpuhal_known_write *writes;
+    size_t write_count;
     const gpuhal_known_fault *faults; /* `count` more of each, at `now` */
     size_t fault_count;
     size_t left_out; /* found: records that are too long to be kept */

@@ -6,6 +6,7 @@
 #include "transfer/ordinary.h"
 #include "transfer/plugin_event.h"
 #include "transfer/ranges.h"
+#include "transfer/write_path.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,20 +57,31 @@ static gpuhal_status read_slot(gpuhal_device *device, void *to, const gpuhal_mem
  * staging memory, wherever that was found out. */
 static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
-    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.write &&
-        gpuhal_ordinary_is_quicker(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
-        gpuhal_status status = gpuhal_ordinary_write(device, to, to_offset, from, bytes);
+    if (!gpuhal_ordinary_is_large(device, bytes) || !device->ops.write ||
+        !gpuhal_ordinary_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
+        return write_slot(device, to, to_offset, from, bytes);
+    }
+    uint64_t done = 0; /* while the two paths were compared */
+    bool staged = false;
+    const gpuhal_path_move move = {device, to, to_offset, from, bytes};
+    gpuhal_status status = gpuhal_write_path_find(&move, write_slot, &staged, &done);
+    if (status || done == bytes) {
+        return status;
+    }
+    const char *rest = (const char *)from + done;
+    if (staged) {
+        status = gpuhal_ordinary_write(device, to, to_offset + done, rest, bytes - done);
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
             return status;
         }
     }
-    return write_slot(device, to, to_offset, from, bytes);
+    return write_slot(device, to, to_offset + done, rest, bytes - done);
 }
 
 static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.read &&
-        gpuhal_ordinary_is_quicker(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
+    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.read && gpuhal_ordinary_is_quicker(device) &&
+        gpuhal_ordinary_is_possible(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
         gpuhal_status status = gpuhal_ordinary_read(device, to, from, from_offset, bytes);
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
             return status;

@@ -4,10 +4,12 @@
 
 #include "transfer/chunk.h"
 
-/* Whether that is quicker than the driver's own way for these bytes: where the driver stages ordinary memory with one thread of its own,
- * the device copies by itself, and the host memory is not page-locked memory of ours already. */
-bool gpuhal_ordinary_is_quicker(gpuhal_device *device, gpuhal_staging_direction direction, const gpuhal_memory *memory, const void *host,
-                                uint64_t bytes);
+/* Whether these bytes can take that path: not where the host sees the memory, nor from page-locked memory of ours. */
+bool gpuhal_ordinary_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
+                                 const gpuhal_memory *memory, const void *host, uint64_t bytes);
+/* Whether it is expected to be quicker than the driver's own, unless that was measured: where the driver stages pageable
+ * memory with one thread, and the device copies by itself. */
+bool gpuhal_ordinary_is_quicker(const gpuhal_device *device);
 
 /* From which size on it is worth asking: every chunk of the pool is then used at least twice, and looking an address up costs nothing. */
 static inline bool gpuhal_ordinary_is_large(const gpuhal_device *device, uint64_t bytes)

@@ -1,7 +1,7 @@
 /* cuda/compute.c: what a device computes with: units, instruction set, sizes of groups, types of data, bandwidth.
  *
- * CUDA has attributes for sizes and none for types of data: those follow from the compute capability, by the "Target ISA Notes"
- * of the instructions in NVIDIA's PTX ISA.
+ * CUDA has attributes for sizes and none for types of data: those follow from the compute capability, by the "Target
+ * ISA Notes" of the instructions in NVIDIA's PTX ISA.
  */
 #include "device.h"
 
@@ -62,8 +62,9 @@ static void tell_target(const gpuhal_host *host, gpuhal_sink *sink, CUdevice dev
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, known);
 }
 
-/* Two transfers in each clock, as in NVIDIA's "How to Query Device Properties and Handle Errors in CUDA C/C++": peak bandwidth is
- * 2 * memoryClockRate * (memoryBusWidth / 8). For the 2619 MHz and 5120 bits of an H100 that is 3.35 TB/s, as in its data sheet. */
+/* Two transfers in each clock, as in NVIDIA's "How to Query Device Properties and Handle Errors in CUDA C/C++":
+ * peak bandwidth is 2 * memoryClockRate * (memoryBusWidth / 8). For the 2619 MHz and 5120 bits of an H100 that is
+ * 3.35 TB/s, as in its data sheet. */
 static void tell_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
 {
     const uint64_t kilohertz = positive(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);

@@ -1,9 +1,9 @@
 /* rocm/compute.c: what a device computes with: units, instruction set, sizes of groups, types of data, bandwidth.
  *
- * HIP has attributes for sizes. The instruction set it has only in hipDeviceProp_t, whose layout differs between versions, so
- * it comes from the kernel: gfx_target_version in the properties of a node of the compute driver is 10000 * major + 100 * minor
- * + stepping, and the target's name has minor and stepping in hexadecimal (90010 is gfx90a). What each target can do is in
- * LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td.
+ * HIP has attributes for sizes. The instruction set it has only in hipDeviceProp_t, whose layout differs between
+ * versions, so it comes from the kernel: gfx_target_version in the properties of a node of the compute driver is
+ * 10000 * major + 100 * minor + stepping, and the target's name has minor and stepping in hexadecimal (90010 is
+ * gfx90a). What each target can do is in LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td.
  *
  * HSA_OVERRIDE_GFX_VERSION makes HIP compute for another target than that of the hardware. It shows in HIP's compute
  * capability, unless the stepping alone differs; then the hardware's own target is listed.
@@ -43,9 +43,10 @@ static const struct {
     {120000, 120099, DOT | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8},
 };
 
-/* How many bits each line of the memory's bus moves in a clock as HIP counts it, for targets that come with one kind of memory
- * alone: 2 for HBM2, 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL. 4 for HBM3, since the 5.3 TB/s in the data sheet
- * of the MI300X are 1300 MHz and 8192 lines. Processors with graphics have what is plugged in. */
+/* How many bits each line of the memory's bus moves in a clock as HIP counts it, for targets that come with one
+ * kind of memory alone: 2 for HBM2, 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL. 4 for HBM3, since the
+ * 5.3 TB/s in the data sheet of the MI300X are 1300 MHz and 8192 lines. Processors with graphics have what is
+ * plugged in. */
 static const struct {
     uint32_t first, last, bits;
 } per_clock[] = {

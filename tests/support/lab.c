@@ -374,6 +374,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return broken_rule(device, "copy");
     }
     memcpy(target, source, (size_t)bytes);
+    pause_us(device->lab->slow_copy_us);
     return GPUHAL_OK;
 }
 

@@ -39,6 +39,7 @@ typedef struct gpuhal_lab_device {
     uint64_t import_alignment;     /* 0: missing */
     const char *driver_uuid;       /* NULL: missing */
     uint32_t slow_write_us;        /* how long write and fill stay when the bytes are there */
+    uint32_t slow_copy_us;         /* and copy */
     uint32_t short_imports;        /* gives a byte less than is imported */
     uint32_t ignores_alignment;    /* gives addresses 64 bytes beyond a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */

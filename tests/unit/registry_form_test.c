@@ -67,7 +67,7 @@ TEST(what_is_written_is_read_again_word_for_word)
     gpuhal_form_report report;
     assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
     assert_false(gpuhal_form_is_damaged(&report));
-    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1);
+    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1 + 1);
     size_t count;
     const gpuhal_known_plugin *plugin = gpuhal_content_plugins(&content, &count);
     assert_string_equal(plugin->file, "/lib/a \\ b.so");
@@ -141,7 +141,7 @@ TEST(a_damaged_record_costs_itself)
     detail[0] = 'N';
     assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
     assert_int_equal(report.damaged, 1);
-    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1);
+    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1);
     assert_int_equal(content.records[GPUHAL_RECORD_FAULT].count, 0);
     gpuhal_content_finish(&content);
     gpuhal_text_finish(&text);

@@ -139,7 +139,11 @@ static inline gpuhal_status remember_all_kinds(gpuhal_registry *registry)
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
     gpuhal_known_link link = {.from = seen[0].face, .to = seen[1].face, .verified = 1, .bytes_per_second = 25000000000, .from_driver = (char[]){"535.1"}};
     gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_HANG, .face = seen[1].face, .count = 2, .detail = (char[]){"no answer"}};
+    const gpuhal_known_write write = {
+        .face = seen[2].face, .driver = (char[]){"535.1"}, .staged = 1, .staged_bytes_per_second = 12000000000};
     gpuhal_changes more = {.now = 1700000001, .links = &link, .link_count = 1, .faults = &fault, .fault_count = 1};
+    more.writes = &write;
+    more.write_count = 1;
     gpuhal_status second = gpuhal_registry_update(registry, &more);
     return status ? status : second;
 }

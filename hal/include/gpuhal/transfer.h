@@ -21,7 +21,9 @@
 extern "C" {
 #endif
 
-/** Copies host memory into a buffer.
+/** Copies host memory into a buffer. Large blocking writes from pageable memory to memory without a host address take the
+ *  faster of the plugin's own write and staging memory: the first one that is large enough compares both with its own
+ *  bytes, and the registry keeps the result (docs/registry.md).
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller keeps @p from until the call returns, with a queue until the work is done. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,

@@ -1,0 +1,98 @@
+/* transfer/write_path.c: see write_path.h. One thread measures, others take the path of the rule meanwhile. */
+#include "transfer/write_path.h"
+
+#include "device/diary.h"
+#include "transfer/ordinary.h"
+
+/* Of the samples on each path the first is not counted: it makes staging memory, and the driver's. Of the others
+ * the fastest counts, so that a thread that had to wait for a processor decides nothing. */
+enum { BY_PLUGIN, STAGED, PATHS, ROUNDS = 3 };
+
+/* As many bytes as all staging memory holds, so that all threads that copy through it have work; a multiple of
+ * every alignment. */
+static uint64_t sample_bytes(const gpuhal_device *device)
+{
+    return device->gpu->settings.staging_limit_bytes & ~(uint64_t)4095;
+}
+
+static gpuhal_status sample(const gpuhal_path_move *move, gpuhal_path_slot *slot, int path, uint64_t done,
+                            uint64_t *out_ns)
+{
+    const char *from = (const char *)move->from + done;
+    const uint64_t offset = move->to_offset + done, bytes = sample_bytes(move->device);
+    const uint64_t begin_ns = gpuhal_os_monotonic_ns();
+    gpuhal_status status = path == STAGED ? gpuhal_ordinary_write(move->device, move->to, offset, from, bytes)
+                                          : slot(move->device, move->to, offset, from, bytes);
+    *out_ns = gpuhal_os_monotonic_ns() - begin_ns;
+    return status;
+}
+
+/* What says that a path cannot be taken, and nothing of the device. */
+static bool is_no_failure(gpuhal_status status)
+{
+    return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_OUT_OF_MEMORY ||
+           status == GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static uint64_t speed(uint64_t bytes, uint64_t ns)
+{
+    return (uint64_t)((double)bytes * 1e9 / (double)(ns > 0 ? ns : 1));
+}
+
+/* Staging takes processors, so it has to be faster by a tenth. */
+static uint32_t judge(gpuhal_device *device, const uint64_t *fastest_ns)
+{
+    const uint64_t bytes = sample_bytes(device);
+    device->write_path.plugin_bytes_per_second = speed(bytes, fastest_ns[BY_PLUGIN]);
+    device->write_path.staged_bytes_per_second = speed(bytes, fastest_ns[STAGED]);
+    const bool staged = (double)fastest_ns[STAGED] < 0.9 * (double)fastest_ns[BY_PLUGIN];
+    return staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
+}
+
+static gpuhal_status measure(const gpuhal_path_move *move, gpuhal_path_slot *slot, uint64_t *out_done)
+{
+    gpuhal_device *device = move->device;
+    uint64_t fastest_ns[PATHS] = {UINT64_MAX, UINT64_MAX};
+    for (int i = 0; i < ROUNDS * PATHS; i++) {
+        uint64_t ns = 0;
+        const gpuhal_status status = sample(move, slot, i % PATHS, *out_done, &ns);
+        if (status) {
+            const bool failed = !is_no_failure(status);
+            atomic_store(&device->write_path.choice, failed ? GPUHAL_WRITE_UNKNOWN : GPUHAL_WRITE_BY_RULE);
+            return failed ? status : GPUHAL_OK;
+        }
+        *out_done += sample_bytes(device);
+        if (i >= PATHS && ns < fastest_ns[i % PATHS]) {
+            fastest_ns[i % PATHS] = ns;
+        }
+    }
+    atomic_store(&device->write_path.choice, judge(device, fastest_ns));
+    gpuhal_diary_write_path(device);
+    return GPUHAL_OK;
+}
+
+/* What is known without measuring. */
+static uint32_t look_up(gpuhal_device *device)
+{
+    uint32_t before = GPUHAL_WRITE_UNKNOWN;
+    const uint32_t known = gpuhal_diary_is_kept(device) ? gpuhal_diary_recall_write(device) : GPUHAL_WRITE_BY_RULE;
+    return atomic_compare_exchange_strong(&device->write_path.choice, &before, known) ? known : before;
+}
+
+gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, gpuhal_path_slot *slot, bool *out_staged,
+                                     uint64_t *out_done)
+{
+    gpuhal_device *device = move->device;
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t choice = atomic_load(&device->write_path.choice);
+    choice = choice == GPUHAL_WRITE_UNKNOWN ? look_up(device) : choice;
+    *out_done = 0;
+    if (choice == GPUHAL_WRITE_UNKNOWN && move->bytes >= ROUNDS * PATHS * sample_bytes(device) &&
+        atomic_compare_exchange_strong(&device->write_path.choice, &choice, GPUHAL_WRITE_MEASURING)) {
+        status = measure(move, slot, out_done);
+        choice = atomic_load(&device->write_path.choice);
+    }
+    const bool by_rule = choice != GPUHAL_WRITE_STAGED && choice != GPUHAL_WRITE_BY_PLUGIN;
+    *out_staged = by_rule ? gpuhal_ordinary_is_quicker(device) : choice == GPUHAL_WRITE_STAGED;
+    return status;
+}
