@@ -5,7 +5,9 @@
 #include "loader/file_check.h"
 
 #include <grp.h>
+#include <inttypes.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static void add_good(void)
 {
@@ -183,6 +185,41 @@ TEST(a_file_of_another_user_is_taken_with_a_warning)
     gpuhal_candidates candidates = run_loader(&settings);
     assert_listed(&candidates, "good_fork_safe");
     gpuhal_candidates_finish(&candidates);
+}
+
+/* Processor time of this process for looking at a folder with so many libraries that no manifest names. */
+static uint64_t time_with_strays(unsigned count)
+{
+    new_folder();
+    for (unsigned i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "gpuhal-stray%u.so", i);
+        write_file(in_folder(name), "", 0);
+    }
+    add_good(); /* whose library each of them is compared with */
+    gpuhal_settings settings = own_settings();
+    settings.backends = (char *)"stray1"; /* nothing runs */
+    uint64_t least = UINT64_MAX;
+    for (int round = 0; round < 3; round++) {
+        struct timespec begin, end;
+        assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin), 0);
+        gpuhal_candidates candidates = run_loader(&settings);
+        assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end), 0);
+        assert_true(candidates.count >= count);
+        gpuhal_candidates_finish(&candidates);
+        const int64_t took = (end.tv_sec - begin.tv_sec) * INT64_C(1000000000) + end.tv_nsec - begin.tv_nsec;
+        least = (uint64_t)took < least ? (uint64_t)took : least;
+    }
+    return least;
+}
+
+/* 8 times as many take 8 times the time, not 64; what is between those is left to the machine. */
+TEST(thousands_of_stray_libraries_take_time_in_proportion_to_their_number)
+{
+    const uint64_t few = time_with_strays(1000), many = time_with_strays(8000);
+    if (many / few >= 32) {
+        fail_msg("1000 strays take %" PRIu64 " us, 8000 take %" PRIu64, few / 1000, many / 1000);
+    }
 }
 
 #include "test_main.h"

@@ -116,4 +116,37 @@ TEST(a_privileged_process_keeps_no_registry_whatever_its_user_says)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
+/* A registry at this place takes something in: OK, or FILE where nothing may be made there. */
+static gpuhal_status remember_at(const char *place)
+{
+    gpuhal_registry *registry = open_registry(place);
+    const gpuhal_status status = remember_plugin(registry, 1);
+    gpuhal_registry_destroy(registry);
+    return status;
+}
+
+/* sudo that keeps HOME, or a container with it: the user could not write to .local any more. */
+TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
+{
+    if (geteuid() != 0) {
+        SKIP_TEST("giving a directory away needs root");
+    }
+    char home[300], place[400];
+    snprintf(home, sizeof home, "%s", fresh_directory());
+    snprintf(place, sizeof place, "%s/.local/state/gpuhal", home);
+    assert_int_equal(chown(home, 12345, 12345), 0);
+    assert_int_equal(remember_at(place), GPUHAL_ERROR_FILE);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "another user"));
+    assert_int_equal(files_that_begin_with(home, ".local"), 0);
+    /* Not below a directory of the user's that is there, either. */
+    assert_int_equal(mkdir(below(home, ".local"), 0755), 0);
+    assert_int_equal(chown(below(home, ".local"), 12345, 12345), 0);
+    assert_int_equal(remember_at(place), GPUHAL_ERROR_FILE);
+    assert_int_equal(files_that_begin_with(below(home, ".local"), "state"), 0);
+    /* Root's own is root's. */
+    assert_int_equal(chown(below(home, ".local"), 0, 0), 0);
+    assert_int_equal(remember_at(place), GPUHAL_OK);
+    assert_int_equal(files_that_begin_with(place, "registry"), 2);
+}
+
 #include "test_main.h"
