@@ -39,6 +39,8 @@ static gpuhal_status create_first_lane(gpuhal_plugin_device *device)
         gpuhal_opencl_api.clReleaseContext(device->context);
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
+    (void)gpuhal_opencl_api.clRetainCommandQueue(device->lanes[0]);
+    device->lent = device->lanes[0];
     return GPUHAL_OK;
 }
 
@@ -108,6 +110,7 @@ void gpuhal_opencl_close(gpuhal_plugin_device *device)
     for (uint32_t i = 0; i < atomic_load(&device->lane_count); i++) {
         gpuhal_opencl_api.clReleaseCommandQueue(device->lanes[i]);
     }
+    gpuhal_opencl_api.clReleaseCommandQueue(device->lent);
     gpuhal_opencl_api.clReleaseContext(device->context);
     pthread_mutex_destroy(&device->growing);
     free(device);
@@ -131,9 +134,24 @@ static gpuhal_opencl_lane grow(gpuhal_plugin_device *device)
         atomic_store_explicit(&device->lane_count, count + 1, memory_order_release);
     } else {
         lane.queue = device->lanes[count - 1];
+        (void)gpuhal_opencl_api.clRetainCommandQueue(lane.queue); /* it may be renewed meanwhile */
     }
     pthread_mutex_unlock(&device->growing);
     return lane;
+}
+
+/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the lane needs another queue.
+ * Where the driver gives none, the old one stays. */
+static void renew(gpuhal_plugin_device *device, const gpuhal_opencl_lane *lane)
+{
+    cl_int code = CL_SUCCESS;
+    const cl_command_queue fresh = create_queue(device, &code);
+    if (fresh) {
+        pthread_mutex_lock(&device->growing); /* a thread that shares the lane takes its queue under it */
+        device->lanes[lane->taken - device->taken] = fresh;
+        pthread_mutex_unlock(&device->growing);
+        (void)gpuhal_opencl_api.clReleaseCommandQueue(lane->queue);
+    }
 }
 
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
@@ -148,11 +166,18 @@ gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
     return grow(device);
 }
 
-void gpuhal_opencl_give_lane(gpuhal_opencl_lane lane)
+void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane, cl_int code)
 {
-    if (lane.taken) {
-        atomic_store_explicit(lane.taken, false, memory_order_release);
+    if (!lane.taken) {
+        if (lane.queue) {
+            (void)gpuhal_opencl_api.clReleaseCommandQueue(lane.queue);
+        }
+        return;
     }
+    if (code != CL_SUCCESS) {
+        renew(device, &lane);
+    }
+    atomic_store_explicit(lane.taken, false, memory_order_release);
 }
 
 /* clFinish would do for the waiting, but does not say that the work failed. */
@@ -172,13 +197,9 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     return code;
 }
 
-/* Some drivers answer with a code of no meaning when the device was unplugged, and say so only when asked. */
-gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code)
+/* Some drivers return a code of no meaning when the device was unplugged, and say so only when asked. */
+static gpuhal_status failed(gpuhal_plugin_device *device, const char *call, cl_int code, gpuhal_status status)
 {
-    if (code == CL_SUCCESS) {
-        return GPUHAL_OK;
-    }
-    gpuhal_status status = gpuhal_opencl_report(device->host, call, code);
     cl_bool available = CL_TRUE;
     bool gone = gpuhal_opencl_ask(device->entry->id, CL_DEVICE_AVAILABLE, &available, sizeof available) && !available;
     if (gone && status != GPUHAL_ERROR_DEVICE_LOST) {
@@ -189,6 +210,23 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
         atomic_store(&device->lost, true);
     }
     return status;
+}
+
+gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code)
+{
+    return code == CL_SUCCESS ? GPUHAL_OK : failed(device, call, code, gpuhal_opencl_report(device->host, call, code));
+}
+
+/* Drivers give commands that fail in execution this code for other reasons too: NVIDIA's for illegal accesses of kernels, rusticl for
+ * a failed user event. */
+gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code)
+{
+    if (code != CL_OUT_OF_RESOURCES) {
+        return gpuhal_opencl_result(device, call, code);
+    }
+    return failed(device, call, code,
+                  device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, code,
+                                       "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
 }
 
 /* Asks nobody: a driver that hangs would hang here too. */
@@ -210,7 +248,7 @@ static gpuhal_status opencl_native_device(gpuhal_plugin_device *device, gpuhal_n
     out_native->values[0] = (uintptr_t)device->entry->platform;
     out_native->values[1] = (uintptr_t)device->entry->id;
     out_native->values[2] = (uintptr_t)device->context;
-    out_native->values[3] = (uintptr_t)device->lanes[0];
+    out_native->values[3] = (uintptr_t)device->lent;
     return GPUHAL_OK;
 }
 

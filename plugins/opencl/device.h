@@ -40,7 +40,8 @@ struct gpuhal_plugin_device {
     cl_context context;
     cl_command_queue lanes[GPUHAL_OPENCL_LANES]; /* the first one is there from the beginning, the others once they are needed */
     _Atomic bool taken[GPUHAL_OPENCL_LANES];     /* a flag for each, so that giving one back is a store */
-    pthread_mutex_t growing;                     /* held to make lanes */
+    cl_command_queue lent;                       /* the first of them, retained: the application may have got it */
+    pthread_mutex_t growing;                     /* held to make lanes, and to give one another queue */
     _Atomic uint32_t lane_count;
     _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
 };
@@ -96,11 +97,14 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const 
                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device);
-void gpuhal_opencl_give_lane(gpuhal_opencl_lane lane);
+/* @p code: what came of the commands. After a failure the lane gets another queue. */
+void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane, cl_int code);
 /* Waits for an event and releases it; @p code is what the call that made it answered. Returns the first error. */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
+/* The same for the end of a command that was enqueued. */
+gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* DEVICE_LOST once the device is known to be. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);

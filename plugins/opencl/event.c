@@ -185,7 +185,8 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
         const gpuhal_status status = gpuhal_opencl_alive(event->device);
         return status == GPUHAL_OK ? GPUHAL_NOT_READY : status;
     }
-    return gpuhal_opencl_result(event->device, "work before an event", event->error != CL_SUCCESS ? event->error : execution);
+    const cl_int ended = event->error != CL_SUCCESS ? event->error : execution;
+    return gpuhal_opencl_executed(event->device, "work before an event", ended);
 }
 
 static uint64_t now_ns(void)

@@ -26,7 +26,7 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
         code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, mem, CL_TRUE, 0, 1, &zero, 0, NULL, &event);
     }
     code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(lane);
+    gpuhal_opencl_give_lane(device, lane, code);
     return code;
 }
 
@@ -68,7 +68,7 @@ static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags
     gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
     void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(lane.queue, mem, CL_TRUE, flags, (size_t)offset, (size_t)bytes, 0, NULL,
                                                          NULL, out_code);
-    gpuhal_opencl_give_lane(lane);
+    gpuhal_opencl_give_lane(device, lane, pointer ? CL_SUCCESS : *out_code);
     if (!pointer && *out_code == CL_SUCCESS) {
         *out_code = CL_MAP_FAILURE;
     }
@@ -81,7 +81,7 @@ static cl_int unmap_blocking(gpuhal_plugin_device *device, cl_mem mem, void *poi
     cl_event event = NULL;
     cl_int code = gpuhal_opencl_api.clEnqueueUnmapMemObject(lane.queue, mem, pointer, 0, NULL, &event);
     code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(lane);
+    gpuhal_opencl_give_lane(device, lane, code);
     return code;
 }
 

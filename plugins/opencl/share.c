@@ -107,7 +107,7 @@ static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpu
     gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
     cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
                                                          (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(lane);
+    gpuhal_opencl_give_lane(device, lane, code);
     return gpuhal_opencl_result(device, "clEnqueueWriteBuffer", code);
 }
 
@@ -116,7 +116,7 @@ static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, cons
     gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
     cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
                                                         (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(lane);
+    gpuhal_opencl_give_lane(device, lane, code);
     return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
 

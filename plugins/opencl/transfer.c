@@ -38,14 +38,14 @@ static void keep(track *t, cl_event event)
 /* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. */
 static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *call, cl_int code)
 {
+    cl_int waited = CL_SUCCESS;
     if (t->last && t->queue && code == CL_SUCCESS) {
         gpuhal_opencl_queue_keep(t->queue, t->last);
     } else if (t->last) {
-        const cl_int waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
-        code = code != CL_SUCCESS ? code : waited;
+        waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
     }
-    gpuhal_opencl_give_lane(t->lane);
-    return gpuhal_opencl_result(device, call, code);
+    gpuhal_opencl_give_lane(device, t->lane, code != CL_SUCCESS ? code : waited);
+    return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code) : gpuhal_opencl_executed(device, call, waited);
 }
 
 static char *host_at(const gpuhal_memory *memory, uint64_t offset)

@@ -112,6 +112,35 @@ TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
     unlink(log);
 }
 
+/* rusticl: a command that fails in execution fails all that come behind it in its command queue. And CL_OUT_OF_RESOURCES (-5)
+ * of such a command need not be a lack of memory. */
+TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_one_works)
+{
+    unsigned char bytes[4096], got[4096] = {0};
+    gpuhal *gpu = open_with_answers("");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof bytes);
+    gpuhal_buffer *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof bytes);
+    gpuhal_native native = {.size = sizeof native}, later = {.size = sizeof later};
+    memset(bytes, 0x5a, sizeof bytes);
+    assert_ok(gpuhal_write(NULL, from, 0, bytes, sizeof bytes));
+    assert_ok(gpuhal_device_native(device, &native));
+    setenv("GPUHAL_FAKE_OPENCL", "copy=-5", 1);
+    assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, sizeof bytes), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_last_error()->vendor_code, -5);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "CL_OUT_OF_RESOURCES (of a command"));
+    setenv("GPUHAL_FAKE_OPENCL", "", 1);
+    assert_ok(gpuhal_copy(NULL, to, 0, from, 0, sizeof bytes));
+    assert_ok(gpuhal_read(NULL, got, to, 0, sizeof got));
+    assert_memory_equal(got, bytes, sizeof got);
+    /* What the application got of the device stays what it is. */
+    assert_ok(gpuhal_device_native(device, &later));
+    assert_int_equal(later.values[3], native.values[3]);
+    gpuhal_buffer_release(from);
+    gpuhal_buffer_release(to);
+    gpuhal_close(gpu);
+}
+
 /* PoCL aborts the program where host memory is missing when a buffer is first used. */
 TEST(where_the_address_space_is_short_a_buffer_is_out_of_memory_and_the_device_goes_on)
 {

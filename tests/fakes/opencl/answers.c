@@ -6,6 +6,8 @@
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
+ *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command queue,
+ *                  for ever (as in rusticl)
  *
  * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject.
  */
@@ -91,6 +93,45 @@ clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count, const cl_mem *
     const char *code = word("migrate");
     return code ? (cl_int)strtol(code, NULL, 10)
                 : INSTALLED(clEnqueueMigrateMemObjects)(queue, count, objects, flags, wait_count, waits, out_event);
+}
+
+/* The command queue in which a command has failed, with what it failed; one for the process. */
+static _Atomic(cl_command_queue) failed_queue;
+static _Atomic cl_int failed_code;
+
+static bool has_failed(cl_event event)
+{
+    cl_command_queue queue = NULL;
+    return failed_queue && INSTALLED(clGetEventInfo)(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) == CL_SUCCESS &&
+           queue == failed_queue;
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t bytes,
+                    cl_uint wait_count, const cl_event *waits, cl_event *out_event)
+{
+    const char *code = word("copy");
+    if (code && !failed_queue) {
+        failed_code = (cl_int)strtol(code, NULL, 10);
+        failed_queue = queue;
+    }
+    return INSTALLED(clEnqueueCopyBuffer)(queue, from, to, from_offset, to_offset, bytes, wait_count, waits, out_event);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clWaitForEvents(cl_uint count, const cl_event *events)
+{
+    const cl_int code = INSTALLED(clWaitForEvents)(count, events);
+    return code == CL_SUCCESS && count == 1 && has_failed(events[0]) ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : code;
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *to,
+                                                                         size_t *out_bytes)
+{
+    const cl_int code = failed_code;
+    if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && has_failed(event)) {
+        return give(&code, sizeof code, room, to, out_bytes);
+    }
+    return INSTALLED(clGetEventInfo)(event, what, room, to, out_bytes);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
