@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "loader/device_rules.h"
+#include "loader/load.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -220,6 +221,32 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
     status = gpuhal_device_result(device, call, device->ops.native_device(device->handle, &native));
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
+}
+
+/* Opened once more by its path, which finds the library that is there already. */
+gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function)
+{
+    char reason[512];
+    if (!device || !name || !out_function) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_symbol: an argument is NULL");
+    }
+    *out_function = NULL;
+    gpuhal_status status = gpuhal_device_open(device);
+    if (status) {
+        return status;
+    }
+    const char *path = gpuhal_backend_driver(device->backend);
+    if (!path) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: its plugin opened no vendor's library", device->id);
+    }
+    void *library = gpuhal_plugin_dlopen(path, reason, sizeof reason);
+    if (!library) {
+        return gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s: %s cannot be opened again: %s", device->id, path, reason);
+    }
+    void *address = gpuhal_os_library_symbol(library, name);
+    memcpy(out_function, &address, sizeof address);
+    return address ? GPUHAL_OK
+                   : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: %s has no function %s", device->id, path, name);
 }
 
 const char *gpuhal_device_type_name(gpuhal_device_type type)

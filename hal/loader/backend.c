@@ -476,6 +476,11 @@ uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
     return atomic_load(&backend->listing)->begun_ns;
 }
 
+const char *gpuhal_backend_driver(const gpuhal_backend *backend)
+{
+    return backend->outcome.driver;
+}
+
 uint32_t gpuhal_backend_generation(const gpuhal_backend *backend)
 {
     return backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE ? 0 : backend->generation;

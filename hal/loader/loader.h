@@ -65,6 +65,8 @@ typedef struct gpuhal_backend gpuhal_backend;
  * does not come back in time, and from then on at once, until it does. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
+/* Path of the vendor's library that the plugin opened first; NULL for none. */
+const char *gpuhal_backend_driver(const gpuhal_backend *backend);
 /* The devices as listed in this process, newest listing; each listing is immutable and stays for ever. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
 /* When the plugin first said that, by the monotonic clock: it may know nothing that happened to the machine since. */

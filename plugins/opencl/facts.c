@@ -201,6 +201,8 @@ void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
+    /* Not DEVICE_MAPPED, also where memory is unified: what is mapped for writing may not be used by kernels ("Mapping Buffer
+     * Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);

@@ -48,6 +48,26 @@ TEST(devices_are_listed_with_their_identity_and_nobody_makes_a_context)
     remove_reports();
 }
 
+/* As an engine gets its functions: from the library that GPUHAL_CUDA_LIBRARY names here, not the installed one. */
+TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    gpuhal_vendor_fn *found = NULL;
+    void *library = dlopen(getenv("GPUHAL_CUDA_LIBRARY"), RTLD_NOW | RTLD_LOCAL), *wanted = NULL;
+    assert_non_null(library);
+    assert_ok(gpuhal_device_symbol(device, "cuMemAlloc_v2", &found));
+    memcpy(&wanted, &found, sizeof wanted);
+    assert_ptr_equal(wanted, dlsym(library, "cuMemAlloc_v2"));
+    assert_int_equal(gpuhal_device_symbol(device, "cuMemAlloc_v9", &found), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(found);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "libcuda.so.1 has no function cuMemAlloc_v9"));
+    assert_int_equal(gpuhal_device_symbol(device, NULL, &found), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 /* What an engine chooses kernels and memory by. The numbers of attributes are those of cuda.h; the data sheet of the H100 has
  * 3.35 TB/s. */
 TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)

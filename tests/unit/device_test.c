@@ -529,9 +529,22 @@ TEST(null_objects_are_answered_and_never_touched)
     assert_int_equal(gpuhal_device_physical(NULL, &a, &b), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_limit_memory(NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_native(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_vendor_fn *function = NULL;
+    assert_int_equal(gpuhal_device_symbol(NULL, "clFinish", &function), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_plugin_count(NULL), 0);
     assert_int_equal(gpuhal_plugin_report_get(NULL, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_null(gpuhal_remark_at(NULL, 0));
+}
+
+TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_vendor_fn *function = (gpuhal_vendor_fn *)abort;
+    assert_int_equal(gpuhal_device_symbol(gpuhal_device_at(gpu, 0), "clFinish", &function), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_null(function);
+    assert_int_equal(gpuhal_device_symbol(gpuhal_device_at(gpu, 0), "clFinish", NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
 }
 
 TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)

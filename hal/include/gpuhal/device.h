@@ -158,6 +158,16 @@ GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t fl
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
 
+/** Some function of a vendor's library: cast it to its own type. */
+typedef void gpuhal_vendor_fn(void);
+
+/** Finds a function in the very library that the device's plugin works with in this process (libOpenCL, libvulkan, libcuda,
+ *  libamdhip64), of which several may be installed. The device is opened when it was not.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has none of that name, NOT_SUPPORTED when the plugin opened
+ *  none (cpu), and what gpuhal_device_open() returns
+ *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
+GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
+
 /** The word for a type of native.h: "opencl_buffer"; "vendor" for one of a vendor's own.
  *  @return never NULL; "unknown" for a number that is none
  *  Owner: static. Threads: any. Blocks: no. */

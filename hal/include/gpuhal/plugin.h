@@ -103,7 +103,11 @@ struct gpuhal_host {
 /** Flags of gpuhal_memory. */
 enum {
     GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< Host access needs no memory_flush() or memory_invalidate(). */
-    GPUHAL_MEMORY_HOST_CACHED = 2u,   /**< The host reads it fast. */
+    /** The host reads it fast. The core reads from it, for copies to other devices, only where it is HOST_COHERENT too; elsewhere
+     *  the device copies the bytes out. */
+    GPUHAL_MEMORY_HOST_CACHED = 2u,
+    /** It lies on the device. The core looks at it only where the host sees the memory too: without it peer copies are not tried.
+     *  Memory without a host address counts as if it were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u
 };
 

@@ -10,6 +10,7 @@
  *  Failure: when a step of a queue fails, the work behind it is dropped, and the events behind it fail with the original cause, also in
  *  queues that wait for them. The queue answers every further call with that cause until gpuhal_queue_reset(). A call that the driver
  *  refuses fails the queue as well, since what it was to do is missing; one that the library refuses for its arguments does not.
+ *  So work that must not fail with other work, such as the loads of two users, takes a queue of its own.
  *
  *  Waiting takes a timeout in nanoseconds: 0 asks without waiting, UINT64_MAX means no limit. A thread that waits uses no processor
  *  time. It is in the driver only where it asks without waiting, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait, or a
