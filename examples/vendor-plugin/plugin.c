@@ -1,33 +1,73 @@
-/* A whole plugin: one blocking device of 256 MiB over host memory. Built with the two public headers and nothing else:
+/* A whole plugin: one blocking device over host memory, of 256 MiB unless the option example.memory_mib says otherwise.
+ * Built with the two public headers, and example.h for what it offers beyond them:
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
  * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md says what comes next. */
+#include "example.h"
+
 #include <gpuhal/plugin.h>
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_BYTES (UINT64_C(256) << 20)
-#define ALIGNMENT    64u
+#define MEMORY_MIB 256u
+#define ALIGNMENT  64u
 
-/* The hardware: one, however often it is opened. */
-static _Atomic uint64_t bytes_in_use;
+/* One start: the hardware as one copy of the core sees it, with these options, however often it is opened. */
+struct gpuhal_plugin_instance {
+    example_memory memory; /* first: its functions get it, and find the rest */
+    uint64_t memory_bytes;
+    _Atomic uint64_t bytes_in_use;
+};
 
 /* One opening of it. It keeps the host that opened it, since another copy of the core may open it too. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
+    gpuhal_plugin_instance *instance;
 };
 
-/* Here a real plugin opens the vendor's library through host->library(). */
-static gpuhal_status example_start(const gpuhal_host *host)
+static uint64_t bytes_in_use(const example_memory *memory)
 {
-    (void)host;
+    return atomic_load(&((const gpuhal_plugin_instance *)memory)->bytes_in_use);
+}
+
+/* 0 for a text that is no number of MiB. */
+static uint64_t read_memory(const char *text)
+{
+    char *end;
+    const unsigned long mib = strtoul(text, &end, 10);
+    return text[0] >= '1' && text[0] <= '9' && *end == '\0' && mib <= 1u << 20 ? (uint64_t)mib << 20 : 0;
+}
+
+/* Here a real plugin opens the vendor's library through host->library(). */
+static gpuhal_status example_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
+{
+    char text[16];
+    uint64_t bytes = (uint64_t)MEMORY_MIB << 20;
+    const gpuhal_status given = host->option(host, "example.memory_mib", text, sizeof text);
+    if (given != GPUHAL_ERROR_NOT_FOUND && (given != GPUHAL_OK || (bytes = read_memory(text)) == 0)) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the option example.memory_mib takes a number of MiB");
+    }
+    gpuhal_plugin_instance *instance = calloc(1, sizeof *instance);
+    if (!instance) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    instance->memory = (example_memory){.size = sizeof instance->memory, .bytes_in_use = bytes_in_use};
+    instance->memory_bytes = bytes;
+    *out_instance = instance;
     return GPUHAL_OK;
 }
 
-static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static void example_stop(const gpuhal_host *host, gpuhal_plugin_instance *instance)
+{
+    (void)host;
+    free(instance);
+}
+
+static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     host->device(host, sink, 0);
     host->text(host, sink, GPUHAL_FACT_NAME, "Example Accelerator");
@@ -37,8 +77,8 @@ static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_sink *sin
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 0);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
-    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, MEMORY_BYTES);
-    host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, MEMORY_BYTES);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, instance->memory_bytes);
+    host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, instance->memory_bytes);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, ALIGNMENT);
     host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_MISSING_NOT_SUPPORTED, "the example is not on a bus");
     return GPUHAL_OK;
@@ -47,22 +87,23 @@ static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_sink *sin
 static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
+    gpuhal_plugin_instance *instance = device->instance;
     if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 || alloc->peer_count != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    if (alloc->bytes > MEMORY_BYTES || alloc->alignment > MEMORY_BYTES) {
-        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "the device has 256 MiB");
+    if (alloc->bytes > instance->memory_bytes || alloc->alignment > instance->memory_bytes) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "the device has less");
     }
 
     uint64_t alignment = alloc->alignment > ALIGNMENT ? alloc->alignment : ALIGNMENT;
     uint64_t bytes = (alloc->bytes + alignment - 1) & ~(alignment - 1);
-    if (atomic_fetch_add(&bytes_in_use, bytes) + bytes > MEMORY_BYTES) {
-        atomic_fetch_sub(&bytes_in_use, bytes);
-        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, NULL, 0, "the 256 MiB of the device are in use");
+    if (atomic_fetch_add(&instance->bytes_in_use, bytes) + bytes > instance->memory_bytes) {
+        atomic_fetch_sub(&instance->bytes_in_use, bytes);
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, NULL, 0, "the memory of the device is in use");
     }
     void *start = aligned_alloc((size_t)alignment, (size_t)bytes);
     if (!start) {
-        atomic_fetch_sub(&bytes_in_use, bytes);
+        atomic_fetch_sub(&instance->bytes_in_use, bytes);
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "aligned_alloc", 0, NULL);
     }
     memset(start, 0, (size_t)bytes); /* an allocation commits: no page of it comes later */
@@ -77,9 +118,8 @@ static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal
 
 static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    (void)device;
     free(memory->object);
-    atomic_fetch_sub(&bytes_in_use, memory->bytes);
+    atomic_fetch_sub(&device->instance->bytes_in_use, memory->bytes);
 }
 
 /* The core has checked the ranges. No queue is offered, so queue is always NULL: the bytes are there on return. */
@@ -93,8 +133,10 @@ static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
 }
 
 /* Three slots are the mandatory minimum. write, read, fill and the rest come from the core until they are offered here. */
-static gpuhal_status example_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     if (index != 0) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
@@ -104,8 +146,8 @@ static gpuhal_status example_describe(uint32_t index, gpuhal_ops *out_ops)
     return GPUHAL_OK;
 }
 
-static gpuhal_status example_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static gpuhal_status example_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     (void)ops; /* filled in by describe; an opening that can do less would set slots to NULL */
     *out_device = NULL;
@@ -120,6 +162,7 @@ static gpuhal_status example_open(const gpuhal_host *host, uint32_t index, const
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
     device->host = host;
+    device->instance = instance;
     *out_device = device;
     return GPUHAL_OK;
 }
@@ -127,6 +170,13 @@ static gpuhal_status example_open(const gpuhal_host *host, uint32_t index, const
 static void example_close(gpuhal_plugin_device *device)
 {
     free(device);
+}
+
+/* What applications that know example.h may call. */
+static const void *example_query_extension(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name)
+{
+    (void)host;
+    return strcmp(name, EXAMPLE_MEMORY_EXTENSION) == 0 ? &instance->memory : NULL;
 }
 
 static const gpuhal_plugin example = {
@@ -140,6 +190,8 @@ static const gpuhal_plugin example = {
     .describe = example_describe,
     .open = example_open,
     .close = example_close,
+    .query_extension = example_query_extension,
+    .stop = example_stop,
 };
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)

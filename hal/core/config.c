@@ -3,6 +3,7 @@
 #include "core/config.h"
 
 #include "core/error.h"
+#include "core/options.h"
 #include "core/text.h"
 #include "os/os.h"
 
@@ -14,19 +15,18 @@ static const struct {
 } variables[] = {
     {"GPUHAL_AMD_SMI_LIBRARY", "absolute path of the AMD SMI library to use instead of libamd_smi.so"},
     {"GPUHAL_BACKENDS", "of the backends that the program allows, which, in which order: \"rocm,vulkan\", or all but some: \"-opencl\""},
-    {"GPUHAL_CPU_DEVICES", "for tests: makes the cpu backend list several devices with these sizes: \"5G,6G\""},
     {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
     {"GPUHAL_DEVICES", "comma list of selectors; of the devices that the program allows, those that match none are hidden"},
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
     {"GPUHAL_ISOLATION", "once: meet plugins in helper processes and remember; always: each time; never: in this process"},
-    {"GPUHAL_LOG", "error, warning, info or debug: how much is logged"},
+    {"GPUHAL_LOG", "error, warning, info, debug or trace: how much is logged"},
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
+    {"GPUHAL_OPTIONS", "options for plugins: \"cpu.devices=5G,6G;example.memory_mib=64\""},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "most staging memory of the process in bytes, with K, M or G: \"64M\""},
-    {"GPUHAL_SYSTEM_ROOT", "for tests: the directory below which the cuda and rocm backends find /sys, /proc and device nodes"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
     {GPUHAL_WITHIN_HELPER, "set by the library itself where a plugin is met: no plugins are looked for there"},
 };
@@ -48,24 +48,25 @@ static const char *read_variable(const gpuhal_settings *settings, const char *na
 /* The variable asks for lines even where nobody listens: then they go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
-    static const char *const words[] = {"error", "warning", "info", "debug"};
-    if (config->log_level > 4) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.log_level is %u; levels are 1 (error) to 4 (debug)",
-                                config->log_level);
+    static const char *const words[] = {"error", "warning", "info", "debug", "trace"};
+    if (config->log_level > 5) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "config.log_level is %u; levels are 1 (error) to 5 (trace)", config->log_level);
     }
     settings->log_level = config->log_level ? config->log_level : 2;
     const char *value = read_variable(settings, "GPUHAL_LOG");
     if (!value) {
         return GPUHAL_OK;
     }
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 5; i++) {
         if (strcmp(value, words[i]) == 0) {
             settings->log_level = i + 1;
             settings->log_to_stderr = !config->log;
             return GPUHAL_OK;
         }
     }
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_LOG is \"%s\"; known are error, warning, info and debug", value);
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                            "GPUHAL_LOG is \"%s\"; known are error, warning, info, debug and trace", value);
 }
 
 static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings *settings)
@@ -154,6 +155,19 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
+/* The operator's come last, and so count. */
+static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    const char *texts[] = {config->options, read_variable(settings, "GPUHAL_OPTIONS")};
+    gpuhal_status status = gpuhal_options_check("config.options", texts[0]);
+    status = status ? status : gpuhal_options_check("GPUHAL_OPTIONS", texts[1]);
+    if (!status && (texts[0] || texts[1])) {
+        settings->options = gpuhal_text_format("%s;%s", texts[0] ? texts[0] : "", texts[1] ? texts[1] : "");
+        status = settings->options ? GPUHAL_OK : gpuhal_error_host_memory();
+    }
+    return status;
+}
+
 /* Copies `value`; false without memory. */
 static bool keep(char **to, const char *value)
 {
@@ -206,6 +220,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_isolation(&config, settings);
     status = status ? status : read_staging(&config, settings);
     status = status ? status : read_registry(&config, settings);
+    status = status ? status : read_options(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
         status = gpuhal_error_host_memory();
     }
@@ -227,6 +242,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->devices);
     free(settings->environment_devices);
     free(settings->registry);
+    free(settings->options);
     *settings = (gpuhal_settings){0};
 }
 

@@ -12,7 +12,13 @@
 
 typedef struct gpuhal_log gpuhal_log;
 
-enum { GPUHAL_LEVEL_ERROR = 1, GPUHAL_LEVEL_WARNING = 2, GPUHAL_LEVEL_INFO = 3, GPUHAL_LEVEL_DEBUG = 4 };
+enum {
+    GPUHAL_LEVEL_ERROR = 1,
+    GPUHAL_LEVEL_WARNING = 2,
+    GPUHAL_LEVEL_INFO = 3,
+    GPUHAL_LEVEL_DEBUG = 4,
+    GPUHAL_LEVEL_TRACE = 5
+};
 
 /* `listener` NULL with `to_stderr` false: nothing is listened to. NULL without memory. */
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);

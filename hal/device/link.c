@@ -120,7 +120,8 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
         return GPUHAL_OK;
     }
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-    status = gpuhal_query_link(plugin, source->index, target->index, gpuhal_device_query_ns(from), facts, problem);
+    status = gpuhal_query_link(plugin, gpuhal_backend_instance(backend), source->index, target->index,
+                               gpuhal_device_query_ns(from), facts, problem);
     if (facts->failed) {
         return gpuhal_error_host_memory();
     }

@@ -137,6 +137,7 @@ gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what)
 typedef struct opening {
     gpuhal_job job;
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    gpuhal_plugin_instance *instance;
     uint32_t index;
     const gpuhal_native *adopt; /* the caller's, which does not leave before; NULL: nothing */
     const void *subject;        /* of the calls, for the watchdog: the device; itself in a job, which has a deadline of its own */
@@ -155,14 +156,15 @@ static void run_opening(gpuhal_job *job)
     own->ops.size = sizeof own->ops;
     own->failed = "asking what the device offers";
     gpuhal_call call = gpuhal_call_prompt(own->subject);
-    own->status = own->plugin->describe(own->index, &own->ops);
+    own->status = own->plugin->describe(gpuhal_host_table(), own->instance, own->index, &own->ops);
     gpuhal_call_end(call);
     if (own->status) {
         return;
     }
     own->failed = own->adopt ? "taking over the caller's device" : "opening the device";
     call = gpuhal_call_blocking(own->subject, 0);
-    own->status = own->plugin->open(gpuhal_host_table(), own->index, own->adopt, &own->handle, &own->ops);
+    own->status =
+        own->plugin->open(gpuhal_host_table(), own->instance, own->index, own->adopt, &own->handle, &own->ops);
     gpuhal_call_end(call);
     if (!own->status && (!own->ops.allocate || !own->ops.release || !own->ops.copy)) {
         call = gpuhal_call_blocking(own->subject, 0);
@@ -258,6 +260,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     device->gpu->watch(device);
     gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
     own->plugin = device->plugin;
+    own->instance = gpuhal_backend_instance(device->backend);
     own->index = listed->index;
     own->adopt = adopt;
     own->subject = adopt ? (const void *)device : own;

@@ -51,7 +51,8 @@ uint64_t gpuhal_device_query_ns(const gpuhal_device *device)
     return hang_ns < GPUHAL_QUERY_NS ? hang_ns : GPUHAL_QUERY_NS;
 }
 
-static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plugin, uint32_t index, gpuhal_value *values, uint32_t count)
+static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_backend *backend, uint32_t index,
+                                gpuhal_value *values, uint32_t count)
 {
     gpuhal_facts facts = {0};
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
@@ -64,7 +65,8 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_plugin *plug
         keys[asked] = values[i].key;
         asked += !is_ours(values[i].key);
     }
-    gpuhal_status status = gpuhal_query_sample(plugin, index, keys, asked, gpuhal_device_query_ns(device), &facts, problem);
+    gpuhal_status status = gpuhal_query_sample(gpuhal_backend_plugin(backend), gpuhal_backend_instance(backend), index,
+                                               keys, asked, gpuhal_device_query_ns(device), &facts, problem);
     free(keys);
     if (status) {
         status = gpuhal_device_failed(device, status, "reading values");
@@ -89,9 +91,8 @@ static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *value
     if (status) {
         return status;
     }
-    const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
-    if (plugin->sample) {
-        return sample_now(device, plugin, listed->index, values, count);
+    if (gpuhal_backend_plugin(backend)->sample) {
+        return sample_now(device, backend, listed->index, values, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (!is_ours(values[i].key)) {

@@ -2,6 +2,7 @@
 #include "loader/attempt.h"
 
 #include "core/error.h"
+#include "core/options.h"
 #include "core/records.h"
 #include "core/text.h"
 #include "loader/host.h"
@@ -144,5 +145,42 @@ const char *gpuhal_attempt_while(gpuhal_plugin_stage stage)
         return "while listing its devices";
     default:
         return "before it was loaded";
+    }
+}
+
+gpuhal_status gpuhal_attempt_option(const char *options, uint64_t *asked, const char *key, char *out_value,
+                                    uint32_t bytes)
+{
+    gpuhal_option option, found = {0};
+    for (uint32_t i = 0; gpuhal_options_next(&options, &option); i++) {
+        if (strlen(key) == option.key_length && memcmp(key, option.key, option.key_length) == 0) {
+            *asked |= i < 64 ? UINT64_C(1) << i : 0;
+            found = option;
+        }
+    }
+    out_value[0] = 0;
+    if (!found.key) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (found.value_length >= bytes) {
+        return GPUHAL_ERROR_OUT_OF_RANGE;
+    }
+    memcpy(out_value, found.value, found.value_length);
+    out_value[found.value_length] = 0;
+    return GPUHAL_OK;
+}
+
+/* To all who listen: a start serves every object that gives these options. */
+void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const char *plugin)
+{
+    char line[256];
+    gpuhal_option option;
+    const char *at = attempt->options;
+    for (uint32_t i = 0; i < 64 && gpuhal_options_next(&at, &option); i++) {
+        if (!(attempt->options_asked >> i & 1)) {
+            snprintf(line, sizeof line, "%s: there is no option %.*s", plugin,
+                     (int)(option.key_length < 100 ? option.key_length : 100), option.key);
+            gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);
+        }
     }
 }

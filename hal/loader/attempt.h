@@ -17,6 +17,8 @@ typedef struct gpuhal_attempt {
     const char *name; /* of the backend, for log lines; may be NULL */
     gpuhal_log *log;  /* may be NULL */
     bool ignore_environment;
+    const char *options;    /* for the plugin; NULL: none */
+    uint64_t options_asked; /* bit for each of the first 64: the plugin asked for it */
     uint64_t deadline_ns; /* for the plugin's start in this process; 0: on the caller's thread, however long it takes */
     uint64_t sample_ns;   /* for each value that is read while listing; 0: GPUHAL_QUERY_NS */
     bool hangs;           /* a value of an earlier device did not come in time: no further one is read while listing */
@@ -41,6 +43,11 @@ bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpu
 /* The plugin answered `status`: with its own report in the sentence. `what` as in gpuhal_error_from_plugin. Returns false. */
 bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what);
 bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt);
+/* Copies an option for the plugin to `out_value`, as gpuhal_host.option() does. Both as in an attempt. */
+gpuhal_status gpuhal_attempt_option(const char *options, uint64_t *asked, const char *key, char *out_value,
+                                    uint32_t bytes);
+/* Warns of options that the plugin did not ask for while it started. */
+void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const char *plugin);
 void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path);
 /* Makes the failure this thread's last error, and returns its status. */
 gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt);

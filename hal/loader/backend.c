@@ -32,13 +32,15 @@ struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
     uint64_t device, inode;
+    char *options; /* for the plugin; NULL: none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of who starts it */
     gpuhal_job *job;      /* that starts it; NULL: none, or on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
-    bool ignore_environment; /* it was started by a program that wants it to be told of no setting */
+    bool ignore_environment; /* it was started by a program that wants it to get no library from the environment */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
     bool started;         /* its start() has succeeded */
+    gpuhal_plugin_instance *instance; /* and made this */
     _Atomic(backend_listing *) listing; /* the newest; the older ones stay, since devices point into them */
     bool lists, hangs_listing; /* it is listing again; and a caller has stopped waiting for that */
     gpuhal_attempt outcome; /* of the last start: texts and verdict */
@@ -48,10 +50,16 @@ static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list 
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
 
-static gpuhal_backend *find(gpuhal_builtin_fn *builtin, uint64_t device, uint64_t inode)
+static bool same_text(const char *one, const char *other)
+{
+    return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
+static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
-        if (backend->builtin == builtin && backend->device == device && backend->inode == inode) {
+        if (backend->builtin == candidate->builtin && backend->device == device && backend->inode == inode &&
+            same_text(backend->options, candidate->options)) {
             return backend;
         }
     }
@@ -59,17 +67,21 @@ static gpuhal_backend *find(gpuhal_builtin_fn *builtin, uint64_t device, uint64_
 }
 
 /* Backends are never removed: a vendor library cannot be unloaded, so there is nothing to be gained. */
-static gpuhal_backend *find_or_add(gpuhal_builtin_fn *builtin, uint64_t device, uint64_t inode)
+static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
-    gpuhal_backend *backend = find(builtin, device, inode);
+    gpuhal_backend *backend = find(candidate, device, inode);
     if (!backend) {
-        backend = calloc(1, sizeof *backend);
+        char *options = gpuhal_text_copy(candidate->options);
+        backend = options || !candidate->options ? calloc(1, sizeof *backend) : NULL;
         if (backend) {
-            backend->builtin = builtin;
+            backend->options = options;
+            backend->builtin = candidate->builtin;
             backend->device = device;
             backend->inode = inode;
             backend->next = first;
             first = backend;
+        } else {
+            free(options);
         }
     }
     return backend;
@@ -115,7 +127,7 @@ static bool list(gpuhal_attempt *attempt, gpuhal_backend *backend)
     if (!listing) {
         return gpuhal_attempt_no_memory(attempt);
     }
-    bool good = gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &listing->devices);
+    bool good = gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &backend->instance, &listing->devices);
     bool is_answer = good || attempt->state == GPUHAL_PLUGIN_NO_DEVICE;
     if (is_answer && newest && gpuhal_listed_devices_same(&newest->devices, &listing->devices)) {
         atomic_store(&newest->asked_ns, begun_ns);
@@ -136,6 +148,7 @@ static bool list(gpuhal_attempt *attempt, gpuhal_backend *backend)
 static bool start(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
     const gpuhal_plugin *original = NULL;
+    attempt->options = backend->options;
     bool good = backend->builtin ? gpuhal_plugin_shake_hands(attempt, backend->builtin, &original)
                                  : gpuhal_plugin_load(attempt, path, backend->device, backend->inode, &original);
     if (!good) {
@@ -330,7 +343,7 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
 {
     gpuhal_checked_file file = {.device = candidate->device, .inode = candidate->inode};
     gpuhal_mutex_lock(&list_mutex);
-    gpuhal_backend *backend = find(candidate->builtin, file.device, file.inode);
+    gpuhal_backend *backend = find(candidate, file.device, file.inode);
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
         /* The file may have been replaced since it was listed: then its successor is another backend. */
         gpuhal_mutex_unlock(&list_mutex);
@@ -340,7 +353,7 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
         }
         gpuhal_mutex_lock(&list_mutex);
     }
-    backend = find_or_add(candidate->builtin, file.device, file.inode);
+    backend = find_or_add(candidate, file.device, file.inode);
     bool good = backend ? use(attempt, backend, file.path) : gpuhal_attempt_no_memory(attempt);
     gpuhal_mutex_unlock(&list_mutex);
     gpuhal_checked_file_finish(&file);
@@ -445,7 +458,7 @@ bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend,
 gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate)
 {
     gpuhal_mutex_lock(&list_mutex);
-    gpuhal_backend *backend = find(candidate->builtin, candidate->device, candidate->inode);
+    gpuhal_backend *backend = find(candidate, candidate->device, candidate->inode);
     bool usable = backend && backend->progress == BACKEND_READY &&
                   (gpuhal_backend_generation(backend) == 0 || backend->generation == gpuhal_os_fork_generation());
     gpuhal_mutex_unlock(&list_mutex);
@@ -464,6 +477,11 @@ gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns,
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend)
 {
     return &backend->plugin;
+}
+
+gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend)
+{
+    return backend->instance;
 }
 
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend)

@@ -147,6 +147,7 @@ static void finish_candidate(gpuhal_candidate *candidate)
     free(candidate->output);
     free(candidate->note);
     free(candidate->identity);
+    free(candidate->options);
     gpuhal_texts_finish(&candidate->key);
     gpuhal_listed_devices_finish(&candidate->devices);
 }

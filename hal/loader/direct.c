@@ -59,7 +59,8 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
 }
 
 /* The number that the plugin returned is handed on as it is, even when it is no status: whoever checks plugins wants it. */
-gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener)
+gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                      const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_enumerate: %s is NULL",
@@ -68,7 +69,7 @@ gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
     gpuhal_call_end(call);
     if (status < 0) {
         (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "listing its devices");
@@ -76,8 +77,9 @@ gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_
     return status;
 }
 
-gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, const gpuhal_direct_listener *listener)
+gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                                   const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener || (count && !keys)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_sample: %s is NULL",
@@ -91,7 +93,7 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, 
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->sample(gpuhal_host_table(), index, keys, count, flags, &sink);
+    gpuhal_status status = plugin->sample(gpuhal_host_table(), instance, index, keys, count, flags, &sink);
     gpuhal_call_end(call);
     if (status < 0) {
         (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "reading values");
@@ -99,7 +101,8 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, 
     return status;
 }
 
-gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, const gpuhal_direct_listener *listener)
+gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
+                                 uint32_t to, const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_link: %s is NULL", plugin ? "listener" : "plugin");
@@ -110,7 +113,7 @@ gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, uint32_t from, uin
     gpuhal_sink sink = {.listener = listener};
     gpuhal_host_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->link(gpuhal_host_table(), from, to, &sink);
+    gpuhal_status status = plugin->link(gpuhal_host_table(), instance, from, to, &sink);
     gpuhal_call_end(call);
     if (status < 0) {
         (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "reading facts about a link");

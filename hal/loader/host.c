@@ -56,9 +56,24 @@ const char *gpuhal_host_variable(const char *name, const char *suffix)
     return value && *value ? value : NULL;
 }
 
-static const char *host_setting(__attribute__((unused)) const gpuhal_host *host, const char *name)
+/* Outside of an attempt somebody drives the plugin directly (gpuhal/direct.h), with the operator's options. */
+static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
+                                 uint32_t bytes)
 {
-    return name ? gpuhal_host_variable(name, "") : NULL;
+    uint64_t nowhere = 0;
+    gpuhal_attempt *attempt = gpuhal_attempt_current();
+    if (!key || !out_value || bytes == 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    return attempt ? gpuhal_attempt_option(attempt->options, &attempt->options_asked, key, out_value, bytes)
+                   : gpuhal_attempt_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
+}
+
+/* None yet. A plugin that asks is one that can do without. */
+static const void *host_query_extension(__attribute__((unused)) const gpuhal_host *host,
+                                        __attribute__((unused)) const char *name)
+{
+    return NULL;
 }
 
 /* ---- announcements */
@@ -109,9 +124,10 @@ static const gpuhal_host table = {
     .u64 = gpuhal_sink_u64,
     .text = gpuhal_sink_text,
     .missing = gpuhal_sink_missing,
-    .setting = host_setting,
+    .option = host_option,
     .library = gpuhal_vendor_library,
     .changed = host_changed,
+    .query_extension = host_query_extension,
 };
 
 const gpuhal_host *gpuhal_host_table(void)

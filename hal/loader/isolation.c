@@ -96,7 +96,8 @@ static bool begin_visit(round_of_visits *round, gpuhal_candidate *candidate)
     snprintf(protocol, sizeof protocol, "%u", GPUHAL_HELPER_PROTOCOL);
     const char *const arguments[] = {round->helper,   protocol, candidate->name,
                                      candidate->file, level,    candidate->ignore_environment ? "1" : "0",
-                                     parent,          NULL};
+                                     parent,          candidate->options ? candidate->options : "",
+                                     NULL};
     helper_visit *visit = calloc(1, sizeof *visit);
     int error = visit ? gpuhal_os_process_start(arguments, &visit->process) : ENOMEM;
     if (error) {

@@ -6,6 +6,7 @@
 #include "loader/loader.h"
 
 #include "core/error.h"
+#include "core/options.h"
 #include "core/text.h"
 #include "loader/backend.h"
 #include "loader/builtin.h"
@@ -240,6 +241,36 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
     }
 }
 
+static bool is_candidate(const gpuhal_candidates *candidates, const gpuhal_option *option)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const char *name = candidates->list[i].name;
+        if (name && strlen(name) == option->plugin_length && memcmp(name, option->key, option->plugin_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Hands each plugin its options, and warns of those that are for none. */
+static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
+{
+    gpuhal_option option;
+    for (const char *at = settings->options; gpuhal_options_next(&at, &option);) {
+        if (!is_candidate(candidates, &option)) {
+            gpuhal_log_line(log, GPUHAL_LEVEL_WARNING, "the option %.*s is for a plugin that was not found",
+                            (int)option.key_length, option.key);
+        }
+    }
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_candidate *candidate = &candidates->list[i];
+        if (candidate->name && !gpuhal_options_of(settings->options, candidate->name, &candidate->options)) {
+            return gpuhal_error_host_memory();
+        }
+    }
+    return GPUHAL_OK;
+}
+
 static gpuhal_status run(gpuhal_verdicts *verdicts)
 {
     const gpuhal_settings *settings = verdicts->settings;
@@ -257,6 +288,7 @@ static gpuhal_status run(gpuhal_verdicts *verdicts)
     }
     status = add_builtins(settings, log, candidates);
     status = status ? status : gpuhal_search(settings, log, candidates);
+    status = status ? status : give_options(settings, log, candidates);
     status = status ? status : gpuhal_selection_apply(&selection, log, candidates);
     if (!status) {
         check_files(log, candidates);

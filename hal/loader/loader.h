@@ -28,7 +28,8 @@ typedef struct gpuhal_candidate {
     uint64_t device, inode;     /* of the file, for duplicates; 0, 0: unknown */
     uint64_t time_ns;
     bool isolated;
-    bool ignore_environment; /* the plugin is told of no setting */
+    bool ignore_environment; /* the plugin gets no library from the environment */
+    char *options;           /* those of the settings that are for it; NULL: none */
     bool own;                /* from the library's own directory */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
     char *identity;    /* of the file, for the registry; NULL: nothing is remembered of it */
@@ -60,13 +61,16 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 /* A plugin that is loaded and started in this process. */
 typedef struct gpuhal_backend gpuhal_backend;
 
-/* Loads, shakes hands, starts and enumerates, once per process, on a thread of its own; a second caller waits for the first and gets the same
- * answer, a failed start may be tried again. FORKED when the backend was started before a fork and is not fork-safe. TIMEOUT when the plugin
- * does not come back in time, and from then on at once, until it does. */
+/* Loads, shakes hands, starts and enumerates, once per process and set of options, on a thread of its own; a second
+ * caller waits for the first and gets the same answer, a failed start may be tried again. FORKED when the backend was
+ * started before a fork and is not fork-safe. TIMEOUT when the plugin does not come back in time, and from then on at
+ * once, until it does. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* Path of the vendor's library that the plugin opened first; NULL for none. */
 const char *gpuhal_backend_driver(const gpuhal_backend *backend);
+/* What its start() made; may be NULL. */
+gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend);
 /* The devices as listed in this process, newest listing; each listing is immutable and stays for ever. */
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend);
 /* When the plugin first said that, by the monotonic clock: it may know nothing that happened to the machine since. */

@@ -15,25 +15,32 @@ static bool broke_rule(gpuhal_attempt *attempt, const char *problem)
 }
 
 /* Each step begins and ends the attempt around the call, so that what the plugin says belongs to it. */
-static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_START);
     gpuhal_attempt_call_begin(attempt);
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->start(gpuhal_host_table());
+    *out_instance = NULL;
+    gpuhal_status status = plugin->start(gpuhal_host_table(), out_instance);
     gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
-    return status == GPUHAL_OK || gpuhal_attempt_fail_call(attempt, status, "starting");
+    if (status) {
+        *out_instance = NULL;
+        return gpuhal_attempt_fail_call(attempt, status, "starting");
+    }
+    gpuhal_attempt_name_unknown_options(attempt, plugin->name);
+    return true;
 }
 
 /* A broken rule weighs more than the answer: the list is not to be trusted, whatever the plugin thinks of it. */
-static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
+static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                      gpuhal_listed_devices *devices)
 {
     gpuhal_attempt_enter(attempt, GPUHAL_STAGE_ENUMERATE);
     gpuhal_sink sink = {.devices = devices};
     gpuhal_attempt_call_begin(attempt);
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), &sink);
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
     gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     if (sink.problem[0]) {
@@ -49,7 +56,8 @@ static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuh
 }
 
 /* The area is larger than what this library knows, so that a plugin with a later minor version stays inside of it. */
-static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
+static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                     gpuhal_listed_device *device)
 {
     union {
         gpuhal_ops ops;
@@ -58,7 +66,7 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
     answer.ops.size = sizeof answer.ops;
     gpuhal_attempt_call_begin(attempt);
     const gpuhal_call call = gpuhal_call_prompt(plugin);
-    gpuhal_status status = plugin->describe(device->index, &answer.ops);
+    gpuhal_status status = plugin->describe(gpuhal_host_table(), instance, device->index, &answer.ops);
     gpuhal_call_end(call);
     gpuhal_attempt_call_end(attempt);
     char what[48], problem[160], sentence[224];
@@ -76,7 +84,8 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
 
 /* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing
  * by it. */
-static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_device *device)
+static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                   gpuhal_listed_device *device)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     if (!plugin->sample) {
@@ -90,7 +99,7 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     gpuhal_facts values;
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
     uint64_t deadline_ns = attempt->sample_ns ? attempt->sample_ns : GPUHAL_QUERY_NS;
-    gpuhal_status status = gpuhal_query_sample(plugin, device->index, &key, 1, deadline_ns, &values, problem);
+    gpuhal_status status = gpuhal_query_sample(plugin, instance, device->index, &key, 1, deadline_ns, &values, problem);
     const gpuhal_fact *value = gpuhal_facts_find(&values, key);
     if (problem[0] == 0 && status != GPUHAL_OK) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_FAILED, "the plugin could not read it");
@@ -111,7 +120,8 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
 }
 
 /* Facts are checked once more as a whole: the sink sees them one by one and cannot know which never came. */
-static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_listed_devices *devices)
+static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                     gpuhal_listed_devices *devices)
 {
     char problem[160];
     for (size_t i = 0; i < devices->count; i++) {
@@ -122,7 +132,7 @@ static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
         if (!gpuhal_rules_device(device, problem, sizeof problem)) {
             return broke_rule(attempt, problem);
         }
-        if (!describe(attempt, plugin, device) || !sample(attempt, plugin, device)) {
+        if (!describe(attempt, plugin, instance, device) || !sample(attempt, plugin, instance, device)) {
             return false;
         }
         if (attempt->on_device) {
@@ -133,12 +143,13 @@ static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
 }
 
 bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
-                        gpuhal_listed_devices *out_devices)
+                        gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
 {
     *out_devices = (gpuhal_listed_devices){0};
-    bool started = *started_before || start(attempt, plugin);
+    bool started = *started_before || start(attempt, plugin, instance);
     *started_before = started;
-    if (started && enumerate(attempt, plugin, out_devices) && complete(attempt, plugin, out_devices)) {
+    if (started && enumerate(attempt, plugin, *instance, out_devices) &&
+        complete(attempt, plugin, *instance, out_devices)) {
         return true;
     }
     gpuhal_listed_devices_finish(out_devices);

@@ -5,10 +5,11 @@
 #include "loader/attempt.h"
 #include "loader/loader.h"
 
-/* `*started_before` says whether start() has succeeded already in this process, and is kept up to date: it is called until then only.
- * Stages START and ENUMERATE, then describe() and sample() for each device. `plugin` is a copy of this library's size, with
- * zeroes where the plugin's own ends. On failure *out_devices is empty; no device at all is a failure with state NO_DEVICE. */
+/* `*started_before` says whether start() has succeeded already in this process, and is kept up to date: it is called
+ * until then only. `*instance` is what it made. Stages START and ENUMERATE, then describe() and sample() for each
+ * device. `plugin` is a copy of this library's size, with zeroes where the plugin's own ends. On failure *out_devices
+ * is empty; no device at all is a failure with state NO_DEVICE. */
 bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
-                        gpuhal_listed_devices *out_devices);
+                        gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices);
 
 #endif

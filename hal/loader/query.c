@@ -17,6 +17,7 @@
 typedef struct query {
     gpuhal_job job;
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    gpuhal_plugin_instance *instance;
     uint32_t index, other;       /* `other` only of a link */
     uint32_t count;              /* of keys; 0: a link */
     _Atomic uint32_t at;         /* the key that is being read */
@@ -47,7 +48,7 @@ static void run(gpuhal_job *job)
     /* For nothing that the watchdog knows: what hangs here costs no device. */
     if (own->count == 0) {
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
-        own->status = own->plugin->link(gpuhal_host_table(), own->index, own->other, &own->sink);
+        own->status = own->plugin->link(gpuhal_host_table(), own->instance, own->index, own->other, &own->sink);
         gpuhal_call_end(call);
     }
     for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
@@ -55,7 +56,8 @@ static void run(gpuhal_job *job)
         gpuhal_job_step(job);
         gpuhal_host_forget_report();
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
-        own->status = own->plugin->sample(gpuhal_host_table(), own->index, &own->keys[i], 1, 0, &own->sink);
+        own->status =
+            own->plugin->sample(gpuhal_host_table(), own->instance, own->index, &own->keys[i], 1, 0, &own->sink);
         gpuhal_call_end(call);
     }
 }
@@ -94,12 +96,14 @@ static void destroy(gpuhal_job *job)
     free(own);
 }
 
-static query *make(const gpuhal_plugin *plugin, uint32_t index, uint32_t other, uint32_t room)
+static query *make(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index, uint32_t other,
+                   uint32_t room)
 {
     query *own = calloc(1, sizeof *own + room * sizeof *own->keys);
     if (own) {
         gpuhal_job_init(&own->job, run, leave_list, destroy);
         own->plugin = plugin;
+        own->instance = instance;
         own->index = index;
         own->other = other;
         gpuhal_mutex_init(&own->mutex);
@@ -172,10 +176,11 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
 
 /* Asks for the keys that have no answer yet. When one hangs the others have a second chance, since they may come from elsewhere: a
  * vendor's management library that hangs costs no value that stands in a file of the system. */
-static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
+static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                    const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {
-    query *own = make(plugin, index, 0, count);
+    query *own = make(plugin, instance, index, 0, count);
     if (!own) {
         facts->failed = true;
         *out_status = gpuhal_error_host_memory();
@@ -200,16 +205,18 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, uint32_t index,
     return state;
 }
 
-gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
-                                  gpuhal_facts *out_facts, char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
+gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                  const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns, gpuhal_facts *out_facts,
+                                  char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
 {
     gpuhal_status status = GPUHAL_OK;
     *out_facts = (gpuhal_facts){0};
     out_problem[0] = 0;
-    gpuhal_job_state state = sample_rest(plugin, index, keys, count, deadline_ns, &status, out_facts, out_problem);
+    gpuhal_job_state state =
+        sample_rest(plugin, instance, index, keys, count, deadline_ns, &status, out_facts, out_problem);
     if (state == GPUHAL_JOB_ABANDONED) {
         uint64_t second_ns = deadline_ns < SECOND_NS ? deadline_ns : SECOND_NS;
-        state = sample_rest(plugin, index, keys, count, second_ns, &status, out_facts, out_problem);
+        state = sample_rest(plugin, instance, index, keys, count, second_ns, &status, out_facts, out_problem);
     }
     for (uint32_t i = 0; i < count && state == GPUHAL_JOB_ABANDONED; i++) {
         time_out(out_facts, keys[i], "not asked: the driver does not come back from calls for other values");
@@ -217,7 +224,8 @@ gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, uint32_t index, c
     return status;
 }
 
-gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
+gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
+                                uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
@@ -227,7 +235,7 @@ gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, uint32_t from, uint
         gpuhal_error_forget_report();
         return status;
     }
-    query *own = make(plugin, from, to, 0);
+    query *own = make(plugin, instance, from, to, 0);
     if (!own) {
         out_facts->failed = true;
         return gpuhal_error_host_memory();

@@ -18,10 +18,12 @@ enum { GPUHAL_QUERY_PROBLEM_BYTES = 160 };
 /* Reads so many values, in their order, into `out_facts`, which the caller finishes whatever the answer; `deadline_ns` counts for each.
  * `out_problem` gets the first rule that the plugin broke, "" for none. Returns the plugin's status, with its report aside, or HOST_MEMORY
  * with its detail and `out_facts->failed`. The plugin offers sample(). */
-gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
-                                  gpuhal_facts *out_facts, char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
+gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                  const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns, gpuhal_facts *out_facts,
+                                  char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 /* The same for a link; TIMEOUT when the plugin did not come back. The plugin offers link(). */
-gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
+gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
+                                uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 
 #endif

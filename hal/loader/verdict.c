@@ -23,6 +23,13 @@ static const gpuhal_texts *machine_of(gpuhal_verdicts *verdicts)
         if (verdicts->settings->ignore_environment) {
             gpuhal_texts_add(&verdicts->machine, "settings ignored");
         }
+        char *options =
+            verdicts->settings->options ? gpuhal_text_format("options %s", verdicts->settings->options) : NULL;
+        verdicts->machine.failed = verdicts->machine.failed || (verdicts->settings->options && !options);
+        if (options) {
+            gpuhal_texts_add(&verdicts->machine, options);
+        }
+        free(options);
         verdicts->machine_made = true;
     }
     return &verdicts->machine;

@@ -61,7 +61,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
         gpuhal_error_detail before;
         char problem[GPUHAL_QUERY_PROBLEM_BYTES];
         gpuhal_error_save(&before);
-        if (gpuhal_query_sample(plugin, device->listed->index, &key, 1, gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
+        if (gpuhal_query_sample(plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
+                                gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
             free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
         }
         gpuhal_facts_finish(&facts);

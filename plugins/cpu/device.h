@@ -18,9 +18,15 @@
 /* A device, shared by all its openings. */
 typedef struct gpuhal_cpu_entry {
     uint64_t total;             /* Most that one allocation, and all together, may have. */
-    bool limited;               /* The total is a limit from CPU_DEVICES, not what the machine has. */
-    _Atomic uint64_t allocated; /* By all openings of this process. */
+    bool limited;               /* The total is a limit from the option, not what the machine has. */
+    _Atomic uint64_t allocated; /* By all openings of this start. */
 } gpuhal_cpu_entry;
+
+/* One start. */
+struct gpuhal_plugin_instance {
+    uint32_t count;
+    gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
+};
 
 /* One opening. */
 struct gpuhal_plugin_device {
@@ -29,12 +35,12 @@ struct gpuhal_plugin_device {
 };
 
 /* discovery.c */
-gpuhal_status gpuhal_cpu_start(const gpuhal_host *host);
-gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
-gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                gpuhal_sink *sink);
+gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
+gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 /* The device with this index, or NULL. */
-gpuhal_cpu_entry *gpuhal_cpu_find(uint32_t index);
+gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
 /* memory.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
 uint64_t gpuhal_cpu_page_bytes(void);

@@ -1,22 +1,19 @@
 /* cpu/discovery.c: which devices there are, and what is known of them.
  *
- * One device, the machine; or one for each size in the setting CPU_DEVICES ("5G,6G"), each with that much memory and no more. The
- * first start() of the process decides: an index never changes its owner.
+ * One device, the machine; or one for each size in the option cpu.devices ("5G,6G"), each with that much memory and no
+ * more.
  */
 #include "device.h"
 #include "system.h"
 
-#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-static gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
-static _Atomic uint32_t entry_count; /* Set last: whoever sees it sees the entries. */
-
-gpuhal_cpu_entry *gpuhal_cpu_find(uint32_t index)
+gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index)
 {
-    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+    return index < instance->count ? &instance->entries[index] : NULL;
 }
 
 /* Reads "5G" or "4096", and moves *text past it. */
@@ -57,40 +54,40 @@ static uint32_t parse_sizes(const char *text, uint64_t sizes[GPUHAL_CPU_DEVICES_
     return 0;
 }
 
-static gpuhal_status refuse_setting(const gpuhal_host *host, const char *value)
+static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
 {
     char text[256];
     snprintf(text, sizeof text,
-             "GPUHAL_CPU_DEVICES is \"%.100s\"; it takes 1 to %u sizes such as 512M,6G with K, M, G or no letter", value,
-             GPUHAL_CPU_DEVICES_MAX);
+             "the option cpu.devices is \"%.100s\"; it takes 1 to %u sizes such as 512M,6G with K, M, G or no letter",
+             value, GPUHAL_CPU_DEVICES_MAX);
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
-/* The first start of the process fills the table; the lock keeps two copies of the core from doing it at once. */
-gpuhal_status gpuhal_cpu_start(const gpuhal_host *host)
+gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     uint64_t sizes[GPUHAL_CPU_DEVICES_MAX] = {0};
     uint32_t count = 1;
     gpuhal_cpu_memory memory;
-    const char *setting = host->setting(host, "CPU_DEVICES");
-    if (setting != NULL && (count = parse_sizes(setting, sizes)) == 0) {
-        return refuse_setting(host, setting);
+    char given[512];
+    gpuhal_status status = host->option(host, "cpu.devices", given, sizeof given);
+    const bool is_given = status != GPUHAL_ERROR_NOT_FOUND;
+    if (is_given && (status != GPUHAL_OK || (count = parse_sizes(given, sizes)) == 0)) {
+        return refuse_option(host, given);
     }
-    if (setting == NULL && !gpuhal_cpu_system_memory("", &memory)) {
+    if (!is_given && !gpuhal_cpu_system_memory("", &memory)) {
         return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory is told neither by /proc/meminfo nor by sysinfo");
     }
 
-    pthread_mutex_lock(&lock);
-    bool first = atomic_load(&entry_count) == 0;
-    for (uint32_t i = 0; first && i < count; i++) {
-        entries[i].limited = setting != NULL;
-        entries[i].total = setting != NULL ? sizes[i] : memory.total;
+    gpuhal_plugin_instance *instance = calloc(1, sizeof *instance);
+    if (!instance) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    if (first) {
-        atomic_store(&entry_count, count);
+    instance->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        instance->entries[i].limited = is_given;
+        instance->entries[i].total = is_given ? sizes[i] : memory.total;
     }
-    pthread_mutex_unlock(&lock);
+    *out_instance = instance;
     return GPUHAL_OK;
 }
 
@@ -160,13 +157,12 @@ static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
     }
 }
 
-gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
                                 1u << GPUHAL_MEMORY_DEVICE_MAPPED;
-    uint32_t count = atomic_load(&entry_count);
-    for (uint32_t index = 0; index < count; index++) {
-        uint64_t total = entries[index].total;
+    for (uint32_t index = 0; index < instance->count; index++) {
+        uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);
         name_processor(host, sink);
         tell_system(host, sink);
@@ -210,11 +206,11 @@ static void tell_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     }
 }
 
-gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                gpuhal_sink *sink)
+gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
     (void)flags; /* A processor that reads this is awake. */
-    gpuhal_cpu_entry *entry = gpuhal_cpu_find(index);
+    gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }

@@ -170,7 +170,7 @@ static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_all
     }
     if (!reserve(entry, alloc->bytes)) {
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, NULL, 0,
-                            entry->limited ? "the limit of GPUHAL_CPU_DEVICES is reached"
+                            entry->limited ? "the limit of the option cpu.devices is reached"
                                            : "the memory of the machine is used up");
     }
     const char *call = alloc->export_kinds != 0 ? "memfd_create" : alloc->bytes >= SMALL_BYTES ? "mmap" : "posix_memalign";

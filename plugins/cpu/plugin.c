@@ -7,9 +7,11 @@
 
 #include <stdlib.h>
 
-static gpuhal_status cpu_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status cpu_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                  gpuhal_ops *out_ops)
 {
-    if (gpuhal_cpu_find(index) == NULL) {
+    (void)host;
+    if (gpuhal_cpu_find(instance, index) == NULL) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
     gpuhal_cpu_describe_memory(out_ops);
@@ -17,12 +19,12 @@ static gpuhal_status cpu_describe(uint32_t index, gpuhal_ops *out_ops)
     return GPUHAL_OK;
 }
 
-static gpuhal_status cpu_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                              gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static gpuhal_status cpu_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     (void)ops;
     *out_device = NULL;
-    gpuhal_cpu_entry *entry = gpuhal_cpu_find(index);
+    gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
@@ -43,6 +45,12 @@ static void cpu_close(gpuhal_plugin_device *device)
     free(device);
 }
 
+static void cpu_stop(const gpuhal_host *host, gpuhal_plugin_instance *instance)
+{
+    (void)host;
+    free(instance);
+}
+
 static const gpuhal_plugin cpu_plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,
@@ -55,6 +63,7 @@ static const gpuhal_plugin cpu_plugin = {
     .open = cpu_open,
     .close = cpu_close,
     .sample = gpuhal_cpu_sample,
+    .stop = cpu_stop,
 };
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)

@@ -368,9 +368,10 @@ static gpuhal_status first_lane(gpuhal_plugin_device *device)
     return gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
 }
 
-gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                               gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     (void)ops;
     *out_device = NULL;
     gpuhal_cuda_entry *entry = gpuhal_cuda_find(index);

@@ -114,7 +114,7 @@ typedef struct gpuhal_cuda_block {
 } gpuhal_cuda_block;
 
 /* discovery.c */
-gpuhal_status gpuhal_cuda_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
+gpuhal_status gpuhal_cuda_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
 /* The entry with this index, or NULL. */
 gpuhal_cuda_entry *gpuhal_cuda_find(uint32_t index);
 /* An attribute of a device, @p otherwise when the driver does not know it. */
@@ -127,8 +127,8 @@ void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gp
 /* compute.c: what the device computes with. */
 void gpuhal_cuda_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
-/* system.c: with GPUHAL_SYSTEM_ROOT set, files are looked for below that directory. Called by the first start(). */
-gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host);
+/* system.c: with the option cuda.system_root, files are looked for below that directory; the first start() decides. */
+gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host, bool first);
 /* What the file of this name tells of the device on the PCI bus; false when nothing. */
 bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size);
 /* The version of the kernel's half of the driver; false when it is not known. */
@@ -147,8 +147,8 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry);
 void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
 /* context.c */
-gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                               gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_cuda_close(gpuhal_plugin_device *device);
 /* Makes the context current; refuses with the sticky code of a lost one. Leave only what was entered. */
 CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit);
@@ -221,8 +221,9 @@ CUresult gpuhal_cuda_allow(const gpuhal_plugin_device *device, CUdeviceptr addre
                            gpuhal_plugin_device *const *peers, uint32_t peer_count);
 
 /* link.c and telemetry.c */
-gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
-gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                 gpuhal_sink *sink);
+gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink);
+gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 
 #endif

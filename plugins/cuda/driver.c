@@ -17,8 +17,9 @@ static const char *const library_names[] = {
 };
 
 /* NVML comes second: what is opened first is what the report shows as the driver. Without NVML its facts alone are missing. */
-gpuhal_status gpuhal_cuda_start(const gpuhal_host *host)
+gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_cuda_api while it is written */
     static bool started;
     gpuhal_cuda_functions found;
@@ -31,10 +32,10 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host)
     }
     pthread_mutex_lock(&lock);
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
-    if (!started) {
+    status = gpuhal_cuda_use_system(host, !started);
+    if (!started && status == GPUHAL_OK) {
         gpuhal_cuda_api = found;
-        status = gpuhal_cuda_use_system(host);
-        started = status == GPUHAL_OK;
+        started = true;
     }
     pthread_mutex_unlock(&lock);
     if (status != GPUHAL_OK) {

@@ -21,7 +21,7 @@ typedef struct gpuhal_cuda_functions {
 
 extern gpuhal_cuda_functions gpuhal_cuda_api;
 
-gpuhal_status gpuhal_cuda_start(const gpuhal_host *host);
+gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the context is of no more use. */
 gpuhal_status gpuhal_cuda_status(CUresult code);

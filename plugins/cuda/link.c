@@ -174,8 +174,10 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink)
 {
+    (void)instance;
     request own = {.from = gpuhal_cuda_find(from), .to = gpuhal_cuda_find(to)};
     if (!own.from || !own.to) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -18,15 +18,21 @@
 
 static char root[256]; /* written by the first start(), before anything is looked for; "" is the machine's own */
 
-gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host)
+gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host, bool first)
 {
-    const char *value = host->setting(host, "SYSTEM_ROOT");
-    if (value && (value[0] != '/' || strlen(value) >= sizeof root)) {
+    char value[sizeof root];
+    gpuhal_status status = host->option(host, "cuda.system_root", value, sizeof value);
+    if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
         char text[400];
-        snprintf(text, sizeof text, "GPUHAL_SYSTEM_ROOT is \"%.250s\"; it takes the absolute path of a directory", value);
+        snprintf(text, sizeof text,
+                 "the option cuda.system_root is \"%.250s\"; it takes the absolute path of a directory", value);
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
     }
-    snprintf(root, sizeof root, "%s", value ? value : "");
+    if (!first && strcmp(root, value) != 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the option cuda.system_root was another one when this process first used the plugin");
+    }
+    memcpy(root, value, sizeof root);
     return GPUHAL_OK;
 }
 

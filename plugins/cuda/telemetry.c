@@ -295,9 +295,10 @@ static bool is_asleep(const gpuhal_cuda_entry *entry)
     return gpuhal_cuda_read_system(entry, "power/runtime_status", text, sizeof text) && strcmp(text, "suspended") == 0;
 }
 
-gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                 gpuhal_sink *sink)
+gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     sample own = {.entry = gpuhal_cuda_find(index)};
     if (!own.entry) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -78,9 +78,10 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     return code == CL_SUCCESS ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clRetainContext", code);
 }
 
-gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     (void)ops;
     *out_device = NULL;
     const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);

@@ -71,9 +71,9 @@ typedef struct gpuhal_opencl_lane {
 } gpuhal_opencl_lane;
 
 /* discovery.c */
-gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
-gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, gpuhal_sink *sink);
+gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 /* The entry with this index, or NULL. */
 const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index);
 
@@ -93,8 +93,8 @@ void gpuhal_opencl_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_d
 void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
 
 /* context.c */
-gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device);
 /* @p code: what came of the commands. After a failure the lane gets another queue. */

@@ -137,8 +137,9 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -157,9 +158,10 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
 }
 
 /* Only AMD's driver tells: the first of its two numbers is all that is free, in KiB. */
-gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, gpuhal_sink *sink)
+gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     (void)flags; /* no driver is known to wake a device for this */
     const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
     if (!entry) {

@@ -19,8 +19,9 @@ static const char *const library_names[] = {
 };
 
 /* Each copy of the core asks its own host, so that its report names the library; the first answer is the one that is used. */
-gpuhal_status gpuhal_opencl_start(const gpuhal_host *host)
+gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_opencl_api while it is written */
     static bool started;
     gpuhal_opencl_functions found;

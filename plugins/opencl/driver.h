@@ -62,7 +62,7 @@ typedef struct gpuhal_opencl_functions {
 
 extern gpuhal_opencl_functions gpuhal_opencl_api;
 
-gpuhal_status gpuhal_opencl_start(const gpuhal_host *host);
+gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* What an error code means to the caller of gpuhal. */
 gpuhal_status gpuhal_opencl_status(cl_int code);

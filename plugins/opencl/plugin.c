@@ -5,8 +5,10 @@
  */
 #include "device.h"
 
-static gpuhal_status opencl_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status opencl_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                     gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -364,9 +364,10 @@ static gpuhal_status first_lane(gpuhal_plugin_device *device)
     return gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
 }
 
-gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                               gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     (void)ops;
     *out_device = NULL;
     gpuhal_rocm_entry *entry = gpuhal_rocm_find(index);

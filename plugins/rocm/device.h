@@ -131,7 +131,7 @@ static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
 }
 
 /* discovery.c */
-gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
+gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
 /* The entry with this index, or NULL. */
 gpuhal_rocm_entry *gpuhal_rocm_find(uint32_t index);
 /* An attribute of a device, @p otherwise when HIP does not know it. */
@@ -151,12 +151,12 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 
 /* system.c: what the kernel tells without the device being touched, and in text. All paths are those of a machine; with
- * GPUHAL_SYSTEM_ROOT set they are looked for below that directory. */
+ * the option rocm.system_root they are looked for below that directory. */
 #define GPUHAL_ROCM_PATH    512
 #define GPUHAL_ROCM_DEVICES "/sys/bus/pci/devices"
 #define GPUHAL_ROCM_NODES   "/sys/class/kfd/kfd/topology/nodes" /* processors are nodes too */
-/* Reads the setting, once in the life of the process. */
-gpuhal_status gpuhal_rocm_use_system(const gpuhal_host *host);
+/* Reads the option; the first start() decides. */
+gpuhal_status gpuhal_rocm_use_system(const gpuhal_host *host, bool first);
 /* Where the path is. */
 void gpuhal_rocm_path(char out_path[GPUHAL_ROCM_PATH], const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The contents of a file, ended by a zero; their length, or 0 with errno, which is 0 for an empty file. */
@@ -173,8 +173,8 @@ uint32_t gpuhal_rocm_count_system(void);
 uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
 
 /* context.c */
-gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                               gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_rocm_close(gpuhal_plugin_device *device);
 /* Makes the device current; refuses with the code with which it was lost. Leave only what was entered. */
 hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit);
@@ -254,8 +254,9 @@ hipError_t gpuhal_rocm_allow(const gpuhal_plugin_device *device, void *address, 
                              gpuhal_plugin_device *const *peers, uint32_t peer_count);
 
 /* link.c and telemetry.c */
-gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
-gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                 gpuhal_sink *sink);
+gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink);
+gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 
 #endif

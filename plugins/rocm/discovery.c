@@ -184,8 +184,9 @@ static gpuhal_status make_list(const gpuhal_host *host)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making the list at once */
     pthread_mutex_lock(&lock);
     gpuhal_status status = atomic_load(&entry_count) > 0 ? GPUHAL_OK : make_list(host);

@@ -31,8 +31,9 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
     return version;
 }
 
-gpuhal_status gpuhal_rocm_start(const gpuhal_host *host)
+gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written, and the root */
     static bool started;
     gpuhal_rocm_functions found;
@@ -45,7 +46,7 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host)
     }
     pthread_mutex_lock(&lock);
     const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
-    status = started ? GPUHAL_OK : gpuhal_rocm_use_system(host);
+    status = gpuhal_rocm_use_system(host, !started);
     if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;

@@ -23,7 +23,7 @@ typedef struct gpuhal_rocm_functions {
 extern gpuhal_rocm_functions gpuhal_rocm_api;
 extern gpuhal_rocm_version gpuhal_rocm_runtime;
 
-gpuhal_status gpuhal_rocm_start(const gpuhal_host *host);
+gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the device is of no more use here. */
 gpuhal_status gpuhal_rocm_status(hipError_t code);

@@ -128,8 +128,10 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink)
 {
+    (void)instance;
     const gpuhal_rocm_entry *one = gpuhal_rocm_find(from), *other = gpuhal_rocm_find(to);
     if (!one || !other) {
         return GPUHAL_ERROR_NOT_FOUND;

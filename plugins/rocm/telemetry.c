@@ -285,9 +285,10 @@ static gpuhal_rocm_why read_file(const gpuhal_rocm_entry *entry, size_t i, bool 
     return values[i].read(entry, out_value);
 }
 
-gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                 gpuhal_sink *sink)
+gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     gpuhal_rocm_sample_request own = {.entry = gpuhal_rocm_find(index)};
     if (!own.entry) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -237,9 +237,10 @@ static void free_opening(gpuhal_plugin_device *device)
     free(device);
 }
 
-gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     *out_device = NULL;
     const gpuhal_vulkan_entry *entry = gpuhal_vulkan_find(index);
     if (!entry) {

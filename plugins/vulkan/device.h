@@ -166,9 +166,9 @@ typedef struct gpuhal_vulkan_buffer {
 } gpuhal_vulkan_buffer;
 
 /* discovery.c */
-gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_sink *sink);
-gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, gpuhal_sink *sink);
+gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 /* The entry with this index, or NULL. */
 const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index);
 
@@ -214,8 +214,8 @@ void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, con
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native);
 
 /* context.c: opening, closing; native_device. */
-gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_vulkan_close(gpuhal_plugin_device *device);
 /* OK for VK_SUCCESS; else reports the error, and remembers when the device is lost. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);

@@ -78,8 +78,9 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
     return told > 0 ? GPUHAL_OK : host->report(host, GPUHAL_ERROR_NO_DEVICE, "vkEnumeratePhysicalDevices", code, line);
 }
 
-gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -115,9 +116,10 @@ static void ask_free(const gpuhal_vulkan_hardware *hardware, uint64_t *out_free,
     }
 }
 
-gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                   uint32_t flags, gpuhal_sink *sink)
+gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     (void)flags; /* listing the device has woken it already */
     const gpuhal_vulkan_entry *entry = gpuhal_vulkan_find(index);
     if (!entry) {

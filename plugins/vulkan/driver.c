@@ -172,8 +172,9 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
 }
 
 /* Each copy of the core asks its own host, so that its report names the library; the first instance is the one that is used. */
-gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host)
+gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects our_instance while it is written */
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;

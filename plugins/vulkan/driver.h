@@ -84,7 +84,7 @@ typedef struct gpuhal_vulkan_device_functions {
 
 /* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The instance is never
  * destroyed: that would unload drivers whose threads and thread-locals are still about. */
-gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host);
+gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* The process's instance, after start. */
 typedef struct gpuhal_vulkan_instance {

@@ -61,8 +61,15 @@ static void take_signal(int number)
     (void)number;
 }
 
-static gpuhal_status faulty_start(const gpuhal_host *host)
+/* A plugin without something to keep for a host has no instance; this one has one for a fault. */
+struct gpuhal_plugin_instance {
+    uint32_t unused;
+};
+
+static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    static gpuhal_plugin_instance shared;
+    *out_instance = is(instance_shared) ? &shared : NULL;
     kept = host;
     if (is(start_crashes)) {
         raise(SIGSEGV);
@@ -145,8 +152,9 @@ static void tell_texts(const gpuhal_host *host, gpuhal_sink *sink)
     }
 }
 
-static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     while (is(enumerate_hangs)) {
         pause();
     }
@@ -182,8 +190,10 @@ static gpuhal_status faulty_native_device(gpuhal_plugin_device *device, gpuhal_n
     return GPUHAL_OK;
 }
 
-static gpuhal_status faulty_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                     gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     if (index >= DEVICES && !is(describe_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
@@ -251,9 +261,10 @@ static void misbehave_once(void)
     }
 }
 
-static gpuhal_status faulty_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                 gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static gpuhal_status faulty_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     if (index >= DEVICES && !is(open_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
@@ -293,6 +304,17 @@ static void faulty_close(gpuhal_plugin_device *device)
     free(device);
 }
 
+static const void *faulty_query_extension(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name)
+{
+    static const struct {
+        uint32_t size;
+    } table = {.size = sizeof table};
+    static atomic_uint calls;
+    (void)host, (void)instance;
+    const bool second = atomic_fetch_add(&calls, 1) % 2 == 1;
+    return strcmp(name, "faulty.own") == 0 || is(extension_any) || (is(extension_wanders) && second) ? &table : NULL;
+}
+
 static gpuhal_plugin plugins[2];
 
 GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpuhal_host *host)
@@ -327,6 +349,7 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
             .close = faulty_close,
             .sample = gpuhal_faulty_sample,
             .link = is(good_minimal) ? NULL : gpuhal_faulty_link,
+            .query_extension = is(good_minimal) ? NULL : faulty_query_extension,
         };
     }
     return is(query_copies) ? &plugins[queries++ % 2] : &plugins[0];

@@ -56,9 +56,10 @@ static bool is_wanted(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return wanted;
 }
 
-gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                                   gpuhal_sink *sink)
+gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                   const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     static const gpuhal_key known[] = {
         GPUHAL_VALUE_MEMORY_FREE_BYTES,      GPUHAL_VALUE_MEMORY_USED_BYTES,  GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
         GPUHAL_VALUE_POWER_MICROWATTS,       GPUHAL_VALUE_ENERGY_MICROJOULES, GPUHAL_VALUE_CLOCK_CORE_HERTZ,
@@ -88,8 +89,10 @@ gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, uint32_t index, cons
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                                 gpuhal_sink *sink)
 {
+    (void)instance;
     if (is(leak_link)) {
         gpuhal_faulty_lose_descriptor();
     }

@@ -123,12 +123,17 @@ def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
     (folder / "include/gpuhal").mkdir(parents=True)
     for header in ("types.h", "plugin.h"):
         shutil.copy(o.prefix / "include/gpuhal" / header, folder / "include/gpuhal")
-    for name in ("plugin.c", "example.gpuhal"):
+    for name in ("plugin.c", "example.h", "example.gpuhal"):
         shutil.copy(o.source / "examples/vendor-plugin" / name, folder)
     run(o.cc, *WARNINGS, "-shared", "-fPIC", "-Iinclude", "plugin.c", "-o", "gpuhal-example.so", cwd=folder)
     run(o.prefix / "bin/gpuhal-check", folder / "gpuhal-example.so", env=clean_environment())
     listing = run(o.prefix / "bin/gpuhal-probe", "--all", "--verify", env=clean_environment(GPUHAL_PLUGIN_PATH=str(folder)))
     expect("example:0" in listing, "gpuhal-probe does not list the vendor's device", listing)
+    run(o.cc, *WARNINGS, "-I", folder, o.source / "tests/install/vendor_user.c", *flags_of_pkg_config(o), "-o", folder / "user")
+    environment = clean_environment(GPUHAL_PLUGIN_PATH=str(folder), GPUHAL_OPTIONS="example.memory_mib=8;example.colour=red", GPUHAL_LOG="trace")
+    output = run(folder / "user", env=environment)
+    expect("8388608 bytes, of which 4096 are in use" in output, "the option or the extension of the example does not work", output)
+    expect("warning: example: there is no option example.colour" in output, "an option that the example does not have is not warned of", output)
 
 
 def one_binary_serves_two_versions_of_the_abi(o):

@@ -54,7 +54,8 @@ static gpuhal_status bad_map(__attribute__((unused)) gpuhal_plugin_device *devic
 
 /* ---- start */
 
-static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) const gpuhal_host *host)
+static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) const gpuhal_host *host,
+                                                         __attribute__((unused)) gpuhal_plugin_instance **out_instance)
 {
 #if defined VARIANT_start_fails
     return host->report(host, GPUHAL_ERROR_DRIVER, "vendorInit", 42, "the vendor is on holiday");
@@ -73,7 +74,9 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     void (*wanted)(void) = NULL, (*optional)(void) = (void (*)(void))bad_start;
     const gpuhal_symbol symbols[] = {{"gpuhal_test_optional", &optional, 0}, {"malloc", &wanted, 1}};
     gpuhal_status status = host->library(host, "TESTVENDOR", sonames, symbols, 2);
-    host->log(host, GPUHAL_LOG_INFO, host->setting(host, "TEST_WORD") ? host->setting(host, "TEST_WORD") : "no word");
+    char word[64];
+    host->log(host, GPUHAL_LOG_INFO,
+              host->option(host, "good_with_driver.word", word, sizeof word) == GPUHAL_OK ? word : "no word");
     return status || !wanted || optional ? host->report(host, GPUHAL_ERROR_DRIVER, "library", status, "slots are wrong")
                                          : GPUHAL_OK;
 #elif defined VARIANT_start_without_permission
@@ -95,15 +98,15 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
 #elif defined VARIANT_good_makes_code
     map_made_code();
 #elif defined VARIANT_killed_when_told
-    if (host->setting(host, "TEST_SIGNAL")) {
-        raise(atoi(host->setting(host, "TEST_SIGNAL")));
+    if (getenv("GPUHAL_TEST_SIGNAL")) {
+        raise(atoi(getenv("GPUHAL_TEST_SIGNAL")));
     }
 #elif defined VARIANT_start_crashes
     crash();
 #elif defined VARIANT_start_hangs
     hang();
 #elif defined VARIANT_start_hangs_while
-    hang_while_there(host->setting(host, "START_HANGS_WHILE_SWITCH"));
+    hang_while_there(getenv("GPUHAL_START_HANGS_WHILE_SWITCH"));
 #elif defined VARIANT_start_prints_without_end
     print_without_end();
 #elif defined VARIANT_good_slow_start
@@ -143,7 +146,7 @@ static gpuhal_status tell_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
     char slots[16] = "", uuid[40];
-    const char *path = host->setting(host, "TEST_SLOTS");
+    const char *path = getenv("GPUHAL_TEST_SLOTS");
     FILE *file = path ? fopen(path, "r") : NULL;
     if (!file || !fgets(slots, sizeof slots, file)) {
         slots[0] = 0;
@@ -286,8 +289,9 @@ static void tell_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
 }
 #endif
 
-static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
 #if defined VARIANT_fact_before_device
     host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
 #elif defined VARIANT_no_device
@@ -403,7 +407,9 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-static gpuhal_status bad_describe(__attribute__((unused)) uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status bad_describe(__attribute__((unused)) const gpuhal_host *host,
+                                  __attribute__((unused)) gpuhal_plugin_instance *instance,
+                                  __attribute__((unused)) uint32_t index, gpuhal_ops *out_ops)
 {
     out_ops->allocate = bad_allocate;
     out_ops->release = bad_release;
@@ -418,7 +424,9 @@ static gpuhal_status bad_describe(__attribute__((unused)) uint32_t index, gpuhal
     return GPUHAL_OK;
 }
 
-static gpuhal_status bad_open(__attribute__((unused)) const gpuhal_host *host, __attribute__((unused)) uint32_t index,
+static gpuhal_status bad_open(__attribute__((unused)) const gpuhal_host *host,
+                              __attribute__((unused)) gpuhal_plugin_instance *instance,
+                              __attribute__((unused)) uint32_t index,
                               __attribute__((unused)) const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                               __attribute__((unused)) gpuhal_ops *ops)
 {
@@ -431,10 +439,12 @@ static void bad_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-static gpuhal_status bad_sample(const gpuhal_host *host, __attribute__((unused)) uint32_t index,
-                                __attribute__((unused)) const gpuhal_key *keys, __attribute__((unused)) uint32_t count,
-                                __attribute__((unused)) uint32_t flags, gpuhal_sink *sink)
+static gpuhal_status bad_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance,
+                                __attribute__((unused)) uint32_t index, __attribute__((unused)) const gpuhal_key *keys,
+                                __attribute__((unused)) uint32_t count, __attribute__((unused)) uint32_t flags,
+                                gpuhal_sink *sink)
 {
+    (void)instance;
 #if defined VARIANT_sample_names_device
     host->device(host, sink, 7);
 #elif defined VARIANT_good_sample_fails

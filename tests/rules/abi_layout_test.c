@@ -39,10 +39,11 @@ AT(gpuhal_host, device, 24);
 AT(gpuhal_host, u64, 32);
 AT(gpuhal_host, text, 40);
 AT(gpuhal_host, missing, 48);
-AT(gpuhal_host, setting, 56);
+AT(gpuhal_host, option, 56);
 AT(gpuhal_host, library, 64);
 AT(gpuhal_host, changed, 72);
-SIZE(gpuhal_host, 80);
+AT(gpuhal_host, query_extension, 80);
+SIZE(gpuhal_host, 88);
 
 AT(gpuhal_memory, size, 0);
 AT(gpuhal_memory, flags, 4);
@@ -150,8 +151,9 @@ AT(gpuhal_plugin, open, 56);
 AT(gpuhal_plugin, close, 64);
 AT(gpuhal_plugin, sample, 72);
 AT(gpuhal_plugin, link, 80);
-AT(gpuhal_plugin, stop, 88);
-SIZE(gpuhal_plugin, 96);
+AT(gpuhal_plugin, query_extension, 88);
+AT(gpuhal_plugin, stop, 96);
+SIZE(gpuhal_plugin, 104);
 
 /* A plugin may be shorter than gpuhal_plugin, but not shorter than this; the same for the slots. */
 _Static_assert(GPUHAL_PLUGIN_MINIMUM == 72, "the mandatory part of gpuhal_plugin has changed");

@@ -165,8 +165,6 @@ def environment_of_sources(root):
             for name in re.findall(r"\bGPUHAL_[A-Z0-9_]*[A-Z0-9]\b", string):
                 found.setdefault(name, f"{path.relative_to(root)}:{line}")
         code = c_text.without_comments(text)
-        for match in re.finditer(r'\bsetting\(\s*\w+\s*,\s*"([A-Z0-9_]+)"', code):
-            found.setdefault("GPUHAL_" + match.group(1), where(match.start()))
         for match in re.finditer(r'\blibrary\(\s*\w+\s*,\s*"([A-Z0-9_]+)"', code):
             found.setdefault(f"GPUHAL_{match.group(1)}_LIBRARY", where(match.start()))
     return {name: at for name, at in found.items() if name not in identifiers}
@@ -177,6 +175,10 @@ def environment_variables_and_their_table_agree(root):
     rows = [line.split("|")[1] for line in table.read_text(encoding="utf-8").splitlines() if line.startswith("|")] if table.is_file() else []
     documented = set(re.findall(r"`(GPUHAL_[A-Z0-9_]+)", " ".join(rows)))
     used = environment_of_sources(root)
+    for path in c_text.sources(root, "plugins"):
+        for option in re.findall(r'\boption\(\s*\w+\s*,\s*"([^"]+)"', c_text.without_comments(c_text.read(path))):
+            if f"`{option}`" not in (table.read_text(encoding="utf-8") if table.is_file() else ""):
+                yield f"{path.relative_to(root)}: the option {option} does not stand in docs/environment.md"
     for name in sorted(set(used) - documented):
         yield f"{used[name]}: {name} has no row in docs/environment.md"
     for name in sorted(documented - set(used)):
@@ -284,7 +286,7 @@ EXAMPLES = {
     environment_variables_and_their_table_agree: (
         [{"hal/core/a.c": 'const char *n = "GPUHAL_NEW";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
          {"hal/core/a.c": "", "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
-         {"plugins/x/a.c": 'void f(void) { host->setting(host, "LIMIT"); }\n', "docs/environment.md": ""},
+         {"plugins/x/a.c": 'void f(void) { host->option(host, "x.limit", b, 9); }\n', "docs/environment.md": ""},
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "not a table: `GPUHAL_OPENCL_LIBRARY`\n"}],
         [{"hal/core/a.c": 'const char *n = "GPUHAL_OLD, GPUHAL_PLUGIN_MACRO, GPUHAL_%s_LIBRARY";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "| `GPUHAL_OPENCL_LIBRARY` | x |\n"}]),

@@ -343,14 +343,16 @@ static void native_unlock(gpuhal_plugin_queue *queue)
     pass("native_unlock");
 }
 
-static gpuhal_status start(const gpuhal_host *host)
+static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     (void)host;
     return GPUHAL_OK;
 }
 
-static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     static const char *const uuids[] = {"00000000-0000-0000-0000-0000000000a1", "00000000-0000-0000-0000-0000000000a2"};
     for (uint32_t index = 0; index < 2; index++) {
         host->device(host, sink, index);
@@ -371,8 +373,10 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-static gpuhal_status describe(uint32_t index, gpuhal_ops *ops)
+static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              gpuhal_ops *ops)
 {
+    (void)host, (void)instance;
     (void)index;
     uint32_t size = ops->size;
     *ops = (gpuhal_ops){
@@ -389,9 +393,10 @@ static gpuhal_status describe(uint32_t index, gpuhal_ops *ops)
     return GPUHAL_OK;
 }
 
-static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                                 gpuhal_ops *ops)
+static gpuhal_status open_device(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     (void)host;
     (void)ops;
     pass(adopt ? "adopt" : "open");
@@ -403,9 +408,10 @@ static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const 
     return *out_device ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
-static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                            gpuhal_sink *sink)
+static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                            const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     (void)index;
     (void)keys;
     (void)count;

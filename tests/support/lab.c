@@ -48,17 +48,18 @@ static void stop_at(uint32_t call)
     gpuhal_lab.stopped--;
 }
 
-static gpuhal_status start(const gpuhal_host *host)
+static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     (void)host;
     return GPUHAL_OK;
 }
 
-static gpuhal_status start_lab(const gpuhal_host *host)
+static gpuhal_status start_lab(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     stop_at(GPUHAL_LAB_START);
     gpuhal_lab.host = host;
-    return start(host);
+    return start(host, out_instance);
 }
 
 static void optional_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
@@ -111,8 +112,9 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     }
 }
 
-static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     gpuhal_lab.enumerations++;
     stop_at(GPUHAL_LAB_ENUMERATE);
     for (uint32_t i = 0; i < gpuhal_lab.count; i++) {
@@ -123,16 +125,18 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-static gpuhal_status enumerate_cpu(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status enumerate_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     static const gpuhal_lab_device plain = {.name = "processor", .type = GPUHAL_DEVICE_CPU};
     list_device(host, sink, 0, &plain);
     return GPUHAL_OK;
 }
 
-static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                            gpuhal_sink *sink)
+static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                            const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
+    (void)instance;
     (void)flags;
     gpuhal_lab.sample_thread = syscall(SYS_gettid);
     for (uint32_t i = 0; i < count; i++) {
@@ -149,8 +153,10 @@ static gpuhal_status sample(const gpuhal_host *host, uint32_t index, const gpuha
     return GPUHAL_OK;
 }
 
-static gpuhal_status tell_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+static gpuhal_status tell_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink)
 {
+    (void)instance;
     host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, 1);
     stop_at(GPUHAL_LAB_LINK);
     host->u64(host, sink, GPUHAL_LINK_COUNT, from + to);
@@ -191,6 +197,15 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
     return bytes;
 }
 
+/* A handle of the lab's own kind names the descriptor of the exporter, which stays the exporter's. -1 for any other
+ * bytes. */
+static int descriptor_of(const gpuhal_handle *handle)
+{
+    int descriptor = -1;
+    memcpy(&descriptor, handle->as.ipc + 60, sizeof descriptor);
+    return memcmp(handle->as.ipc, "lab!", 4) == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
 /* The strictest driver there could be: everything that the core promises is looked at. */
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
@@ -221,10 +236,11 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
         return GPUHAL_OK;
     }
     struct stat info;
-    if (fstat((int)alloc->import.as.os, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
+    int descriptor = alloc->import.kind == GPUHAL_LAB_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
+    if (fstat(descriptor, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "labImport", 9, "the descriptor is of another kind");
     }
-    memory->descriptor = (int)alloc->import.as.os;
+    memory->descriptor = descriptor;
     memory->bytes = mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->descriptor, 0);
     return memory->bytes == MAP_FAILED ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
@@ -323,6 +339,11 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     out_handle->kind = kind;
+    if (kind == GPUHAL_LAB_HANDLE) {
+        memcpy(out_handle->as.ipc, "lab!", 4);
+        memcpy(out_handle->as.ipc + 60, &b->descriptor, sizeof b->descriptor);
+        return GPUHAL_OK;
+    }
     out_handle->as.os = fcntl(b->descriptor, F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
     return GPUHAL_OK;
@@ -524,15 +545,19 @@ static gpuhal_status describe_as(const gpuhal_lab_device *lab, gpuhal_ops *out_o
     return GPUHAL_OK;
 }
 
-static gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     return index < gpuhal_lab.count ? describe_as(lab_of(index), out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
 static gpuhal_lab_device lab_cpu;
 
-static gpuhal_status describe_cpu(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status describe_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                  gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     return index == 0 ? describe_as(&lab_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
@@ -562,16 +587,18 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
     return GPUHAL_OK;
 }
 
-static gpuhal_status open_device(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                                 gpuhal_ops *ops)
+static gpuhal_status open_device(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     stop_at(GPUHAL_LAB_OPEN);
     return open_lab(host, lab_of(index), adopt, out_device, ops);
 }
 
-static gpuhal_status open_cpu(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                              gpuhal_ops *ops)
+static gpuhal_status open_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     (void)index;
     return open_lab(host, &lab_cpu, adopt, out_device, ops);
 }

@@ -21,6 +21,9 @@ enum { GPUHAL_LAB_START = 1, GPUHAL_LAB_ENUMERATE = 2, GPUHAL_LAB_OPEN = 4, GPUH
  * is wrapped with its address in values[0] and its size in values[1]. */
 #define GPUHAL_LAB_NATIVE UINT64_C(0x1ab)
 
+/* Handles of the lab's own, for the same process: its name, and a descriptor in the last bytes. */
+#define GPUHAL_LAB_HANDLE (GPUHAL_VENDOR_KIND_FIRST + 2)
+
 typedef struct gpuhal_lab_device {
     const char *name, *uuid, *pci; /* NULL: "lab", missing */
     gpuhal_device_type type;       /* 0: gpu */

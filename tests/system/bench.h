@@ -11,6 +11,7 @@
 /* The plugin, started, and openings of its first devices. */
 typedef struct bench {
     const gpuhal_plugin *plugin;
+    gpuhal_plugin_instance *instance;
     union {
         gpuhal_ops ops;
         unsigned char space[GPUHAL_OPS_SPACE];
@@ -30,15 +31,15 @@ static inline void start(bench *out)
 {
     memset(out, 0, sizeof *out);
     assert_ok(gpuhal_direct_load(GPUHAL_BENCH_PLUGIN, &out->plugin, NULL));
-    expect_fine(out->plugin->start(gpuhal_direct_host()), out, "start");
-    expect_fine(gpuhal_direct_enumerate(out->plugin, &(gpuhal_direct_listener){0}), out, "enumerate");
+    expect_fine(out->plugin->start(gpuhal_direct_host(), &out->instance), out, "start");
+    expect_fine(gpuhal_direct_enumerate(out->plugin, out->instance, &(gpuhal_direct_listener){0}), out, "enumerate");
     out->ops.size = sizeof out->ops;
-    expect_fine(out->plugin->describe(0, &out->ops), out, "describe");
+    expect_fine(out->plugin->describe(gpuhal_direct_host(), out->instance, 0, &out->ops), out, "describe");
 }
 
 static inline gpuhal_status open_device(bench *with, uint32_t index, const gpuhal_native *adopt)
 {
-    return with->plugin->open(gpuhal_direct_host(), index, adopt, &with->devices[index], &with->ops);
+    return with->plugin->open(gpuhal_direct_host(), with->instance, index, adopt, &with->devices[index], &with->ops);
 }
 
 static inline void begin(bench *out, uint32_t count)
@@ -135,7 +136,7 @@ static inline told link_of(const bench *with, uint32_t from, uint32_t to)
     gpuhal_host host = *gpuhal_direct_host();
     host.u64 = take_u64;
     host.missing = take_missing;
-    expect_fine(with->plugin->link(&host, from, to, (gpuhal_sink *)(void *)&out), with, "link");
+    expect_fine(with->plugin->link(&host, with->instance, from, to, (gpuhal_sink *)(void *)&out), with, "link");
     return out;
 }
 

@@ -36,7 +36,7 @@ TEST(memory_is_there_when_the_allocation_returns)
 
 TEST(test_devices_of_different_sizes_run_out_of_memory_each_for_itself)
 {
-    setenv("GPUHAL_CPU_DEVICES", "8M,16M", 1);
+    setenv("GPUHAL_OPTIONS", "cpu.devices=8M,16M", 1);
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cpu"});
     gpuhal_device *small = select_or_fail(gpu, "cpu:0"), *large = select_or_fail(gpu, "cpu:1");
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 5 << 20};

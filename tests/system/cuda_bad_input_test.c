@@ -264,7 +264,7 @@ static void use_kernel_driver(void)
     assert_non_null(file);
     fputs("570.12.34\n", file);
     assert_int_equal(fclose(file), 0);
-    setenv("GPUHAL_SYSTEM_ROOT", kernel, 1);
+    set_system_root("cuda", kernel);
 }
 
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)

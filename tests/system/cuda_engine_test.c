@@ -180,7 +180,8 @@ TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
     native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE};
     native.values[0] = (uintptr_t)context_of(&with, 0);
     native.values[2] = 2;
-    assert_int_equal(with.plugin->open(gpuhal_direct_host(), 0, &native, &device, &with.ops), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.plugin->open(gpuhal_direct_host(), with.instance, 0, &native, &device, &with.ops),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     end(&with);
     expect_clean();
 }

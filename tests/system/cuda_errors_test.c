@@ -209,7 +209,7 @@ static char root[] = "/tmp/gpuhal-machine-XXXXXX";
 static void make_root(void)
 {
     assert_non_null(mkdtemp(root));
-    setenv("GPUHAL_SYSTEM_ROOT", root, 1);
+    set_system_root("cuda", root);
 }
 
 /* Directories that end in a name. */
@@ -420,9 +420,9 @@ TEST(a_child_of_a_program_that_used_cuda_is_told_so)
 TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
 {
     use_machine("devices 1");
-    setenv("GPUHAL_SYSTEM_ROOT", "somewhere", 1);
+    setenv("GPUHAL_OPTIONS", "cuda.system_root=somewhere", 1);
     gpuhal *gpu = open_cuda(0);
-    expect_word(report_of_cuda(gpu).reason, "GPUHAL_SYSTEM_ROOT");
+    expect_word(report_of_cuda(gpu).reason, "cuda.system_root");
     gpuhal_close(gpu);
     remove_reports();
 }

@@ -29,7 +29,7 @@ static inline void use_machine(const char *script)
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
-    setenv("GPUHAL_SYSTEM_ROOT", "/nowhere", 1);
+    set_system_root("cuda", "/nowhere");
     use_libraries("");
 }
 

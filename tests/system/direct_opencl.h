@@ -21,6 +21,7 @@ static const uint64_t second_ns = UINT64_C(1000000000);
 /* An opening of a device, with a queue and an event, memory that the host sees, and memory that it does not. */
 typedef struct desk {
     const gpuhal_plugin *plugin;
+    gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
     gpuhal_ops *ops;
     union {
@@ -99,12 +100,12 @@ static inline void open_desk(desk *d, uint32_t index, uint32_t flags)
     d->ops = &d->slots.ops;
     assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
     assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &d->plugin, NULL));
-    expect_fine(d, d->plugin->start(gpuhal_direct_host()), "start");
-    expect_fine(d, gpuhal_direct_enumerate(d->plugin, &listener), "enumerate");
+    expect_fine(d, d->plugin->start(gpuhal_direct_host(), &d->instance), "start");
+    expect_fine(d, gpuhal_direct_enumerate(d->plugin, d->instance, &listener), "enumerate");
     index = index < count ? index : 0;
     d->ops->size = sizeof *d->ops;
-    expect_fine(d, d->plugin->describe(index, d->ops), "describe");
-    expect_fine(d, d->plugin->open(gpuhal_direct_host(), index, NULL, &d->device, d->ops), "open");
+    expect_fine(d, d->plugin->describe(gpuhal_direct_host(), d->instance, index, d->ops), "describe");
+    expect_fine(d, d->plugin->open(gpuhal_direct_host(), d->instance, index, NULL, &d->device, d->ops), "open");
     expect_fine(d, d->ops->native_device(d->device, &native), "native_device");
     d->id = (cl_device_id)(uintptr_t)native.values[1];
     d->context = (cl_context)(uintptr_t)native.values[2];

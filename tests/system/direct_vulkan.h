@@ -11,6 +11,7 @@
 
 typedef struct opening {
     const gpuhal_plugin *plugin;
+    gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
     union {
         gpuhal_ops ops;
@@ -25,16 +26,16 @@ static inline gpuhal_status open_direct(opening *o)
     memset(o, 0, sizeof *o);
     assert_non_null(getenv("GPUHAL_VULKAN_PLUGIN_FILE"));
     assert_ok(gpuhal_direct_load(getenv("GPUHAL_VULKAN_PLUGIN_FILE"), &o->plugin, NULL));
-    gpuhal_status status = o->plugin->start(gpuhal_direct_host());
+    gpuhal_status status = o->plugin->start(gpuhal_direct_host(), &o->instance);
     if (!status) {
-        status = gpuhal_direct_enumerate(o->plugin, &nobody);
+        status = gpuhal_direct_enumerate(o->plugin, o->instance, &nobody);
     }
     o->slots.ops.size = sizeof o->slots.ops;
     if (!status) {
-        status = o->plugin->describe(0, &o->slots.ops);
+        status = o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->slots.ops);
     }
     if (!status) {
-        status = o->plugin->open(gpuhal_direct_host(), 0, NULL, &o->device, &o->slots.ops);
+        status = o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->slots.ops);
     }
     return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
 }

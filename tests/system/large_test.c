@@ -75,7 +75,7 @@ TEST(four_gib_and_five_bytes_cross_two_cpu_devices_of_different_limits)
     if (!has_memory()) {
         SKIP_TEST("two buffers of 4 GiB want a machine with 16 GiB of memory");
     }
-    setenv("GPUHAL_CPU_DEVICES", "5G,6G", 1);
+    setenv("GPUHAL_OPTIONS", "cpu.devices=5G,6G", 1);
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cpu"});
     copy_and_check(select_or_fail(gpu, "cpu:1"), select_or_fail(gpu, "cpu:0"), 4 * GIB + 5);
     gpuhal_close(gpu);

@@ -440,7 +440,8 @@ static void expect_no_stream(uint64_t name)
     gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {name}};
     assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
     native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, name}};
-    assert_int_equal(with.plugin->open(gpuhal_direct_host(), 0, &native, &device, &with.ops), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.plugin->open(gpuhal_direct_host(), with.instance, 0, &native, &device, &with.ops),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     end(&with);
     expect_clean();
 }

@@ -476,7 +476,9 @@ static told_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t 
     gpuhal_host host = *gpuhal_direct_host();
     host.u64 = take_value;
     host.missing = take_reason;
-    expect_fine(with->plugin->sample(&host, 0, &key, by_name ? 1 : 0, flags, (gpuhal_sink *)(void *)&own), with, "sample");
+    expect_fine(
+        with->plugin->sample(&host, with->instance, 0, &key, by_name ? 1 : 0, flags, (gpuhal_sink *)(void *)&own), with,
+        "sample");
     return own;
 }
 
@@ -564,9 +566,9 @@ TEST(without_a_device_neither_library_is_opened)
 TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
 {
     use_machine("devices 1");
-    setenv("GPUHAL_SYSTEM_ROOT", "somewhere", 1);
+    setenv("GPUHAL_OPTIONS", "rocm.system_root=somewhere", 1);
     gpuhal *gpu = open_rocm(0);
-    expect_word(report_of_plugin(gpu, "rocm").reason, "GPUHAL_SYSTEM_ROOT");
+    expect_word(report_of_plugin(gpu, "rocm").reason, "rocm.system_root");
     gpuhal_close(gpu);
     remove_reports();
 }

@@ -65,7 +65,7 @@ static inline void make_tree(void)
 {
     snprintf(tree_root, sizeof tree_root, "/tmp/gpuhal-machine-XXXXXX");
     assert_non_null(mkdtemp(tree_root));
-    setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
+    set_system_root("rocm", tree_root);
     put("sys/class/drm/version", "drm 1.1.0 20060810\n");
     put("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n"); /* the processor */
     put("sys/class/net/lo/ifindex", "1\n");

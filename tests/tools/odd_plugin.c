@@ -26,8 +26,9 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
 };
 
-static gpuhal_status odd_start(const gpuhal_host *host)
+static gpuhal_status odd_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     if (ODD_KIND == CRASHES_AT_START) {
         raise(SIGSEGV);
     }
@@ -65,8 +66,9 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     }
 }
 
-static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
+    (void)instance;
     list_device(host, sink, 0);
     if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {
         list_device(host, sink, 1);
@@ -74,8 +76,10 @@ static gpuhal_status odd_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
     return GPUHAL_OK;
 }
 
-static gpuhal_status odd_link(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink)
+static gpuhal_status odd_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                              gpuhal_sink *sink)
 {
+    (void)instance;
     (void)from;
     (void)to;
     if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {
@@ -122,8 +126,10 @@ static gpuhal_status odd_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return GPUHAL_OK;
 }
 
-static gpuhal_status odd_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status odd_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                  gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     if (index > (ODD_KIND == HAS_ITS_OWN_NUMBERS)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
@@ -133,9 +139,10 @@ static gpuhal_status odd_describe(uint32_t index, gpuhal_ops *out_ops)
     return GPUHAL_OK;
 }
 
-static gpuhal_status odd_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                              gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static gpuhal_status odd_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
+    (void)instance;
     static gpuhal_plugin_device device;
     (void)ops;
     *out_device = NULL;

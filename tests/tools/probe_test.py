@@ -451,13 +451,13 @@ def a_missing_driver_is_a_complete_listing(probe):
 
 def a_machine_without_any_device_answers_3(probe):
     settings = {"GPUHAL_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "GPUHAL_VULKAN_LIBRARY": "/nowhere/libvulkan.so.1",
-                "GPUHAL_CPU_DEVICES": "none"}
+                "GPUHAL_OPTIONS": "cpu.devices=none"}
     document, result = probe.json(**settings)
     check(result.code == 3 and document["devices"] == [] and document["chosen"]["id"] is None, result)
     check(not complaints(probe, document), complaints(probe, document))
     result = probe.run(**settings)
     check(result.code == 3 and result.out == "" and "there is no device" in result.err, result)
-    check("GPUHAL_CPU_DEVICES" in probe.run("--explain", **settings).out)
+    check("cpu.devices" in probe.run("--explain", **settings).out)
 
 
 def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):

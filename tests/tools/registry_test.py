@@ -448,7 +448,7 @@ def devices_of_the_processor_are_compared_by_name(probe):
     place = Place()
 
     def diff(sizes):
-        return probe.run("--diff", "--backends", "cpu", GPUHAL_CPU_DEVICES=sizes, **place.settings())
+        return probe.run("--diff", "--backends", "cpu", GPUHAL_OPTIONS="cpu.devices=" + sizes, **place.settings())
     diff("5G")
     more = diff("5G,6G")
     check(more.code == 7 and re.search(r"^new +the host's processor: cpu:1 \(.+\)$", more.out, re.M), more)

@@ -307,7 +307,10 @@ TEST(a_configuration_of_another_size_is_read_as_far_as_both_know_it)
         gpuhal_settings_finish(&settings);
         free(small);
     }
-    const gpuhal_config bad[] = {{0}, {.size = sizeof *bad, .isolation = 9}, {.size = sizeof *bad, .log_level = 5}, {.size = sizeof *bad, .staging_limit_bytes = 5}};
+    const gpuhal_config bad[] = {{0},
+                                 {.size = sizeof *bad, .isolation = 9},
+                                 {.size = sizeof *bad, .log_level = 6},
+                                 {.size = sizeof *bad, .staging_limit_bytes = 5}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(gpuhal_settings_make(&bad[i], &settings), GPUHAL_ERROR_INVALID_ARGUMENT);
     }

@@ -206,9 +206,10 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
     return begin(queue, &(work){to_device, *to, *from, to_offset, from_offset, bytes});
 }
 
-static gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              gpuhal_ops *out_ops)
 {
-    gpuhal_status status = engine.lab->describe(index, out_ops);
+    gpuhal_status status = engine.lab->describe(host, instance, index, out_ops);
     engine.ops = *out_ops;
     out_ops->copy = copy;
     out_ops->queue_create = queue_create;

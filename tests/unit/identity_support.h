@@ -187,8 +187,9 @@ static inline void read_machine(const char *name)
     }
 }
 
-static inline gpuhal_status start(const gpuhal_host *host)
+static inline gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
+    (void)out_instance;
     (void)host;
     return GPUHAL_OK;
 }
@@ -234,8 +235,10 @@ static inline gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-static inline gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
+static inline gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                     gpuhal_ops *out_ops)
 {
+    (void)host, (void)instance;
     (void)index;
     out_ops->allocate = allocate;
     out_ops->release = release;
@@ -243,10 +246,10 @@ static inline gpuhal_status describe(uint32_t index, gpuhal_ops *out_ops)
     return GPUHAL_OK;
 }
 
-static inline gpuhal_status open_none(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                      gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static inline gpuhal_status open_none(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
-    (void)host, (void)index, (void)adopt, (void)ops;
+    (void)host, (void)instance, (void)index, (void)adopt, (void)ops;
     *out_device = NULL;
     return GPUHAL_ERROR_NO_DEVICE;
 }
@@ -256,24 +259,26 @@ static inline void close_none(gpuhal_plugin_device *device)
     (void)device;
 }
 
-#define REPLAY(backend)                                                                                                          \
-    static gpuhal_status backend##_enumerate(const gpuhal_host *host, gpuhal_sink *sink)                                         \
-    {                                                                                                                            \
-        return list_devices(#backend, host, sink);                                                                               \
-    }                                                                                                                            \
-    static const gpuhal_plugin *backend##_query(uint32_t host_abi, const gpuhal_host *host)                                      \
-    {                                                                                                                            \
-        static const gpuhal_plugin plugin = {.size = sizeof plugin,                                                              \
-                                             .abi = GPUHAL_ABI,                                                                  \
-                                             .name = #backend,                                                                   \
-                                             .version = "1",                                                                     \
-                                             .start = start,                                                                     \
-                                             .enumerate = backend##_enumerate,                                                   \
-                                             .describe = describe,                                                               \
-                                             .open = open_none,                                                                  \
-                                             .close = close_none};                                                               \
-        (void)host_abi, (void)host;                                                                                              \
-        return &plugin;                                                                                                          \
+#define REPLAY(backend)                                                                                                \
+    static gpuhal_status backend##_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance,                \
+                                             gpuhal_sink *sink)                                                        \
+    {                                                                                                                  \
+        (void)instance;                                                                                                \
+        return list_devices(#backend, host, sink);                                                                     \
+    }                                                                                                                  \
+    static const gpuhal_plugin *backend##_query(uint32_t host_abi, const gpuhal_host *host)                            \
+    {                                                                                                                  \
+        static const gpuhal_plugin plugin = {.size = sizeof plugin,                                                    \
+                                             .abi = GPUHAL_ABI,                                                        \
+                                             .name = #backend,                                                         \
+                                             .version = "1",                                                           \
+                                             .start = start,                                                           \
+                                             .enumerate = backend##_enumerate,                                         \
+                                             .describe = describe,                                                     \
+                                             .open = open_none,                                                        \
+                                             .close = close_none};                                                     \
+        (void)host_abi, (void)host;                                                                                    \
+        return &plugin;                                                                                                \
     }
 REPLAY(cuda)
 REPLAY(rocm)

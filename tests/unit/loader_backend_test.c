@@ -268,11 +268,14 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
 }
 
 /* The verdict and the driver of good_with_driver under the environment as it is. */
+static char *given_options; /* to the plugins of the next meeting */
+
 static const gpuhal_candidate *meet_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
 {
     gpuhal_settings settings = own_settings();
     settings.isolation = isolate ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_NEVER;
     settings.ignore_environment = ignore_environment;
+    settings.options = given_options;
     settings.log = log ? keep_line : NULL;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
     assert_int_equal(gpuhal_loader_run(&settings, log, NULL, false, candidates), GPUHAL_OK);
@@ -321,15 +324,20 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }
 
-TEST(a_plugins_log_lines_and_settings_pass_through_the_helper)
+TEST(a_plugins_log_lines_and_options_pass_through_the_helper)
 {
+    char options[] = "good_with_driver.word=the word is given;good_with_driver.wrod=misspelt;nobody.word=1";
     new_folder();
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "unheard-of = 1\n");
-    setenv("GPUHAL_TEST_WORD", "the word is given", 1);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_DEBUG, false);
     gpuhal_candidates candidates;
+    given_options = options;
     meet_driver(&candidates, true, false, log);
+    given_options = NULL;
     gpuhal_candidates_finish(&candidates);
+    assert_non_null(strstr(logged, "good_with_driver: there is no option good_with_driver.wrod\n"));
+    assert_non_null(strstr(logged, "the option nobody.word is for a plugin that was not found\n"));
+    assert_null(strstr(logged, "no option good_with_driver.word"));
     assert_non_null(strstr(logged, "good_with_driver: the word is given\n"));
     assert_non_null(strstr(logged, "good_with_driver: opened /"));
     assert_non_null(strstr(logged, "has no gpuhal_test_optional, which is optional"));
@@ -341,7 +349,6 @@ TEST(a_plugins_log_lines_and_settings_pass_through_the_helper)
     assert_null(strstr(logged, "the word is given"));
     assert_non_null(strstr(logged, "good_with_driver: no word\n"));
     gpuhal_log_destroy(log);
-    unsetenv("GPUHAL_TEST_WORD");
 }
 
 #include "test_main.h"

@@ -71,31 +71,31 @@ TEST(everything_a_plugin_says_reaches_the_listener_unchecked)
 {
     const gpuhal_plugin *plugin;
     assert_int_equal(gpuhal_direct_load(test_plugin("index_twice"), &plugin, NULL), GPUHAL_OK);
-    assert_int_equal(gpuhal_direct_enumerate(plugin, &listener), GPUHAL_OK);
+    assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &listener), GPUHAL_OK);
     assert_string_equal(
         told, "[1] 1=Test Device 4=1 26=0 28=1 8!1[1] 1=Test Device 4=1 26=0 28=1 8!1[0] 1=Test Device 4=1 26=0 28=1 8!1");
     told[0] = 0;
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    assert_int_equal(gpuhal_direct_sample(plugin, 0, &key, 1, 0, &listener), GPUHAL_OK);
+    assert_int_equal(gpuhal_direct_sample(plugin, NULL, 0, &key, 1, 0, &listener), GPUHAL_OK);
     assert_string_equal(told, " 4096=12345678");
     const gpuhal_direct_listener deaf = {.user = NULL};
-    assert_int_equal(gpuhal_direct_enumerate(plugin, &deaf), GPUHAL_OK);
-    assert_int_equal(gpuhal_direct_enumerate(NULL, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_direct_enumerate(plugin, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &deaf), GPUHAL_OK);
+    assert_int_equal(gpuhal_direct_enumerate(NULL, NULL, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
 TEST(what_enumerate_returned_is_handed_on_with_its_detail)
 {
     const gpuhal_plugin *plugin;
     assert_int_equal(gpuhal_direct_load(test_plugin("enumerate_fails"), &plugin, NULL), GPUHAL_OK);
-    assert_int_equal(gpuhal_direct_enumerate(plugin, &listener), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &listener), GPUHAL_ERROR_DRIVER);
     assert_string_equal(gpuhal_last_error()->vendor_call, "vendorGetDevices");
     assert_int_equal(gpuhal_last_error()->vendor_code, 999);
     assert_int_equal(gpuhal_direct_load(test_plugin("good_without_optional"), &plugin, NULL), GPUHAL_OK);
-    assert_int_equal(gpuhal_direct_sample(plugin, 0, NULL, 0, 0, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(gpuhal_direct_link(plugin, 0, 1, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(gpuhal_direct_link(NULL, 0, 1, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_direct_link(plugin, 0, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_direct_sample(plugin, NULL, 0, NULL, 0, 0, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_direct_link(plugin, NULL, 0, 1, &listener), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_direct_link(NULL, NULL, 0, 1, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_direct_link(plugin, NULL, 0, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
 #include "test_main.h"

@@ -150,14 +150,15 @@ TEST(a_failure_of_the_cpu_plugin_is_never_kept)
 {
     new_folder();
     copy_file(GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", in_folder("gpuhal-cpu.so"));
-    write_manifest("cpu.gpuhal", "cpu", "gpuhal-cpu.so", "environment = GPUHAL_CPU_DEVICES\n");
-    setenv("GPUHAL_CPU_DEVICES", "no size", 1);
+    write_manifest("cpu.gpuhal", "cpu", "gpuhal-cpu.so", "");
+    char options[] = "cpu.devices=no size";
     gpuhal_settings settings = once();
+    settings.options = options;
     gpuhal_candidates first = start(&settings, NULL);
     assert_true(candidate_of(&first, "cpu")->state != GPUHAL_PLUGIN_OK);
     assert_int_equal(first.learned_count, 0);
     gpuhal_candidates_finish(&first);
-    unsetenv("GPUHAL_CPU_DEVICES");
+    settings.options = NULL;
     assert_false(is_remembered(&settings, "cpu", GPUHAL_PLUGIN_OK));
     assert_true(is_remembered(&settings, "cpu", GPUHAL_PLUGIN_OK));
 }

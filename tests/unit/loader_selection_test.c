@@ -247,12 +247,14 @@ static const gpuhal_plugin *refusing_query(__attribute__((unused)) uint32_t abi,
     return NULL;
 }
 
-static gpuhal_status answer_ok(__attribute__((unused)) const gpuhal_host *host)
+static gpuhal_status answer_ok(__attribute__((unused)) const gpuhal_host *host,
+                               __attribute__((unused)) gpuhal_plugin_instance **out_instance)
 {
     return GPUHAL_OK;
 }
 
-static gpuhal_status list_one(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status list_one(const gpuhal_host *host, __attribute__((unused)) gpuhal_plugin_instance *instance,
+                              gpuhal_sink *sink)
 {
     host->device(host, sink, 0);
     host->text(host, sink, GPUHAL_FACT_NAME, "Built In");
@@ -281,7 +283,9 @@ static gpuhal_status no_copy(__attribute__((unused)) gpuhal_plugin_device *devic
     return GPUHAL_ERROR_DRIVER;
 }
 
-static gpuhal_status describe_least(__attribute__((unused)) uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status describe_least(__attribute__((unused)) const gpuhal_host *host,
+                                    __attribute__((unused)) gpuhal_plugin_instance *instance,
+                                    __attribute__((unused)) uint32_t index, gpuhal_ops *out_ops)
 {
     out_ops->allocate = no_memory;
     out_ops->release = no_release;
@@ -289,7 +293,9 @@ static gpuhal_status describe_least(__attribute__((unused)) uint32_t index, gpuh
     return GPUHAL_OK;
 }
 
-static gpuhal_status open_none(__attribute__((unused)) const gpuhal_host *host, __attribute__((unused)) uint32_t index,
+static gpuhal_status open_none(__attribute__((unused)) const gpuhal_host *host,
+                               __attribute__((unused)) gpuhal_plugin_instance *instance,
+                               __attribute__((unused)) uint32_t index,
                                __attribute__((unused)) const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                                __attribute__((unused)) gpuhal_ops *ops)
 {
@@ -317,7 +323,8 @@ static const gpuhal_plugin *builtin_query(__attribute__((unused)) uint32_t abi, 
     return &plugin;
 }
 
-static gpuhal_status list_none(const gpuhal_host *host, __attribute__((unused)) gpuhal_sink *sink)
+static gpuhal_status list_none(const gpuhal_host *host, __attribute__((unused)) gpuhal_plugin_instance *instance,
+                               __attribute__((unused)) gpuhal_sink *sink)
 {
     return host->report(host, GPUHAL_ERROR_NO_DEVICE, NULL, 0, "nothing here");
 }

@@ -39,9 +39,17 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
         return gpuhal_bench_failed_call("gpuhal_direct_load");
     }
     const uint32_t index = gpuhal_device_index(device);
-    gpuhal_status status = direct->plugin->describe(index, &direct->as.ops);
+    const gpuhal_direct_listener nobody = {0};
+    gpuhal_status status = direct->plugin->start(gpuhal_direct_host(), &direct->instance);
     if (status == GPUHAL_OK) {
-        status = direct->plugin->open(gpuhal_direct_host(), index, NULL, &direct->device, &direct->as.ops);
+        status = gpuhal_direct_enumerate(direct->plugin, direct->instance, &nobody);
+    }
+    if (status == GPUHAL_OK) {
+        status = direct->plugin->describe(gpuhal_direct_host(), direct->instance, index, &direct->as.ops);
+    }
+    if (status == GPUHAL_OK) {
+        status =
+            direct->plugin->open(gpuhal_direct_host(), direct->instance, index, NULL, &direct->device, &direct->as.ops);
     }
     if (status != GPUHAL_OK) {
         return gpuhal_bench_failed("the plugin's open: %s", gpuhal_status_name(status));
@@ -61,11 +69,21 @@ close:
     return false;
 }
 
+/* What a plugin with an older table lacks is behind its end. */
+static void stop(gpuhal_bench_direct *direct)
+{
+    const gpuhal_plugin *plugin = direct->plugin;
+    if (plugin->size >= offsetof(gpuhal_plugin, stop) + sizeof plugin->stop && plugin->stop) {
+        plugin->stop(gpuhal_direct_host(), direct->instance);
+    }
+}
+
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct)
 {
     direct->as.ops.release(direct->device, &direct->from);
     direct->as.ops.release(direct->device, &direct->to);
     direct->plugin->close(direct->device);
+    stop(direct);
 }
 
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count)

@@ -10,6 +10,7 @@
 /* A device opened through plugin.h, and two allocations on it. */
 typedef struct gpuhal_bench_direct {
     const gpuhal_plugin *plugin;
+    gpuhal_plugin_instance *instance; /* of a start of its own */
     gpuhal_plugin_device *device;
     union {
         gpuhal_ops ops;

@@ -77,6 +77,7 @@ struct gpuhal_trial {
 
     const gpuhal_plugin *plugin; /* from NEEDS_PLUGIN on */
     const gpuhal_host *host;
+    gpuhal_plugin_instance *instance; /* what start() made */
     gpuhal_listing listing;
     const gpuhal_listed *listed; /* the device's facts, where one is meant */
 

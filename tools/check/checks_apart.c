@@ -155,7 +155,7 @@ static bool free_bytes(const gpuhal_trial *trial, uint32_t index, uint64_t *out_
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     gpuhal_listing sample = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, index, &key, 1, &sample);
+    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, index, &key, 1, &sample);
     const gpuhal_listed_fact *fact = status == GPUHAL_OK ? gpuhal_listed_find(&sample.devices[0], key) : NULL;
     const bool known = fact != NULL && fact->told == TOLD_NUMBER;
     *out_bytes = known ? fact->number : 0;

@@ -42,7 +42,7 @@ void gpuhal_check_enumerate_again(gpuhal_trial *trial)
         }
     }
     gpuhal_listing second = {0};
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &second), "the second enumerate");
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &second), "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
         const gpuhal_listed *again = gpuhal_listing_find(&second, first->devices[d].index);
         if (again == NULL) {
@@ -61,7 +61,8 @@ void gpuhal_check_enumerate_again(gpuhal_trial *trial)
 void gpuhal_check_facts_open(gpuhal_trial *trial)
 {
     gpuhal_listing while_open = {0};
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &while_open), "enumerate, while a device is open");
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &while_open),
+                       "enumerate, while a device is open");
     const gpuhal_listed *again = gpuhal_listing_find(&while_open, trial->index);
     if (again == NULL) {
         gpuhal_fail("device %u is not listed any more while it is open", trial->index);

@@ -14,7 +14,7 @@ static void do_enumerate(void *user)
 {
     gpuhal_listing listing = {0};
     const gpuhal_trial *trial = user;
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &listing), "enumerate");
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &listing), "enumerate");
     gpuhal_listing_finish(&listing);
 }
 
@@ -22,7 +22,7 @@ static void do_sample(void *user)
 {
     gpuhal_listing sample = {0};
     const gpuhal_trial *trial = user;
-    (void)gpuhal_listing_sample(trial->plugin, trial->index, NULL, 0, &sample);
+    (void)gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, NULL, 0, &sample);
     gpuhal_listing_finish(&sample);
 }
 
@@ -41,7 +41,7 @@ static void do_link(void *user)
 {
     gpuhal_listing link = {0};
     const gpuhal_trial *trial = user;
-    (void)gpuhal_listing_link(trial->plugin, trial->index, other_device(trial), &link);
+    (void)gpuhal_listing_link(trial->plugin, trial->instance, trial->index, other_device(trial), &link);
     gpuhal_listing_finish(&link);
 }
 
@@ -54,7 +54,7 @@ static void do_open_refused(void *user)
     const gpuhal_native nothing = {.size = sizeof nothing, .type = 0xdeadbeef};
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
     gpuhal_step("open with an object to take over that it does not know");
-    if (trial->plugin->open(trial->host, trial->index, &nothing, &device, &slots.ops) == GPUHAL_OK) {
+    if (trial->plugin->open(trial->host, trial->instance, trial->index, &nothing, &device, &slots.ops) == GPUHAL_OK) {
         trial->plugin->close(device);
     }
 }
@@ -234,7 +234,8 @@ void gpuhal_check_start(gpuhal_trial *trial)
     /* The same again must not add anything: a second copy of the core does it. */
     const gpuhal_host second = *trial->host;
     gpuhal_step("start, called by a second copy of the core");
-    gpuhal_expect_ok(trial->plugin->start(&second), "the second start");
+    gpuhal_plugin_instance *instance = NULL;
+    gpuhal_expect_ok(trial->plugin->start(&second, &instance), "the second start");
     const gpuhal_holdings again = gpuhal_holdings_settled(&now);
     if (again.threads > now.threads || again.descriptors > now.descriptors) {
         gpuhal_fail("a second start left %u more threads and %u more descriptors", again.threads - now.threads,

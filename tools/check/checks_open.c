@@ -39,7 +39,7 @@ static void expect_refused(const gpuhal_trial *trial, const gpuhal_native *adopt
     gpuhal_plugin_device *device = NULL;
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
     gpuhal_step("open with an object to take over that it does not know");
-    gpuhal_status status = trial->plugin->open(trial->host, trial->index, adopt, &device, &slots.ops);
+    gpuhal_status status = trial->plugin->open(trial->host, trial->instance, trial->index, adopt, &device, &slots.ops);
     if (status >= 0) {
         gpuhal_fail("open answered %s to a native object of type %u, which it does not state in adopt_kinds",
                     gpuhal_status_text(status), adopt->type);
@@ -96,7 +96,7 @@ static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     gpuhal_listing sample = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->index, &key, 1, &sample);
+    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, &key, 1, &sample);
     const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample.devices[0], key);
     const bool known = status == GPUHAL_OK && fact != NULL && fact->told == TOLD_NUMBER;
     *out_bytes = known ? fact->number : 0;
@@ -193,7 +193,7 @@ static int64_t taken_by_listing_again(const gpuhal_trial *trial)
     free_memory(trial, &before);
     for (int i = 0; i < 20; i++) {
         gpuhal_listing again = {0};
-        gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &again), "enumerate");
+        gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &again), "enumerate");
         gpuhal_listing_finish(&again);
     }
     free_memory(trial, &after);

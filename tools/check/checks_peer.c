@@ -129,7 +129,7 @@ static bool advertised(const gpuhal_trial *trial, uint32_t from, uint32_t to, bo
     gpuhal_listing link = {0};
     *out_known = false;
     uint64_t value = 0;
-    if (gpuhal_listing_link(trial->plugin, from, to, &link) == GPUHAL_OK) {
+    if (gpuhal_listing_link(trial->plugin, trial->instance, from, to, &link) == GPUHAL_OK) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED);
         *out_known = fact != NULL && fact->told == TOLD_NUMBER;
         value = *out_known ? fact->number : 0;
@@ -238,9 +238,11 @@ static void expect_facts(const gpuhal_listed *link)
 static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bool peers)
 {
     gpuhal_listing link = {0}, again = {0}, back = {0};
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->index, other->index, &link), "link");
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->index, other->index, &again), "the second link");
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, other->index, trial->index, &back), "link in the other direction");
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, trial->index, other->index, &link), "link");
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, trial->index, other->index, &again),
+                       "the second link");
+    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, other->index, trial->index, &back),
+                       "link in the other direction");
     const gpuhal_listed *facts = &link.devices[0];
     expect_facts(facts);
     expect_kind(facts);
@@ -285,7 +287,7 @@ void gpuhal_check_links(gpuhal_trial *trial)
         }
     }
     gpuhal_listing nothing = {0};
-    if (gpuhal_listing_link(plugin, trial->index, UINT32_MAX, &nothing) >= 0) {
+    if (gpuhal_listing_link(plugin, trial->instance, trial->index, UINT32_MAX, &nothing) >= 0) {
         gpuhal_fail("link returned no error for device %u, which was never listed", UINT32_MAX);
     }
     gpuhal_listing_finish(&nothing);

@@ -168,6 +168,7 @@ void gpuhal_check_members(gpuhal_trial *trial)
 typedef struct start_arguments {
     const gpuhal_plugin *plugin;
     gpuhal_host host;
+    gpuhal_plugin_instance *instance;
     pthread_barrier_t *together;
     gpuhal_status status;
 } start_arguments;
@@ -176,7 +177,7 @@ static void *start_one(void *user)
 {
     start_arguments *arguments = user;
     pthread_barrier_wait(arguments->together);
-    arguments->status = arguments->plugin->start(&arguments->host);
+    arguments->status = arguments->plugin->start(&arguments->host, &arguments->instance);
     return NULL;
 }
 
@@ -249,6 +250,12 @@ void gpuhal_check_two_hosts(gpuhal_trial *trial)
         }
         arguments[i].host = gone;
     }
+    /* The copy of the core that goes on is neither the first nor the last one that came. */
+    gpuhal_session_start(trial);
+    gpuhal_host last = *trial->host;
+    gpuhal_plugin_instance *instance = NULL;
+    gpuhal_expect_ok(trial->plugin->start(&last, &instance), "start by a further copy of the core");
+    last = gone;
     gpuhal_session_enumerate(trial);
     if (trial->listing.count == 0) {
         gpuhal_fail("after two copies of the core have started the plugin, it lists no device");
@@ -299,10 +306,12 @@ static gpuhal_status allocate_too_much(const gpuhal_opening *opening)
     return opening->slots.ops.allocate(opening->device, &alloc, &memory);
 }
 
-static void open_with(gpuhal_trial *trial, const gpuhal_host *host, gpuhal_opening *out_opening)
+static void open_with(gpuhal_trial *trial, const gpuhal_host *host, gpuhal_plugin_instance *instance,
+                      gpuhal_opening *out_opening)
 {
     gpuhal_trial own = *trial;
     own.host = host;
+    own.instance = instance;
     gpuhal_session_open(&own, out_opening);
 }
 
@@ -314,12 +323,20 @@ void gpuhal_check_hosts_apart(gpuhal_trial *trial)
     hosts[0].report = report_to_first;
     hosts[1].report = report_to_second;
     gpuhal_step("start, called by two copies of the core");
-    gpuhal_expect_ok(trial->plugin->start(&hosts[0]), "start");
-    gpuhal_expect_ok(trial->plugin->start(&hosts[1]), "start by a second copy of the core");
-    gpuhal_session_enumerate(trial);
+    gpuhal_plugin_instance *instances[2] = {NULL, NULL};
+    gpuhal_expect_ok(trial->plugin->start(&hosts[0], &instances[0]), "start");
+    gpuhal_expect_ok(trial->plugin->start(&hosts[1], &instances[1]), "start by a second copy of the core");
+    if (instances[0] != NULL && instances[0] == instances[1]) {
+        gpuhal_fail("start gave a second copy of the core the instance of the first one");
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        trial->instance = instances[i];
+        gpuhal_listing_finish(&trial->listing);
+        gpuhal_session_enumerate(trial);
+    }
     gpuhal_opening of_first, of_second;
-    open_with(trial, &hosts[0], &of_first);
-    open_with(trial, &hosts[1], &of_second);
+    open_with(trial, &hosts[0], instances[0], &of_first);
+    open_with(trial, &hosts[1], instances[1], &of_second);
     reports[0] = reports[1] = (taken){0};
     gpuhal_status status = allocate_too_much(&of_second);
     if (reports[0].count > 0 || reports[1].of_other) {
@@ -341,6 +358,30 @@ void gpuhal_check_hosts_apart(gpuhal_trial *trial)
     trial->plugin->close(of_second.device);
 }
 
+/* Applications look for what other vendors, or later versions, offer: whatever is handed out is called. */
+void gpuhal_check_extensions(gpuhal_trial *trial)
+{
+    static char long_name[4096];
+    memset(long_name, 'x', sizeof long_name - 1);
+    const char *const names[] = {"", ".", "gpuhal-check.no_such_extension", long_name};
+    const gpuhal_plugin *plugin = trial->plugin;
+    if (plugin->size < offsetof(gpuhal_plugin, query_extension) + sizeof plugin->query_extension ||
+        plugin->query_extension == NULL) {
+        gpuhal_skip("the plugin offers no extensions");
+        return;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gpuhal_step("query_extension with a name that there is not");
+        const void *first = plugin->query_extension(trial->host, trial->instance, names[i]);
+        if (plugin->query_extension(trial->host, trial->instance, names[i]) != first) {
+            gpuhal_fail("query_extension answered the name \"%.40s\" with another address the second time", names[i]);
+        }
+        if (first != NULL) {
+            gpuhal_fail("query_extension answered the name \"%.40s\", which no plugin has, with an address", names[i]);
+        }
+    }
+}
+
 /* Without a detail an application can only say "too large", and nobody learns what the driver said. */
 void gpuhal_check_report(gpuhal_trial *trial)
 {
@@ -350,7 +391,7 @@ void gpuhal_check_report(gpuhal_trial *trial)
     hosts[0].report = report_to_first;
     gpuhal_session_start(trial);
     gpuhal_session_enumerate(trial);
-    open_with(trial, &hosts[0], &opening);
+    open_with(trial, &hosts[0], trial->instance, &opening);
     reports[0] = (taken){0};
     gpuhal_status status = allocate_too_much(&opening);
     if (status < 0 && reports[0].count == 0) {

@@ -60,7 +60,7 @@ void gpuhal_check_process_state(gpuhal_trial *trial)
     gpuhal_process_state_expect(before, "describe", file);
     use_device(trial, before);
     gpuhal_listing sample = {0};
-    if (gpuhal_listing_sample(trial->plugin, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
+    if (gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
     gpuhal_listing_finish(&sample);

@@ -84,7 +84,7 @@ static uint64_t value_in(const gpuhal_listing *sample, gpuhal_key key, uint64_t 
 static gpuhal_listing sampled(const gpuhal_trial *trial, const gpuhal_key *keys, uint32_t count, const char *what)
 {
     gpuhal_listing sample = {0};
-    gpuhal_expect_told(gpuhal_listing_sample(trial->plugin, trial->index, keys, count, &sample), what);
+    gpuhal_expect_told(gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, keys, count, &sample), what);
     if (sample.count != 1) {
         gpuhal_fail("sample named a device; it is asked about one");
     }
@@ -215,7 +215,7 @@ void gpuhal_check_sample_keys(gpuhal_trial *trial)
     }
     gpuhal_listing_finish(&some);
     gpuhal_listing nobody = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, UINT32_MAX, NULL, 0, &nobody);
+    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, UINT32_MAX, NULL, 0, &nobody);
     if (status >= 0) {
         gpuhal_fail("sample answered %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }

@@ -171,8 +171,9 @@ void gpuhal_check_adopt_own(gpuhal_trial *trial)
     gpuhal_opening second;
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &second.slots), "describe");
     gpuhal_step("open over the device of another opening");
-    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->index, &native, &second.device, &second.slots.ops),
-                     "open over a native device");
+    gpuhal_expect_ok(
+        trial->plugin->open(trial->host, trial->instance, trial->index, &native, &second.device, &second.slots.ops),
+        "open over a native device");
     gpuhal_area first_area, second_area;
     const uint64_t bytes = gpuhal_area_usual(trial);
     gpuhal_area_init(&first_area, trial, opening, GPUHAL_MEMORY_DEVICE, bytes);

@@ -134,7 +134,7 @@ void gpuhal_check_describe_unknown(gpuhal_trial *trial)
         gpuhal_plugin_device *device = NULL;
         gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
         gpuhal_step("open of an unknown device");
-        status = trial->plugin->open(trial->host, wild[i], NULL, &device, &filled.ops);
+        status = trial->plugin->open(trial->host, trial->instance, wild[i], NULL, &device, &filled.ops);
         if (status >= 0) {
             gpuhal_fail("open answered %s for device %u, which was never listed", gpuhal_status_text(status), wild[i]);
         }

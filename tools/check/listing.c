@@ -54,28 +54,30 @@ static gpuhal_direct_listener listener_into(gpuhal_listing *listing)
         .user = listing, .device = add_device, .u64 = add_number, .text = add_text, .missing = add_missing};
 }
 
-gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_listing *out_listing)
+gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                       gpuhal_listing *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     gpuhal_step("enumerate");
-    return gpuhal_direct_enumerate(plugin, &listener);
+    return gpuhal_direct_enumerate(plugin, instance, &listener);
 }
 
-gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                    gpuhal_listing *out_listing)
+gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                    const gpuhal_key *keys, uint32_t count, gpuhal_listing *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, index);
     gpuhal_step("sample");
-    return gpuhal_direct_sample(plugin, index, keys, count, 0, &listener);
+    return gpuhal_direct_sample(plugin, instance, index, keys, count, 0, &listener);
 }
 
-gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to, gpuhal_listing *out_listing)
+gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
+                                  uint32_t to, gpuhal_listing *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, from);
     gpuhal_step("link");
-    return gpuhal_direct_link(plugin, from, to, &listener);
+    return gpuhal_direct_link(plugin, instance, from, to, &listener);
 }
 
 void gpuhal_listing_finish(gpuhal_listing *listing)

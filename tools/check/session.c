@@ -24,12 +24,12 @@ void gpuhal_session_load(gpuhal_trial *trial)
 void gpuhal_session_start(gpuhal_trial *trial)
 {
     gpuhal_step("start");
-    gpuhal_expect_ok(trial->plugin->start(trial->host), "start");
+    gpuhal_expect_ok(trial->plugin->start(trial->host, &trial->instance), "start");
 }
 
 void gpuhal_session_enumerate(gpuhal_trial *trial)
 {
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, &trial->listing), "enumerate");
+    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &trial->listing), "enumerate");
     trial->listed = gpuhal_listing_find(&trial->listing, trial->index);
 }
 
@@ -51,7 +51,7 @@ gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index,
     memset(out_slots->guard, GUARD, sizeof out_slots->guard);
     out_slots->ops.size = sizeof out_slots->ops;
     gpuhal_step("describe");
-    gpuhal_status status = trial->plugin->describe(index, &out_slots->ops);
+    gpuhal_status status = trial->plugin->describe(trial->host, trial->instance, index, &out_slots->ops);
     expect_guard(out_slots, "describe");
     return status;
 }
@@ -62,7 +62,9 @@ void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &out_opening->slots), "describe");
     gpuhal_step("open");
     out_opening->device = NULL;
-    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->index, NULL, &out_opening->device, &out_opening->slots.ops), "open");
+    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->instance, trial->index, NULL, &out_opening->device,
+                                         &out_opening->slots.ops),
+                     "open");
     expect_guard(&out_opening->slots, "open");
     const gpuhal_ops *ops = &out_opening->slots.ops;
     if (out_opening->device == NULL) {

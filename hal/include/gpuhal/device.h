@@ -168,6 +168,15 @@ typedef void gpuhal_vendor_fn(void);
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
 
+/** What the device's plugin offers beyond this library under "<vendor>.<name>": a table of functions that the vendor's
+ *  own header declares. They name devices by gpuhal_device_index(), or by the vendor's objects
+ *  (gpuhal_device_native()). The device need not be open, and is not opened; its plugin is loaded when it was not. The
+ *  rules of this library for errors, threads and time do not hold for calls of that table: the vendor's do.
+ *  @return GPUHAL_OK; NOT_SUPPORTED for a name that the plugin does not know; INVALID_ARGUMENT, DEVICE_LOST, FORKED,
+ *  HOST_MEMORY, or why the backend could not be started
+ *  Owner: the plugin, as long as the process lives. Threads: any. Blocks: yes when the plugin is not loaded yet. */
+GPUHAL_API gpuhal_status gpuhal_device_extension(gpuhal_device *device, const char *name, const void **out_extension);
+
 /** The word for a type of native.h: "opencl_buffer"; "vendor" for one of a vendor's own.
  *  @return never NULL; "unknown" for a number that is none
  *  Owner: static. Threads: any. Blocks: no. */

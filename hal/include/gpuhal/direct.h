@@ -43,22 +43,24 @@ typedef struct gpuhal_direct_listener {
     void (*missing)(void *user, gpuhal_key key, gpuhal_missing reason, const char *why);
 } gpuhal_direct_listener;
 
-/** Calls enumerate() and hands everything to @p listener.
+/** Calls enumerate() with gpuhal_direct_host() and what start() made of that, and hands everything to @p listener.
  *  @return what the plugin returned
  *  Owner: texts are valid during the call. Threads: any, enumerate() alone per plugin. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, const gpuhal_direct_listener *listener);
+GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                                 const gpuhal_direct_listener *listener);
 
 /** Calls sample() and hands everything to @p listener.
  *  @return what the plugin returned; NOT_SUPPORTED when it has no sample()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, uint32_t index, const gpuhal_key *keys, uint32_t count,
-                                              uint32_t flags, const gpuhal_direct_listener *listener);
+GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                              uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
+                                              const gpuhal_direct_listener *listener);
 
 /** Calls link() and hands everything to @p listener.
  *  @return what the plugin returned; NOT_SUPPORTED when it has no link()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, uint32_t from, uint32_t to,
-                                            const gpuhal_direct_listener *listener);
+GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                            uint32_t from, uint32_t to, const gpuhal_direct_listener *listener);
 
 #ifdef __cplusplus
 }

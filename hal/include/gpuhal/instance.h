@@ -22,9 +22,11 @@ struct gpuhal_host;
 /** A plugin's query function, for plugins linked into the program; the same type as gpuhal_plugin_query_fn in plugin.h. */
 typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
 
-/** Takes a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug. May be called from any thread, also while another call
- *  runs; may call the library, except to open or close a gpuhal object, to release the last buffer of a closed one, or to write to
- *  the buffer that the call which logs writes to. The error detail of the call that logs stays as it was. */
+/** Takes a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any thread, also
+ *  while another call runs; lines of level 5 come from inside calls that hold locks, so then the listener must not call
+ *  the library; else it may call the library, except to open or close a gpuhal object, to release the last buffer of a
+ *  closed one, or to write to the buffer that the call which logs writes to. The error detail of the call that logs
+ *  stays as it was. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
 /** How plugins are met. */
@@ -41,7 +43,8 @@ typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */
     uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
     uint32_t ignore_environment;   /**< Not 0: read no GPUHAL_ variable. */
-    uint32_t log_level;            /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug; 0: warnings. */
+    uint32_t log_level; /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug, 5 trace: a line for
+                                        each call of a plugin's slots on devices opened from then on; 0: warnings. */
     const char *backends;          /**< (GPUHAL_BACKENDS narrows and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
     const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
     const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library, else gpuhal-helper beside plugins. Without one no plugin
@@ -61,6 +64,9 @@ typedef struct gpuhal_config {
     void *log_user;
     uint32_t environment_is_clean; /**< For privileged programs alone (set-user-id, file capabilities). Not 0: the program has removed what its user put into
                                         the environment, as by clearenv(), so that drivers may be loaded. 0: it gets cpu alone. SECURITY.md. */
+    const char *options; /**< (GPUHAL_OPTIONS, whose entries come after these) Options for plugins, separated by `;`:
+                                        "example.memory_mib=64;cpu.devices=5G,6G". Of two for one key the later one counts;
+                                        one that its plugin does not know is warned of. Plugins document theirs. */
 } gpuhal_config;
 
 /** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);

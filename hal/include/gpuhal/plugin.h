@@ -37,6 +37,7 @@ extern "C" {
 #define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
 
 /* The plugin's own objects: defined by the plugin, opaque to the core. */
+typedef struct gpuhal_plugin_instance gpuhal_plugin_instance;
 typedef struct gpuhal_plugin_device gpuhal_plugin_device;
 typedef struct gpuhal_plugin_queue gpuhal_plugin_queue;
 typedef struct gpuhal_plugin_event gpuhal_plugin_event;
@@ -59,9 +60,10 @@ typedef struct gpuhal_symbol {
 /** Levels of gpuhal_host.log(). */
 enum { GPUHAL_LOG_ERROR = 1, GPUHAL_LOG_WARNING = 2, GPUHAL_LOG_INFO = 3, GPUHAL_LOG_DEBUG = 4 };
 
-/** Functions of the core. One table per copy of the core in the process: two engines may each carry one and share the plugin,
- *  so a plugin keeps no global host. Each call of the plugin gets its host, or a device that was opened with one. All functions
- *  may be called from any thread; none blocks except library(). */
+/** Functions of the core. One table per copy of the core in the process: two engines may each carry one and share the
+ *  plugin, so a plugin keeps no global host. Each call of the plugin gets its host and the instance that start() made
+ *  for it, or a device that was opened with both. All functions may be called from any thread; none blocks except
+ *  library(). */
 typedef struct gpuhal_host gpuhal_host;
 struct gpuhal_host {
     uint32_t size; /**< sizeof(gpuhal_host) as the core knows it. */
@@ -82,9 +84,12 @@ struct gpuhal_host {
     void (*text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
     void (*missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
 
-    /** The value of the environment variable GPUHAL_<name>, or NULL; always NULL in privileged processes. It lives as long as
-     *  nobody changes the environment: copy what is kept. */
-    const char *(*setting)(const gpuhal_host *host, const char *name);
+    /** Copies what the application (gpuhal_config.options) or the operator (GPUHAL_OPTIONS) gave for @p key,
+     *  "<plugin>.<option>". To be called inside start() alone, for every option that the plugin has: the core warns of
+     *  options that were given and not asked for.
+     *  @return GPUHAL_OK; NOT_FOUND when it was not given; OUT_OF_RANGE when it has @p bytes or more: then @p out_value
+     *  is "". */
+    gpuhal_status (*option)(const gpuhal_host *host, const char *key, char *out_value, uint32_t bytes);
 
     /** Opens the first of @p sonames (ended by NULL) that loads, or what GPUHAL_<setting>_LIBRARY names, and fills the slots.
      *  The library is never closed. Each name tried and the reason of each failure go into the error detail.
@@ -96,6 +101,11 @@ struct gpuhal_host {
      *  core has the devices listed again, soon afterwards and on a thread of its own; several announcements become one. From any thread,
      *  also one of the driver's, at any time once start() was called; returns at once. In the helper that lists devices it does nothing. */
     void (*changed)(const gpuhal_host *host);
+
+    /** What this core offers beyond this table under "<who>.<name>", for plugins that can do without: a table of
+     *  functions, constant and there as long as the process. NULL for a name that it does not know; this version knows
+     *  none. */
+    const void *(*query_extension)(const gpuhal_host *host, const char *name);
 };
 
 /* ------------------------------------------------------------------------------------------------ memory */
@@ -134,10 +144,12 @@ typedef struct gpuhal_alloc {
     uint32_t export_kinds;
     uint32_t peer_count;
     gpuhal_plugin_device *const *peers; /**< Devices that shall reach this memory. */
-    /** kind not 0: take this memory instead. Host memory stays the caller's until release, which returns only once the vendor has
-     *  let go of it; address and bytes are multiples of the stated import alignment, gpuhal_memory.host is the pointer handed in.
-     *  A file descriptor becomes the plugin's on success alone; kind, bytes, alignment and export_kinds are then those of the
-     *  exporting allocation, which APIs without self-describing descriptors need (Vulkan). */
+    /** kind not 0: take this memory instead. Host memory stays the caller's until release, which returns only once the
+     *  vendor has let go of it; address and bytes are multiples of the stated import alignment, gpuhal_memory.host is
+     *  the pointer handed in. A file descriptor becomes the plugin's on success alone; kind, bytes, alignment and
+     *  export_kinds are then those of the exporting allocation, which APIs without self-describing descriptors need
+     *  (Vulkan). So they are for a handle of the vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), of which the core
+     *  looks at nothing and closes nothing. */
     gpuhal_handle import;
     uint64_t import_offset;
     /** GPUHAL_IMPORT_ bits, of host memory alone. READ_ONLY: the memory may not be writable, and is never a destination; a driver that can
@@ -240,8 +252,9 @@ typedef struct gpuhal_ops {
     gpuhal_status (*map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                          uint32_t access, void **out_pointer);
     gpuhal_status (*unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
-    /** BLOCKS. Only for kinds named in export_kinds at allocation, and never for HOST_POINTER, which needs no slot. A file descriptor
-     *  is a new one, close-on-exec, the caller's to close. */
+    /** BLOCKS. Only for kinds named in export_kinds at allocation, and never for HOST_POINTER, which needs no slot. A
+     *  file descriptor is a new one, close-on-exec, the caller's to close. A handle of the vendor's own kind is passed
+     *  on as it is, with an offset of 0. */
     gpuhal_status (*export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
 
@@ -344,32 +357,40 @@ typedef struct gpuhal_plugin {
     const char *name;    /**< Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
     const char *version; /**< Of the plugin, for people. */
 
-    /** BLOCKS. Once per copy of the core, before anything else. Opens the vendor's library; no device, no context, no thread
-     *  that can be put off. Must bear a second copy of the core doing the same at the same time.
+    /** BLOCKS. Before anything else; once per copy of the core, and there once for each set of options that objects of
+     *  the application give. Opens the vendor's library; no device, no context, no thread that can be put off.
+     *  *out_instance, NULL until then, is what the plugin keeps for this start; every call below gets it with its host.
+     *  It lives as long as the process, unless start() fails. Must be safe when another start runs at the same time.
      *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
-    gpuhal_status (*start)(const gpuhal_host *host);
+    gpuhal_status (*start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
     /** BLOCKS. Names the devices and their facts; takes no device memory and creates no context. No device at all is OK, or
      *  NO_DEVICE with a reason. An index never changes its owner in a process: a later call only appends or leaves out. */
-    gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_sink *sink);
+    gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
     /** Fills the slots of device @p index; opens nothing. NOT_FOUND for an index that was never enumerated. */
-    gpuhal_status (*describe)(uint32_t index, gpuhal_ops *out_ops);
+    gpuhal_status (*describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              gpuhal_ops *out_ops);
     /** BLOCKS. Opens a device, or takes over what @p adopt names (NULL: nothing). @p ops holds what describe() filled in; slots
      *  that this opening lacks are cleared; report() with NOT_SUPPORTED says why, also where the answer is OK, and the core repeats it.
      *  May be called several times for one index; each opening is closed for itself. */
-    gpuhal_status (*open)(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                          gpuhal_ops *ops);
+    gpuhal_status (*open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                          const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
     /** BLOCKS. All memory, queues and events of the opening have been released. */
     void (*close)(gpuhal_plugin_device *device);
 
     /* Optional from here. */
 
     /** BLOCKS. Reads values of a device that need not be open. @p count 0: all that it has. */
-    gpuhal_status (*sample)(const gpuhal_host *host, uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
-                            gpuhal_sink *sink);
+    gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                            const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
     /** BLOCKS. Facts about the way from one device to another; neither need be open. 0.x. */
-    gpuhal_status (*link)(const gpuhal_host *host, uint32_t from, uint32_t to, gpuhal_sink *sink);
-    /** Frees what start() took. For leak checks alone: the core never calls it. */
-    void (*stop)(void);
+    gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                          gpuhal_sink *sink);
+    /** What the plugin offers beyond this header under "<vendor>.<name>", to applications that know it
+     *  (gpuhal_device_extension()): a table of functions, constant and there as long as the process, the same at each
+     *  call. NULL for a name that it does not know, without report(). Prompt, from any thread. Never asked for NULL. */
+    const void *(*query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name);
+    /** Frees what start() took, the instance too. For leak checks alone: the core never calls it. */
+    void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
 } gpuhal_plugin;
 
 /** The one exported function. @p host_abi is the core's GPUHAL_ABI; a plugin that cannot serve it calls

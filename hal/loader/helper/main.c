@@ -1,7 +1,7 @@
 /* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through
  * descriptor 3.
  *
- *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT
+ *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
  * Whatever the plugin does here ends with this process. It leaves by _exit: exit handlers of drivers are not run.
  */
@@ -120,9 +120,9 @@ static void tell_result(const gpuhal_attempt *attempt, bool good)
     send_records(&records);
 }
 
-static void meet(char *name, char *file, uint32_t log_level, bool ignore_environment)
+static void meet(char *name, char *file, char *options, uint32_t log_level, bool ignore_environment)
 {
-    gpuhal_candidate candidate = {.name = name, .file = file};
+    gpuhal_candidate candidate = {.name = name, .file = file, .options = *options ? options : NULL};
     gpuhal_attempt attempt = {
         .name = name,
         .log = gpuhal_log_create(tell_log, NULL, log_level, false),
@@ -140,10 +140,10 @@ static void meet(char *name, char *file, uint32_t log_level, bool ignore_environ
 int main(int count, char **arguments)
 {
     uint64_t protocol = 0, log_level = 0, ignore_environment = 0, parent = 0;
-    bool has_parent = count == 7 && gpuhal_records_u64(arguments[6], &parent);
+    bool has_parent = count == 8 && gpuhal_records_u64(arguments[6], &parent);
     gpuhal_os_helper_prepare((int64_t)parent);
     bool understood = has_parent && gpuhal_records_u64(arguments[1], &protocol) && gpuhal_records_u64(arguments[4], &log_level) &&
-                      log_level <= GPUHAL_LEVEL_DEBUG && gpuhal_records_u64(arguments[5], &ignore_environment);
+                      log_level <= GPUHAL_LEVEL_TRACE && gpuhal_records_u64(arguments[5], &ignore_environment);
     if (!understood) {
         return GPUHAL_HELPER_EXIT_USAGE;
     }
@@ -153,7 +153,7 @@ int main(int count, char **arguments)
     /* The parent reads the hello of another version and goes another way. */
     if (protocol == GPUHAL_HELPER_PROTOCOL) {
         gpuhal_os_helper_on_crash(tell_crash);
-        meet(arguments[2], arguments[3], (uint32_t)log_level, ignore_environment != 0);
+        meet(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
     }
     _exit(0);
 }
