@@ -10,10 +10,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* What is in such a handle only the plugin knows: nothing of it is looked at, copied or closed. */
+static bool is_vendors(gpuhal_handle_kind kind)
+{
+    return kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
+}
+
+static bool is_kind(gpuhal_handle_kind kind)
+{
+    return (kind >= GPUHAL_HANDLE_HOST_POINTER && kind <= GPUHAL_HANDLE_IPC) || is_vendors(kind);
+}
+
+static bool passes_through_plugin(gpuhal_handle_kind kind)
+{
+    return gpuhal_is_descriptor_kind(kind) || is_vendors(kind);
+}
+
 const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
 {
     static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
-    return names[kind < sizeof names / sizeof *names ? kind : 0];
+    return is_vendors(kind) ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
 }
 
 static gpuhal_status no_such_way(const gpuhal_device *device, const char *action, gpuhal_handle_kind kind)
@@ -164,7 +180,7 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     if (status) {
         return gpuhal_device_failed(device, status, "giving out memory as %s", gpuhal_handle_kind_name(kind));
     }
-    if (out_handle->kind != kind || !gpuhal_os_is_descriptor(out_handle->as.os)) {
+    if (out_handle->kind != kind || (!is_vendors(kind) && !gpuhal_os_is_descriptor(out_handle->as.os))) {
         gpuhal_error_report(GPUHAL_ERROR_DRIVER, "export_memory", 0,
                             "the plugin gave a handle of another kind, or no descriptor");
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "giving out memory as %s", gpuhal_handle_kind_name(kind));
@@ -176,7 +192,7 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
 gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle)
 {
     uint64_t offset = 0;
-    if (!buffer || !out_handle || kind < GPUHAL_HANDLE_HOST_POINTER || kind > GPUHAL_HANDLE_IPC) {
+    if (!buffer || !out_handle || !is_kind(kind)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_buffer_export: an argument is NULL, or %u is no kind of handle", kind);
     }
@@ -193,7 +209,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
         out_handle->as.pointer = buffer->memory.host;
         return GPUHAL_OK;
     }
-    if (!gpuhal_is_descriptor_kind(kind) || !(buffer->export_kinds >> kind & 1)) {
+    if (!passes_through_plugin(kind) || !(buffer->export_kinds >> kind & 1)) {
         gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer was not created with %s in its export_kinds",
                          buffer->device->id, gpuhal_handle_kind_name(kind));
         gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
@@ -202,7 +218,9 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     gpuhal_handle handle;
     status = gpuhal_buffer_give_out(buffer, kind, &handle, &offset);
     if (!status && offset != 0) {
-        gpuhal_os_descriptor_close(handle.as.os);
+        if (!is_vendors(kind)) {
+            gpuhal_os_descriptor_close(handle.as.os);
+        }
         gpuhal_error_report(GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                             "it begins inside a larger piece of memory, which a handle cannot tell");
         status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "giving out memory as %s",
@@ -221,17 +239,16 @@ static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buff
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_buffer_import: host memory is imported by gpuhal_buffer_import_host()");
     }
-    if (handle->kind < GPUHAL_HANDLE_HOST_POINTER || handle->kind > GPUHAL_HANDLE_IPC ||
-        !(desc->export_kinds >> handle->kind & 1)) {
+    if (!is_kind(handle->kind) || !(desc->export_kinds >> handle->kind & 1)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_buffer_import: %s is no kind of the handle, or not among the export_kinds of desc",
                                 gpuhal_handle_kind_name(handle->kind));
     }
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
-    if (!gpuhal_is_descriptor_kind(handle->kind) || !(kinds >> handle->kind & 1)) {
+    if (!passes_through_plugin(handle->kind) || !(kinds >> handle->kind & 1)) {
         return no_such_way(device, "imports no", handle->kind);
     }
-    if (!gpuhal_os_is_descriptor(handle->as.os)) {
+    if (!is_vendors(handle->kind) && !gpuhal_os_is_descriptor(handle->as.os)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is no open descriptor",
                                 handle->as.os);
     }
@@ -259,7 +276,7 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
     }
     alloc.import = *handle;
     status = gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
-    if (!status) {
+    if (!status && !is_vendors(handle->kind)) {
         gpuhal_os_descriptor_close(handle->as.os);
     }
     return status;

@@ -202,6 +202,41 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     expect_no_memory();
 }
 
+TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are)
+{
+    enum { OWN = 1u << GPUHAL_LAB_HANDLE };
+    gpuhal_lab = (gpuhal_lab_state){.count = 3,
+                                    .devices = {{.hidden = 1, .export_kinds = OWN},
+                                                {.hidden = 1, .export_kinds = OWN, .import_kinds = OWN},
+                                                {.hidden = 1, .export_kinds = OWN}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = OWN};
+    gpuhal_buffer *buffer = shareable(gpu, 0, OWN, BYTES), *taken = NULL;
+    gpuhal_handle handle = {0};
+    assert_int_equal(gpuhal_write(NULL, buffer, 8, "the vendor's own", 16), GPUHAL_OK);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_LAB_HANDLE, &handle), GPUHAL_OK);
+    assert_int_equal(handle.kind, GPUHAL_LAB_HANDLE);
+    assert_memory_equal(handle.as.ipc, "lab!", 4);
+    size_t before = count_descriptors();
+    assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 1), &desc, &handle, &taken), GPUHAL_OK);
+    expect_bytes(taken, 8, "the vendor's own");
+    gpuhal_buffer_release(taken);
+    assert_int_equal(count_descriptors(), before);
+    /* The plugin decides, also against. */
+    handle.as.ipc[0] = '?';
+    assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 1), &desc, &handle, &taken),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "labImport"));
+    assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 2), &desc, &handle, &taken),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_LAB_HANDLE + 1, &handle), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_VENDOR_KIND_FIRST - 1, &handle),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_no_memory();
+}
+
 TEST(only_kinds_named_at_creation_are_given_out)
 {
     gpuhal *gpu = open_opaque();
@@ -227,6 +262,7 @@ TEST(host_pointers_are_given_out_for_any_buffer_that_has_one)
     gpuhal_close(gpu);
     assert_string_equal(gpuhal_handle_kind_name(GPUHAL_HANDLE_HOST_POINTER), "host_pointer");
     assert_string_equal(gpuhal_handle_kind_name(GPUHAL_HANDLE_IPC), "ipc");
+    assert_string_equal(gpuhal_handle_kind_name(GPUHAL_VENDOR_KIND_FIRST), "vendor");
     assert_string_equal(gpuhal_handle_kind_name(77), "unknown");
 }
 

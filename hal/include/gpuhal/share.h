@@ -79,9 +79,11 @@ typedef struct gpuhal_host_import {
 GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *import, gpuhal_buffer **out_buffer,
                                                    uint64_t *out_offset);
 
-/** Gives out a handle for another process or API. The buffer was created with @p kind in gpuhal_buffer_desc.export_kinds; a host
- *  pointer can be had of any buffer with a host address, and lives as long as the buffer. A file descriptor is a new one each time,
- *  close-on-exec, and keeps the memory alive by itself.
+/** Gives out a handle for another process or API. The buffer was created with @p kind in
+ *  gpuhal_buffer_desc.export_kinds; a host pointer can be had of any buffer with a host address, and lives as long as
+ *  the buffer. A file descriptor is a new one each time, close-on-exec, and keeps the memory alive by itself. What is
+ *  in a handle of a vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), whom it belongs to and how long it is good, its
+ *  vendor says.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_SUPPORTED with the reason; DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller closes a descriptor. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle);
@@ -91,7 +93,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_hand
  *  GPUHAL_HANDLE_HOST_POINTER among its kinds both processes see the same devices, since their alignments decide the size.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for a descriptor that is none or of another kind, and for host pointers, which
  *  gpuhal_buffer_import_host() takes); NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
- *  Owner: the descriptor is the library's on success, and stays the caller's on failure. Threads: any. Blocks: yes. */
+ *  Owner: the descriptor is the library's on success, and stays the caller's on failure; a vendor's own handle is
+ *  handed to the plugin as it is, and nothing of it is closed here. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle,
                                               gpuhal_buffer **out_buffer);
 
@@ -104,7 +107,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuha
 GPUHAL_API gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *native, uint64_t bytes,
                                             gpuhal_released_fn *released, void *user, gpuhal_buffer **out_buffer);
 
-/** The word for a kind of handle: "host_pointer", "opaque_fd".
+/** The word for a kind of handle: "host_pointer", "opaque_fd"; "vendor" for one of a vendor's own.
  *  @return never NULL; "unknown" for a number that is none
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind);
