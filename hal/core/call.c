@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 static _Atomic(gpuhal_call_slot *) first;
-/* For threads that there was no memory for: nobody looks at it. */
-static gpuhal_call_slot nowhere;
+/* For threads that there was no memory for: the watchdog does not look at it. */
+static _Thread_local gpuhal_call_slot nowhere;
 
 gpuhal_call_slot *gpuhal_call_slots(void)
 {

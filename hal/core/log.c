@@ -29,8 +29,8 @@ static _Thread_local int depth; /* listeners that run on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
-    static const char *const words[] = {"", "error", "warning", "info", "debug"};
-    fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 5 ? level : 0], line);
+    static const char *const words[] = {"", "error", "warning", "info", "debug", "trace"};
+    fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
 }
 
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr)
@@ -70,9 +70,9 @@ void gpuhal_log_destroy(gpuhal_log *log)
     free(log);
 }
 
-static bool wants(const gpuhal_log *log, int32_t level)
+bool gpuhal_log_wants(const gpuhal_log *log, int32_t level)
 {
-    return log->listener && level > 0 && (uint32_t)level <= log->level;
+    return log && log->listener && level > 0 && (uint32_t)level <= log->level;
 }
 
 /* Called with list_mutex held, which is given up while the listener runs. */
@@ -98,7 +98,7 @@ static void tell(gpuhal_log *log, int32_t level, const char *line)
 
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
 {
-    if (!log || !wants(log, level)) {
+    if (!gpuhal_log_wants(log, level)) {
         return;
     }
     char line[1024];
@@ -133,7 +133,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
     gpuhal_log *log = next_below(UINT64_MAX);
     while (log) {
         uint64_t number = log->number;
-        if (wants(log, level)) {
+        if (gpuhal_log_wants(log, level)) {
             tell(log, level, line);
         }
         log = next_below(number);

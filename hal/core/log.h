@@ -23,6 +23,8 @@ enum {
 /* `listener` NULL with `to_stderr` false: nothing is listened to. NULL without memory. */
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
 void gpuhal_log_destroy(gpuhal_log *log);
+/* Whether lines of this level have a listener. */
+bool gpuhal_log_wants(const gpuhal_log *log, int32_t level);
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void gpuhal_log_to_all(int32_t level, const char *text);
 

@@ -85,6 +85,7 @@ void gpuhal_device_destroy(gpuhal_device *device)
     if (atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) && !atomic_load(&device->stuck)) {
         close_in_time(device);
     }
+    free(device->traced);
     gpuhal_job_release(device->abandoned);
     gpuhal_links_free(device);
     gpuhal_condition_finish(&device->condition);

@@ -132,6 +132,7 @@ struct gpuhal_device {
         gpuhal_ops ops;
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
+    gpuhal_ops *traced; /* the plugin's own slots, where `ops` are those of trace.c; NULL: they are not */
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* the caller has native access to so many of its queues */

@@ -11,6 +11,7 @@
 #include "core/job.h"
 #include "device/diary.h"
 #include "device/known.h"
+#include "device/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +197,7 @@ static void take_opening(gpuhal_device *device, const opening *own, const gpuhal
 {
     memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
     device->handle = own->handle;
+    gpuhal_trace_slots(device);
     device->memory_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE);
     device->copy_mask = alignment_mask(facts, GPUHAL_FACT_COPY_ALIGNMENT_BYTES);
     device->fill_mask = alignment_mask(facts, GPUHAL_FACT_FILL_ALIGNMENT_BYTES);

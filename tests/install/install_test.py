@@ -134,6 +134,7 @@ def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
     output = run(folder / "user", env=environment)
     expect("8388608 bytes, of which 4096 are in use" in output, "the option or the extension of the example does not work", output)
     expect("warning: example: there is no option example.colour" in output, "an option that the example does not have is not warned of", output)
+    expect("trace: example:0 allocate(kind 0, 4096 bytes" in output, "there is no trace of the example's slots", output)
 
 
 def one_binary_serves_two_versions_of_the_abi(o):

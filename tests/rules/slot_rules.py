@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A slot of gpuhal_ops that no check of gpuhal-check judges fails the build: slot_rules.py COMPILER SOURCE_DIRECTORY.
+"""A slot of gpuhal_ops that no check of gpuhal-check judges, or that the trace does not know, fails the build: slot_rules.py COMPILER
+SOURCE_DIRECTORY.
 
-Compiles the table of slots as it is, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
+Compiles what includes the tables of slots as it is, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
 """
 
 import subprocess
@@ -10,12 +11,15 @@ import tempfile
 from pathlib import Path
 
 
-def compiles(compiler, source, header):
+FILES = ("tools/check/checks_slots.c", "hal/device/trace.c")
+
+
+def compiles(compiler, source, header, file):
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "gpuhal").mkdir()
         (Path(folder) / "gpuhal/plugin.h").write_text(header, encoding="utf-8")
         command = [compiler, "-std=c17", "-D_GNU_SOURCE", "-fsyntax-only", "-w", f"-I{folder}", f"-I{source}/hal/include",
-                   f"{source}/tools/check/checks_slots.c"]
+                   f"-I{source}/hal", f"{source}/{file}"]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return result.returncode == 0, "slots.inc" in result.stdout
 
@@ -30,11 +34,12 @@ def main():
     more = header.replace("} gpuhal_ops;", "void (*one_more)(void);\n} gpuhal_ops;")
     exchanged = header.replace(names[0], "(*other)(").replace(names[1], names[0]).replace("(*other)(", names[1])
     found = []
-    if compiles(compiler, source, header) != (True, False):
-        found.append("the table of slots does not compile as it is")
-    for change, text in (("one slot more", more), ("one slot less", header.replace(names[1], "(*unknown)(")), ("two slots exchanged", exchanged)):
-        if compiles(compiler, source, text)[0]:
-            found.append(f"the table of slots compiles with {change}")
+    for file in FILES:
+        if compiles(compiler, source, header, file) != (True, False):
+            found.append(f"{file} does not compile as it is")
+        for change, text in (("one slot more", more), ("one slot less", header.replace(names[1], "(*unknown)(")), ("two slots exchanged", exchanged)):
+            if compiles(compiler, source, text, file)[0]:
+                found.append(f"{file} compiles with {change}")
     for sentence in found:
         print(sentence)
     return 1 if found else 0

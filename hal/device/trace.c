@@ -1,0 +1,107 @@
+/* device/trace.c: see trace.h.
+ *
+ * Queues and events are the plugin's own objects and do not say which device they belong to. The slot of the calling
+ * thread does (core/call.h): every call of a plugin's slot is begun for its device. The line is logged inside of
+ * that call, but its time is not the driver's: the thread's slot is cleared before. What the core restores at the end
+ * of the call is not touched by that.
+ *
+ * slots.inc names every slot with its parameters and what is logged of them. A slot without a line there, or at another
+ * place, does not compile. */
+#include "device/trace.h"
+
+#include "core/call.h"
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOT offsetof(gpuhal_ops, allocate)
+
+/* Every slot at its place: a line that is missing, or too many, moves the ones behind it. */
+enum {
+#define STATUS(name, parameters, arguments, ...) NUMBER_##name,
+#define NOTHING(name, parameters, arguments, ...) NUMBER_##name,
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+    SLOTS
+};
+#define STATUS(name, parameters, arguments, ...)                                                                       \
+    _Static_assert(offsetof(gpuhal_ops, name) == FIRST_SLOT + sizeof(void (*)(void)) * NUMBER_##name,                  \
+                   #name " stands elsewhere in slots.inc");
+#define NOTHING STATUS
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+_Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
+               "a slot is missing at the end of slots.inc");
+
+typedef struct traced_call {
+    gpuhal_call_slot *thread;
+    const gpuhal_device *device;
+    uint64_t begun_ns;
+} traced_call;
+
+static traced_call begin(void)
+{
+    gpuhal_call_slot *thread = gpuhal_call_slot_own();
+    uintptr_t call = atomic_load_explicit(&thread->call, memory_order_relaxed);
+    return (traced_call){thread, (const gpuhal_device *)(call & ~(uintptr_t)GPUHAL_CALL_BITS),
+                         gpuhal_os_monotonic_ns()};
+}
+
+/* "trace opencl:0 copy(queue 0x…, …): ok, 1234 ns"; `answer` is "" where the slot has none. */
+static __attribute__((format(printf, 4, 5))) void end(traced_call call, const char *slot, const char *answer,
+                                                      const char *format, ...)
+{
+    char text[256];
+    uint64_t ns = gpuhal_os_monotonic_ns() - call.begun_ns;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    atomic_store_explicit(&call.thread->call, 0, memory_order_relaxed);
+    gpuhal_log_line(call.device->gpu->log, GPUHAL_LEVEL_TRACE, "%s %s(%s): %s%s%" PRIu64 " ns", call.device->id, slot,
+                    text, answer, answer[0] ? ", " : "", ns);
+}
+
+#define STATUS(name, parameters, arguments, ...)                                                                       \
+    static gpuhal_status trace_##name parameters                                                                       \
+    {                                                                                                                  \
+        const traced_call call = begin();                                                                              \
+        const gpuhal_status status = call.device->traced->name arguments;                                              \
+        end(call, #name, gpuhal_status_name(status), __VA_ARGS__);                                                     \
+        return status;                                                                                                 \
+    }
+#define NOTHING(name, parameters, arguments, ...)                                                                      \
+    static void trace_##name parameters                                                                                \
+    {                                                                                                                  \
+        const traced_call call = begin();                                                                              \
+        call.device->traced->name arguments;                                                                           \
+        end(call, #name, "", __VA_ARGS__);                                                                             \
+    }
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+
+void gpuhal_trace_slots(gpuhal_device *device)
+{
+    if (!gpuhal_log_wants(device->gpu->log, GPUHAL_LEVEL_TRACE)) {
+        return;
+    }
+    device->traced = device->traced ? device->traced : malloc(sizeof *device->traced);
+    if (!device->traced) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s is not traced: the host has no memory left",
+                        device->id);
+        return;
+    }
+    *device->traced = device->ops;
+#define STATUS(name, parameters, arguments, ...) device->ops.name = device->ops.name ? trace_##name : NULL;
+#define NOTHING STATUS
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+}

@@ -1,0 +1,230 @@
+/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs nothing and
+ * nobody where it is not asked for. */
+#include "watchdog_support.h"
+
+#include "device/device.h"
+
+#include <inttypes.h>
+
+/* Every slot of plugin.h. */
+static const char *const slots[] = {
+#define STATUS(name, ...) #name,
+#define NOTHING STATUS
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+};
+enum { SLOTS = sizeof slots / sizeof *slots };
+
+static pthread_mutex_t lines_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static uint32_t lines_of[SLOTS];
+static char copy_line[512];
+static _Atomic int sleeps; /* the listener sleeps in one line */
+
+/* "halting:0 copy(…): ok, 123 ns" */
+static void keep_line(void *user, int32_t level, const char *line)
+{
+    (void)user;
+    char slot[64], device[32];
+    if (level != 5 || sscanf(line, "%31s %63[a-z_](", device, slot) != 2) {
+        return;
+    }
+    pthread_mutex_lock(&lines_mutex);
+    for (int i = 0; i < SLOTS; i++) {
+        lines_of[i] += strcmp(slot, slots[i]) == 0;
+    }
+    if (strcmp(slot, "copy") == 0) {
+        snprintf(copy_line, sizeof copy_line, "%s", line);
+    }
+    pthread_mutex_unlock(&lines_mutex);
+    if (sleeps && atomic_exchange(&sleeps, 0)) {
+        pause_ms(3 * (long)(HANG_NS / 1000000));
+    }
+}
+
+static uint32_t lines_about(const char *slot)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&lines_mutex);
+    for (int i = 0; i < SLOTS; i++) {
+        count += strcmp(slot, slots[i]) == 0 ? lines_of[i] : 0;
+    }
+    pthread_mutex_unlock(&lines_mutex);
+    return count;
+}
+
+static void open_traced(scene *s, uint32_t level)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .hang_ns = HANG_NS,
+                                  .builtins = builtins,
+                                  .log = keep_line,
+                                  .log_level = level};
+    *s = (scene){0};
+    assert_ok(gpuhal_open(&config, &s->gpu));
+    assert_ok(gpuhal_select(s->gpu, "halting:0", 0, &s->device, NULL));
+    assert_ok(gpuhal_select(s->gpu, "halting:1", 0, &s->other, NULL));
+    fill_scene(s);
+}
+
+static void close_traced(scene *s)
+{
+    gpuhal_buffer *const buffers[] = {s->a, s->b, s->far, s->spare};
+    gpuhal_event_destroy(s->event);
+    gpuhal_event_destroy(s->later);
+    gpuhal_queue_destroy(s->queue);
+    gpuhal_queue_destroy(s->second);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        gpuhal_buffer_release(buffers[i]);
+    }
+    gpuhal_close(s->gpu);
+}
+
+static void use_memory(scene *s)
+{
+    const gpuhal_rect to = {.buffer = s->a, .row_pitch = 128}, from = {.buffer = s->b, .row_pitch = 128};
+    gpuhal_handle handle = {.size = sizeof handle};
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER};
+    gpuhal_buffer *wrapped = NULL;
+    assert_ok(do_copy(s));
+    assert_ok(do_write(s));
+    assert_ok(do_fill(s));
+    assert_ok(gpuhal_read(NULL, s->bytes, s->a, 0, BYTES));
+    assert_ok(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){64, 8, 1}));
+    assert_ok(gpuhal_buffer_map(s->a, 0, BYTES, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &s->mapped));
+    assert_ok(gpuhal_buffer_unmap(s->a, s->mapped));
+    assert_ok(gpuhal_buffer_export(s->spare, GPUHAL_HANDLE_OPAQUE_FD, &handle));
+    close((int)handle.as.os);
+    assert_ok(gpuhal_buffer_wrap(s->device, &native, BYTES, NULL, NULL, &wrapped));
+    gpuhal_buffer_release(wrapped);
+    assert_ok(gpuhal_device_native(s->device, &native));
+    assert_ok(gpuhal_buffer_native(s->a, &native));
+    assert_ok(gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES));
+}
+
+static void use_queues(scene *s)
+{
+    uint64_t ns = 0;
+    prepare_unfinished(s);
+    assert_int_equal(gpuhal_event_poll(s->event), GPUHAL_NOT_READY);
+    assert_ok(gpuhal_queue_wait(s->second, s->event));
+    assert_int_equal(gpuhal_event_wait(s->event, 1000000), GPUHAL_ERROR_TIMEOUT);
+    gpuhal_halting.work_goes_on = 0;
+    assert_ok(do_wait(s));
+    assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
+    assert_ok(gpuhal_event_record(s->later, s->queue));
+    assert_ok(gpuhal_event_wait(s->later, UINT64_MAX));
+    assert_ok(gpuhal_event_elapsed(s->event, s->later, &ns));
+    assert_ok(do_native_begin(s));
+    assert_ok(gpuhal_queue_native_end(s->queue));
+}
+
+/* The library is used as it can be over the devices that the halting plugin offers in four shapes. */
+static void use_everything(uint32_t level)
+{
+    static const uint32_t shapes[] = {0, HIDDEN, NOT_COHERENT, NO_LOCK};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        scene s;
+        gpuhal_halting.hidden = shapes[i] == HIDDEN;
+        gpuhal_halting.not_coherent = shapes[i] == NOT_COHERENT;
+        gpuhal_halting.no_native_lock = shapes[i] == NO_LOCK;
+        open_traced(&s, level);
+        use_memory(&s);
+        use_queues(&s);
+        close_traced(&s);
+    }
+}
+
+TEST(the_trace_has_a_line_for_each_slot_that_is_called)
+{
+    /* What the library does not call yet, or what this plugin does not offer. */
+    static const char *const absent[] = {
+        "register_host",  "unregister_host", "event_notify",   "query_health",  "range_granularity",
+        "range_reserve",  "range_commit",    "range_decommit", "range_release", "program_load",
+        "program_unload", "kernel",          "launch",         "native_event"};
+    use_everything(5);
+    for (int i = 0; i < SLOTS; i++) {
+        bool is_absent = false;
+        for (size_t k = 0; k < sizeof absent / sizeof *absent; k++) {
+            is_absent = is_absent || strcmp(slots[i], absent[k]) == 0;
+        }
+        if (!is_absent && lines_about(slots[i]) == 0) {
+            fail_msg("no line about %s", slots[i]);
+        }
+    }
+}
+
+TEST(a_line_of_the_trace_tells_device_arguments_answer_and_duration)
+{
+    scene s;
+    uint64_t ns = 0;
+    open_traced(&s, 5);
+    assert_ok(do_copy(&s));
+    close_traced(&s);
+    assert_non_null(strstr(copy_line, "halting:0 copy(queue "));
+    assert_non_null(strstr(copy_line, ", 64 bytes): ok, "));
+    assert_int_equal(sscanf(strstr(copy_line, "): ok, "), "): ok, %" SCNu64 " ns", &ns), 1);
+}
+
+/* No branch, no further call: the table is the plugin's own. */
+TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
+{
+    gpuhal_ops slots_of_plugin = {.size = sizeof slots_of_plugin};
+    const gpuhal_plugin *plugin = gpuhal_halting_query(GPUHAL_ABI, NULL);
+    scene s;
+    open_traced(&s, 4);
+    assert_int_equal(plugin->describe(NULL, NULL, 0, &slots_of_plugin), GPUHAL_OK);
+    assert_memory_equal(&s.device->ops, &slots_of_plugin, sizeof slots_of_plugin);
+    assert_null(s.device->traced);
+    close_traced(&s);
+    use_everything(4);
+    for (int i = 0; i < SLOTS; i++) {
+        assert_int_equal(lines_of[i], 0);
+    }
+}
+
+/* The driver has answered when its line is logged. */
+TEST(a_listener_that_is_slower_than_hang_ns_is_no_driver_that_hangs)
+{
+    scene s;
+    open_traced(&s, 5);
+    sleeps = 1;
+    assert_ok(do_copy(&s));
+    assert_int_equal(sleeps, 0);
+    assert_int_equal(gpuhal_device_status(s.device), GPUHAL_OK);
+    close_traced(&s);
+}
+
+static void hang_while_traced(scene *s)
+{
+    static const stop copy = {.slot = "copy", .act = do_copy};
+    pthread_t thread;
+    open_traced(s, 5);
+    s->what = &copy;
+    gpuhal_halting.slot = "copy";
+    assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
+    wait_for_stop();
+    for (int i = 0; i < 1000 && gpuhal_device_status(s->device) == GPUHAL_OK; i++) {
+        pause_ms(10);
+    }
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(s->other), GPUHAL_OK);
+}
+
+TEST(a_driver_that_hangs_in_a_traced_call_costs_its_device)
+{
+    static scene s;
+    pid_t child = begin_child();
+    if (child == 0) {
+        hang_while_traced(&s);
+        fflush(NULL);
+        _exit(0);
+    }
+    end_child(child, "the scenario");
+}
+
+#include "test_main.h"
