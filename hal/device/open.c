@@ -277,12 +277,17 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     return status;
 }
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
 /* The right to open the device: *out_state says CLOSED to the one thread that shall, OPENING to one that must not wait for it any longer. A
- * start and an opening that end in time take no longer than this. */
+ * start, another listing and an opening that end in time take no longer than this. */
 static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
-    uint64_t waited = 0, deadline_ns = settings->helper_deadline_ns + settings->hang_ns;
+    uint64_t waited = 0, deadline_ns = sum(sum(settings->helper_deadline_ns, settings->helper_deadline_ns), settings->hang_ns);
     gpuhal_mutex_lock(&device->mutex);
     bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
     while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself &&

@@ -68,6 +68,10 @@ static void tell(const char *line, char *to, size_t bytes)
         tell_file(line, to, bytes);
         return;
     }
+    if (begins(line, "settings ")) {
+        snprintf(to, bytes, "it was judged with other settings: programs that ignore the environment do not look at the same");
+        return;
+    }
     if (begins(line, "variable ")) {
         tell_variable(line, to, bytes);
         return;

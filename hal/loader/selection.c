@@ -207,10 +207,10 @@ static void remark_nothing_in_common(const gpuhal_selection *selection, gpuhal_l
     const gpuhal_selection_list *named = takes_only(allowed) ? allowed : narrowed;
     bool empty = takes_only(named) && allowed->count > 0 && narrowed->count > 0;
     for (size_t i = 0; i < named->count && empty; i++) {
-        empty = excluding(selection, named->names[i]) != NULL;
+        empty = is_cpu(named->names[i]) || excluding(selection, named->names[i]);
     }
-    /* What the other list names, and this one need not: cpu. */
-    if (empty && place_of(narrowed, "cpu") == NOT_LISTED) {
+    bool cpu_was_meant = narrowed->excludes ? place_of(allowed, "cpu") != NOT_LISTED : place_of(narrowed, "cpu") != NOT_LISTED;
+    if (empty && !cpu_was_meant) {
         gpuhal_candidates_remark(candidates, log, "%s is \"%s\" and %s is \"%s\": no backend is in both, so cpu alone is left", narrowed->source,
                                  narrowed->text, allowed->source, allowed->text);
     }

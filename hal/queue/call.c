@@ -9,13 +9,19 @@
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
+    gpuhal_error_clear();
     gpuhal_status status = native ? op->native_fn(op->user, native) : op->fn(op->user);
     atomic_store(&queue->caller, 0);
     if (!status) {
         return GPUHAL_OK;
     }
-    gpuhal_error_set(status > 0 || status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_ERROR_CANCELLED : status,
-                     "%s: a function that the queue called returned \"%s\"", queue->device->id, gpuhal_status_name(status));
+    /* Of a call of this library that failed inside it is known why. */
+    gpuhal_error_detail why;
+    gpuhal_error_save(&why);
+    bool is_known = why.error.status == status, is_failure = status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED;
+    gpuhal_error_set(is_failure ? status : GPUHAL_ERROR_CANCELLED,
+                     "%s: a function that the queue called returned \"%s\"%s%s", queue->device->id, gpuhal_status_name(status),
+                     is_known ? ": " : "", is_known ? why.error.sentence : "");
     gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
     return gpuhal_last_error()->status;
 }
@@ -40,8 +46,10 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
     if (status) {
         return status == GPUHAL_NOT_READY ? status : gpuhal_device_failed(device, status, "getting the vendor's queue");
     }
+    atomic_fetch_add(&device->native_accesses, 1);
     status = call_function(op->queue, op, &native);
-    if (device->ops.native_unlock && gpuhal_device_is_reachable(device)) {
+    atomic_fetch_sub(&device->native_accesses, 1);
+    if (device->ops.native_unlock) { /* of a device that hangs, too: other threads may be waiting for it */
         call = gpuhal_call_prompt(device);
         device->ops.native_unlock(vendor);
         gpuhal_call_end(call);
@@ -97,7 +105,9 @@ static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
     }
     gpuhal_queue_lock(queue);
     bool inside = queue->in_section;
-    if (inside && !gpuhal_queue_reserve(queue, &op)) {
+    if (inside && queue->failed) {
+        status = gpuhal_cause_status(queue->cause);
+    } else if (inside && !gpuhal_queue_reserve(queue, &op)) {
         status = gpuhal_error_host_memory();
     } else if (inside) {
         gpuhal_queue_note(queue, &op);

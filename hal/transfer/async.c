@@ -174,6 +174,13 @@ static bool release_early(gpuhal *gpu)
     return false;
 }
 
+static _Thread_local const gpuhal *works_for;
+
+void gpuhal_async_worker_is_this(const gpuhal *gpu)
+{
+    works_for = gpu;
+}
+
 /* The reference goes with the mutex held: whoever settles finds no worker any more and has the last one. */
 void gpuhal_async_worker_ends(gpuhal *gpu)
 {
@@ -193,7 +200,8 @@ void gpuhal_async_settle(gpuhal *gpu, bool closing)
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     lock(async);
     async->closing = async->closing || closing;
-    while (async->closing && async->open_queues == 0 && async->workers > 0 &&
+    uint64_t own = works_for == gpu ? 1 : 0; /* a function that a queue calls */
+    while (async->closing && async->open_queues == 0 && async->workers > own &&
            gpuhal_os_monotonic_ns() < deadline) {
         gpuhal_condition_wait_until(&async->condition, &async->mutex, deadline);
     }

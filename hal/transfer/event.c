@@ -63,13 +63,14 @@ void gpuhal_event_destroy(gpuhal_event *event)
 
 gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
 {
-    if (!event || !(event->flags & GPUHAL_EVENT_HOST) || status > 0) {
+    if (!event || !(event->flags & GPUHAL_EVENT_HOST) || status > 0 || status < GPUHAL_ERROR_FILE) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_event_signal: the event was not created with GPUHAL_EVENT_HOST, or the status is neither OK nor an error");
     }
     gpuhal_cause *cause = NULL;
     if (status) {
-        gpuhal_error_set(status, "the host signalled an event with \"%s\"", gpuhal_status_name(status));
+        gpuhal_error_set(status, "an event of the host was signalled with \"%s\"%s", gpuhal_status_name(status),
+                         status == GPUHAL_ERROR_CANCELLED ? ", or destroyed before" : "");
         cause = gpuhal_cause_create();
     }
     bool first = gpuhal_host_point_signal(event->point, cause);

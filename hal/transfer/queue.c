@@ -266,8 +266,14 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     gpuhal_point **points = calloc(count + 1, sizeof *points);
     first = points ? GPUHAL_OK : gpuhal_error_host_memory();
     gpuhal_error_detail detail;
+    /* The others may wait for the queue that calls this thread. */
+    for (size_t i = 0; i < count && !first; i++) {
+        first = gpuhal_queue_own_call(queues[i]);
+    }
+    bool waits = !first;
+    gpuhal_error_save(&detail);
     /* All are marked before any is waited for; the first failure is told, and the others are waited for all the same. */
-    for (size_t pass = 0; points && pass < 2; pass++) {
+    for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
             gpuhal_status status = pass == 0    ? gpuhal_queue_mark_to_wait(queues[i], deadline, &points[i])
                                    : points[i] ? gpuhal_point_wait(points[i], deadline)
@@ -390,7 +396,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
-    if (status != GPUHAL_ERROR_FORKED && gpuhal_device_is_reachable(queue->device) && queue->device->ops.native_unlock) {
+    if (status != GPUHAL_ERROR_FORKED && queue->device->ops.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
         queue->device->ops.native_unlock(queue->vendor);
         gpuhal_call_end(call);

@@ -349,7 +349,11 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
 static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
 {
     gpuhal_status status = admit(queue, deadline_ns);
-    if (status == GPUHAL_OK) {
+    if (status == GPUHAL_OK && queue->closed) { /* destroyed meanwhile: all its work has ended, and its vendor's queue goes */
+        point->number = queue->submitted;
+        gpuhal_point_finish(point, NULL, told);
+        gpuhal_queue_end_call(queue);
+    } else if (status == GPUHAL_OK) {
         status = mark_now(queue, point, told);
         gpuhal_queue_end_call(queue);
     }

@@ -408,9 +408,11 @@ static void *run_thread(void *user)
 {
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
+    gpuhal_async_worker_is_this(gpu);
     work(queue);
     gpuhal_queue_lock(queue);
     bool given_up = queue->given_up;
+    queue->given_up = true; /* nobody gives up what has come back */
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
     if (!given_up) {

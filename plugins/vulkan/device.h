@@ -101,6 +101,7 @@ typedef struct gpuhal_vulkan_port {
     pthread_mutex_t mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
     pthread_cond_t freed;  /* with mutex: `taken` is false again */
     bool taken;            /* by a native section */
+    uint64_t taker;        /* the thread that began it */
 } gpuhal_vulkan_port;
 
 /* A command buffer for one blocking call. lane.c alone looks inside. */

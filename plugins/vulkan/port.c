@@ -1,13 +1,23 @@
 /* vulkan/port.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
  *
  * A submission holds the port's mutex, for as long as vkQueueSubmit takes. A native section takes the port for as long as the
- * caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no lock of a thread.
+ * caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no lock of a thread. The thread
+ * that began it is refused what would wait for its end: it would wait for itself.
  */
 #include "device.h"
 
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+
+/* Names this thread, as no other is ever named: pthread_self() is given anew once its thread has ended. */
+static uint64_t this_thread(void)
+{
+    static _Atomic uint64_t last;
+    static _Thread_local uint64_t own;
+    own = own ? own : atomic_fetch_add(&last, 1) + 1;
+    return own;
+}
 
 void gpuhal_vulkan_port_init(gpuhal_vulkan_port *port)
 {
@@ -42,7 +52,7 @@ static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_port *p
 bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait)
 {
     pthread_mutex_lock(&port->mutex);
-    while (port->taken && may_wait) {
+    while (port->taken && may_wait && port->taker != this_thread()) {
         pthread_cond_wait(&port->freed, &port->mutex);
     }
     if (port->taken) {
@@ -72,7 +82,10 @@ bool gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *p
         waited = pthread_cond_timedwait(&port->freed, &port->mutex, &until);
     }
     const bool free = !port->taken;
-    port->taken = true;
+    if (free) {
+        port->taken = true;
+        port->taker = this_thread();
+    }
     pthread_mutex_unlock(&port->mutex);
     if (free) {
         lock_of_caller(device, port);
@@ -91,7 +104,9 @@ void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *p
 
 VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence)
 {
-    (void)gpuhal_vulkan_port_enter(device, port, true);
+    if (!gpuhal_vulkan_port_enter(device, port, true)) {
+        return VK_NOT_READY;
+    }
     VkResult code = device->api.vkQueueSubmit(port->queue, 1, submit, fence);
     gpuhal_vulkan_port_leave(device, port);
     return code;

@@ -293,9 +293,12 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
-        (void)gpuhal_vulkan_port_enter(device, queue->port, true);
+        /* A thread whose own section of another queue holds the VkQueue may submit to it. */
+        const bool entered = gpuhal_vulkan_port_enter(device, queue->port, true);
         (void)gpuhal_vulkan_queue_submit(queue);
-        gpuhal_vulkan_port_leave(device, queue->port);
+        if (entered) {
+            gpuhal_vulkan_port_leave(device, queue->port);
+        }
     }
     if (!has_ended(queue)) {
         device->host->log(device->host, GPUHAL_LOG_ERROR, "work of a Vulkan queue does not end; the device counts as lost");

@@ -115,6 +115,9 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t in
     host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, is(fact_opening) && openings > 0 ? 5 : 4);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, is(fact_wanders) ? atomic_fetch_add(&enumerations, 1) : index);
+    if (is(fact_zero_bandwidth)) {
+        host->u64(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, 0);
+    }
     if (!is(good_minimal)) {
         host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
                   1u << GPUHAL_NATIVE_OPENCL_BUFFER | 1u << GPUHAL_NATIVE_OPENCL_DEVICE);

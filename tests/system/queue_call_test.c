@@ -115,6 +115,35 @@ TEST(a_function_cannot_wait_for_the_queue_that_calls_it)
     }
 }
 
+static gpuhal_status wait_for_the_device(void *user)
+{
+    desk *d = user;
+    d->answer = gpuhal_device_synchronize(d->device, UINT64_MAX);
+    return GPUHAL_OK;
+}
+
+TEST(a_function_cannot_wait_for_a_device_of_which_another_queue_waits_for_it)
+{
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        if (d.device) {
+            gpuhal_queue *behind = queue_or_fail(d.device, 0);
+            gpuhal_event *before = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
+            assert_ok(gpuhal_queue_wait(d.queue, before));
+            assert_ok(gpuhal_queue_call(d.queue, wait_for_the_device, &d));
+            assert_ok(gpuhal_event_record(d.event, d.queue));
+            assert_ok(gpuhal_queue_wait(behind, d.event));
+            assert_ok(gpuhal_fill(behind, d.buffer, 0, BYTES, 1, 1));
+            assert_ok(gpuhal_event_signal(before, GPUHAL_OK));
+            assert_ok(gpuhal_queue_synchronize(behind, PATIENCE_NS));
+            assert_int_equal(d.answer, GPUHAL_ERROR_BUSY);
+            gpuhal_event_destroy(before);
+            gpuhal_queue_destroy(behind);
+        }
+        close_desk(&d);
+    }
+}
+
 static gpuhal_status take_long(void *user)
 {
     (void)user;
@@ -243,6 +272,39 @@ TEST(the_vendors_queue_is_handed_to_a_function_without_keeping_the_host_behind_a
             assert_int_equal(d.calls, 1);
             assert_int_equal(d.answer, GPUHAL_ERROR_BUSY);
             gpuhal_event_destroy(host);
+        }
+        close_desk(&d);
+    }
+}
+
+static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
+{
+    (void)native;
+    desk *d = user;
+    d->calls++;
+    d->answer = gpuhal_fill(NULL, d->buffer, 0, BYTES, 0x55, 1);
+    pause_ms(1500);
+    return GPUHAL_OK;
+}
+
+/* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is refused there. */
+TEST(a_function_may_have_the_vendors_queue_for_longer_than_a_hang)
+{
+    for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
+        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 400 * MILLISECOND_NS});
+        if (d.device) {
+            unsigned char got = 0;
+            assert_ok(gpuhal_queue_native_call(d.queue, fill_inside, &d));
+            assert_ok(gpuhal_queue_flush(d.queue));
+            while (d.calls == 0) {
+                pause_ms(1);
+            }
+            assert_ok(gpuhal_fill(NULL, d.buffer, 0, BYTES, 0x66, 1));
+            assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
+            assert_ok(gpuhal_device_status(d.device));
+            assert_int_equal(d.answer, strncmp(selectors[i], "vulkan", 6) == 0 ? GPUHAL_ERROR_BUSY : GPUHAL_OK);
+            assert_ok(gpuhal_read(NULL, &got, d.buffer, BYTES - 1, 1));
+            assert_true(got == 0x66 || (!d.answer && got == 0x55));
         }
         close_desk(&d);
     }

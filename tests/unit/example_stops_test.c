@@ -52,22 +52,23 @@ static gpuhal_status wrapped_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return example_ops.copy(device, queue, to, to_offset, from, from_offset, bytes);
 }
 
-static gpuhal_status wrapped_start(const gpuhal_host *host)
+static gpuhal_status wrapped_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     pass("start");
-    return example.start(host);
+    return example.start(host, out_instance);
 }
 
-static gpuhal_status wrapped_enumerate(const gpuhal_host *host, gpuhal_sink *sink)
+static gpuhal_status wrapped_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     pass("enumerate");
-    return example.enumerate(host, sink);
+    return example.enumerate(host, instance, sink);
 }
 
-static gpuhal_status wrapped_describe(uint32_t index, gpuhal_ops *out_ops)
+static gpuhal_status wrapped_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      gpuhal_ops *out_ops)
 {
     pass("describe");
-    gpuhal_status status = example.describe(index, out_ops);
+    gpuhal_status status = example.describe(host, instance, index, out_ops);
     example_ops = *out_ops;
     out_ops->allocate = wrapped_allocate;
     out_ops->release = wrapped_release;
@@ -75,11 +76,11 @@ static gpuhal_status wrapped_describe(uint32_t index, gpuhal_ops *out_ops)
     return status;
 }
 
-static gpuhal_status wrapped_open(const gpuhal_host *host, uint32_t index, const gpuhal_native *adopt,
-                                  gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+static gpuhal_status wrapped_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     pass("open");
-    return example.open(host, index, adopt, out_device, ops);
+    return example.open(host, instance, index, adopt, out_device, ops);
 }
 
 static void wrapped_close(gpuhal_plugin_device *device)

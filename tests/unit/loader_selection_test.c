@@ -109,6 +109,9 @@ TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_wide
         {"-good", "-good_but_prints", "good_fork_safe cpu", false},
         {"good", "cpu", "cpu", false},
         {"good", "rocm", "cpu", true},
+        {"cpu", "good", "cpu", true},
+        {"cpu", "-good", "cpu", false},
+        {"good,cpu", "good_fork_safe", "cpu", true},
     };
     new_folder();
     add_three();

@@ -97,6 +97,7 @@ static void use_memory(scene *s)
     assert_ok(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){64, 8, 1}));
     assert_ok(gpuhal_buffer_map(s->a, 0, BYTES, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &s->mapped));
     assert_ok(gpuhal_buffer_unmap(s->a, s->mapped));
+    prepare_export(s);
     assert_ok(gpuhal_buffer_export(s->spare, GPUHAL_HANDLE_OPAQUE_FD, &handle));
     close((int)handle.as.os);
     assert_ok(gpuhal_buffer_wrap(s->device, &native, BYTES, NULL, NULL, &wrapped));
@@ -205,9 +206,7 @@ static void hang_while_traced(scene *s)
     pthread_t thread;
     open_traced(s, 5);
     s->what = &copy;
-    gpuhal_halting.slot = "copy";
-    assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
-    wait_for_stop();
+    begin_act(s, &thread);
     for (int i = 0; i < 1000 && gpuhal_device_status(s->device) == GPUHAL_OK; i++) {
         pause_ms(10);
     }

@@ -211,6 +211,14 @@ void gpuhal_check_facts_known(gpuhal_trial *trial)
                                             GPUHAL_FACT_COMPUTE_UNITS,
                                             GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ,
                                             GPUHAL_FACT_PHYSICAL_QUEUES,
+                                            GPUHAL_FACT_SUBGROUP_SIZE_MIN,
+                                            GPUHAL_FACT_SUBGROUP_SIZE_MAX,
+                                            GPUHAL_FACT_GROUP_SIZE_MAX,
+                                            GPUHAL_FACT_GROUP_SIZE_MAX_X,
+                                            GPUHAL_FACT_GROUP_SIZE_MAX_Y,
+                                            GPUHAL_FACT_GROUP_SIZE_MAX_Z,
+                                            GPUHAL_FACT_GROUP_MEMORY_BYTES,
+                                            GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND,
                                             GPUHAL_FACT_MEMORY_KINDS};
     static const gpuhal_key alignments[] = {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, GPUHAL_FACT_COPY_ALIGNMENT_BYTES,
                                             GPUHAL_FACT_FILL_ALIGNMENT_BYTES, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES};
