@@ -107,16 +107,31 @@ static void give_up(const void *subject)
     }
 }
 
+/* The next opening of the same device that has unfinished work, from that one on: gpuhal objects of one process share it. */
+static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
+{
+    while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
+                     !gpuhal_async_has_unfinished(other))) {
+        other = other->watched.next;
+    }
+    return other;
+}
+
 /* Whether the call may be waiting for work of the device. The driver is made to answer that several times within
  * hang_ns. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
-    if (!gpuhal_async_has_unfinished(device)) {
+    gpuhal_device *first = next_at_work(dog.devices, device);
+    if (!first) {
         return false;
     }
-    slot->silent_ns = slot->is_behind && !device->watched.answered ? slot->silent_ns + counted_ns : 0;
-    if (!device->watched.probe && slot->silent_ns > 0) {
-        device->watched.probe = true;
+    bool answered = false;
+    for (gpuhal_device *other = first; other; other = next_at_work(other->watched.next, device)) {
+        answered = answered || other->watched.answered;
+    }
+    slot->silent_ns = slot->is_behind && !answered ? slot->silent_ns + counted_ns : 0;
+    for (gpuhal_device *other = first; other && slot->silent_ns > 0; other = next_at_work(other->watched.next, device)) {
+        other->watched.probe = true;
         gpuhal_condition_signal_all(&dog.condition);
     }
     slot->is_behind = true;

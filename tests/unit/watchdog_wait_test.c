@@ -179,6 +179,25 @@ TEST(a_blocking_copy_behind_long_work_is_no_hang_while_the_driver_answers)
     in_child(copy_behind_long_work);
 }
 
+static void copy_behind_long_work_of_another_object(scene *s)
+{
+    static const stop what = {"copy", NULL, do_copy, 0};
+    static scene other;
+    pthread_t thread;
+    other.what = &what;
+    prepare_scene(&other);
+    prepare_long_work(&other);
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    assert_true(gpuhal_halting.answered > 0);
+    expect_end(s, thread);
+}
+
+TEST(a_blocking_copy_behind_long_work_of_another_gpuhal_object_is_no_hang_while_the_driver_answers)
+{
+    in_child(copy_behind_long_work_of_another_object);
+}
+
 static void copy_behind_work_that_ends(scene *s)
 {
     static const stop what = {"copy", prepare_long_work, do_copy, 0};
