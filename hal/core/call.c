@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { ASKED_AT_ONCE = 16 };
+
 static _Atomic(gpuhal_call_slot *) first;
 /* For threads that there was no memory for: the watchdog does not look at it. */
 static _Thread_local gpuhal_call_slot nowhere;
@@ -35,15 +37,36 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     return true;
 }
 
-static gpuhal_call_slot *find_or_make(void)
+/* One that had this thread's number, else of a thread that has ended: the system is asked about a few at a time, so that
+ * the first call of a thread costs no more where thousands have slots. NULL: none. */
+static gpuhal_call_slot *find_free(uint64_t thread)
 {
-    uint64_t thread = gpuhal_os_thread_id();
+    static _Atomic(gpuhal_call_slot *) next; /* to ask about; NULL: the first */
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
-        if (take_over(slot, thread)) {
+        if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread && take_over(slot, thread)) {
             return slot;
         }
     }
-    gpuhal_call_slot *slot = aligned_alloc(_Alignof(gpuhal_call_slot), sizeof *slot);
+    gpuhal_call_slot *slot = atomic_load(&next);
+    for (int i = 0; i < ASKED_AT_ONCE; i++) {
+        slot = slot ? slot : gpuhal_call_slots();
+        if (slot && take_over(slot, thread)) {
+            return slot;
+        }
+        slot = slot ? slot->next : NULL;
+        atomic_store(&next, slot);
+    }
+    return NULL;
+}
+
+static gpuhal_call_slot *find_or_make(void)
+{
+    uint64_t thread = gpuhal_os_thread_id();
+    gpuhal_call_slot *slot = find_free(thread);
+    if (slot) {
+        return slot;
+    }
+    slot = aligned_alloc(_Alignof(gpuhal_call_slot), sizeof *slot);
     if (!slot) {
         return &nowhere;
     }

@@ -89,6 +89,9 @@ static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instanc
     if (is(installs_handler)) {
         signal(SIGSEGV, take_signal);
     }
+    if (is(start_kills_its_group)) {
+        kill(0, SIGKILL);
+    }
     if (is(start_thread)) {
         lose_thread();
     }

@@ -67,16 +67,19 @@ static void remember_printed(gpuhal_runner *runner, const gpuhal_job *job, const
  * @return false when it had to be killed */
 static bool reap(pid_t pid, bool kill_now, int *out_status)
 {
-    for (int tries = 0; !kill_now && tries < 200; tries++) {
-        if (waitpid(pid, out_status, WNOHANG) != 0) {
-            return true;
+    bool ended = false;
+    for (int tries = 0; !kill_now && !ended && tries < 200; tries++) {
+        siginfo_t info = {.si_pid = 0};
+        ended = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+        if (!ended) {
+            nanosleep(&(const struct timespec){.tv_nsec = 5000000}, NULL);
         }
-        nanosleep(&(const struct timespec){.tv_nsec = 5000000}, NULL);
     }
     kill(pid, SIGKILL);
+    kill(-pid, SIGKILL); /* what the plugin started and left */
     while (waitpid(pid, out_status, 0) < 0 && errno == EINTR) {
     }
-    return false;
+    return ended;
 }
 
 /* The verdict on a check whose child is gone without one. */
@@ -137,6 +140,7 @@ static bool make_child(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned c
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
+        setpgid(0, 0); /* a plugin that kills its process group kills no more than this child */
         close(ends[0]);
         gpuhal_child_main(runner, jobs, count, ends[1]);
     }
@@ -145,6 +149,7 @@ static bool make_child(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned c
         close(ends[0]);
         return false;
     }
+    setpgid(pid, pid); /* whoever comes first */
     *out_pid = pid;
     *out_pipe = ends[0];
     return true;
