@@ -46,8 +46,8 @@ static bool asks_for(const char *selectors, const char *backend)
     return false;
 }
 
-/* A selector matched nothing. Looks whether that is because its backend failed, and says so. */
-static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, const char *selectors)
+/* A selector matched nothing. Looks whether that is because its backend failed, and says so unless the library's sentence, `said`, does. */
+static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, const char *selectors, const char *said)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     gpuhal *gpu = NULL;
@@ -61,7 +61,9 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
         bool failed = refused || gpuhal_probe_report_is_problem(&report) || report.state == GPUHAL_PLUGIN_NO_DRIVER;
         if (failed && asks_for(selectors, report.name)) {
             bool named = strncmp(report.reason, report.name, strlen(report.name)) == 0; /* not twice */
-            gpuhal_probe_say("%s%s%s", named ? "" : report.name, named ? "" : ": ", report.reason);
+            if (!strstr(said, report.reason)) {
+                gpuhal_probe_say("%s%s%s", named ? "" : report.name, named ? "" : ": ", report.reason);
+            }
             code = refused ? PROBE_NO_PERMISSION : code;
         }
     }
@@ -71,7 +73,9 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
 
 static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_status status)
 {
-    complain(gpuhal_last_error()->sentence);
+    char said[1024];
+    snprintf(said, sizeof said, "%s", gpuhal_last_error()->sentence);
+    complain(said);
     if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
         return PROBE_USAGE;
     }
@@ -80,7 +84,7 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     }
     const char *variable = getenv("GPUHAL_DEVICES");
     const char *selectors = options->device ? options->device : variable;
-    return selectors ? explain_absence(options, selectors) : PROBE_NOT_FOUND;
+    return selectors ? explain_absence(options, selectors, said) : PROBE_NOT_FOUND;
 }
 
 static uint64_t now_ns(void)
