@@ -85,7 +85,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue);
 GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event);
 
 /** Flushes, and waits until everything that was enqueued before has ended.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY in a native section and in a function that this queue calls, the cause of the queue's failure, DEVICE_LOST, FORKED
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY in a native section and in a function that this queue calls, the
+ *  cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
@@ -100,7 +101,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeou
  *  enqueued later, without barriers of the caller's around it: on Vulkan, what the library submits begins and ends with barriers for all
  *  commands. Meanwhile other calls on this queue are BUSY.
  *  Several queues may share one VkQueue. While one of them is in a section, another one cannot begin one, and what is enqueued on it is
- *  submitted later; blocking transfers of the device wait for the section to end, and are BUSY on the thread that began it.
+ *  submitted later; blocking transfers of the device wait for the section to end, and are BUSY on the thread that began
+ *  it.
  *  @return GPUHAL_OK; TIMEOUT when deferred work could not be handed over, or the vendor's queue not be had, in time; NOT_SUPPORTED for a
  *  queue that is the library's own; INVALID_ARGUMENT, also for a size of 0; BUSY in another native section; the cause of the queue's
  *  failure; DEVICE_LOST; FORKED
@@ -123,10 +125,11 @@ GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *c
 typedef gpuhal_status gpuhal_call_fn(void *user);
 
 /** Calls @p fn once, on a thread of the queue's own, when everything that was enqueued before has ended; what is enqueued later begins after
- *  it. It may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin() of this queue,
- *  gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it are BUSY. Waiting for work of
- *  another queue that waits for this one takes the whole time. It may take as long as it likes. Never called where the queue fails
- *  before its turn. A queue cannot fail with NOT_READY or NOT_SUPPORTED: the cause is then CANCELLED.
+ *  it. It may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin() of
+ *  this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it are
+ *  BUSY. Waiting for work of another queue that waits for this one takes the whole time. It may take as long as it
+ *  likes. Never called where the queue fails before its turn. A queue cannot fail with NOT_READY or NOT_SUPPORTED: the
+ *  cause is then CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
@@ -135,8 +138,9 @@ GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *
 typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
 
 /** A native section that waits for nobody: calls @p fn once with the vendor's queue, on a thread of the queue's own, when everything that was
- *  enqueued before has been submitted. What @p fn submits keeps its place among the rest. Otherwise as gpuhal_queue_call(), and its thread
- *  is as one that began a native section: blocking transfers of a device whose VkQueue it has are BUSY.
+ *  enqueued before has been submitted. What @p fn submits keeps its place among the rest. Otherwise as
+ *  gpuhal_queue_call(), and its thread is as one that began a native section: blocking transfers of a device whose
+ *  VkQueue it has are BUSY.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue that is the library's own, BUSY in a native section, HOST_MEMORY, the cause
  *  of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
