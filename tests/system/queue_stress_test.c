@@ -4,7 +4,8 @@
  * A buffer of another queue is read only between two events: that queue's work on it before, and no more of it until the reader is done.
  *
  * Then queues and events that live for one copy, in four threads: Mesa 22.3 writes to a
- * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. */
+ * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. And
+ * queues that are destroyed while other threads mark the end of all work of the device. */
 #include "exercise.h"
 #include "system.h"
 
@@ -266,6 +267,56 @@ TEST(queues_and_events_that_live_for_one_copy_are_destroyed_at_once_on_every_dev
                 fail_msg("%s: %s", selectors[d], all[t].sentence);
             }
         }
+    }
+    gpuhal_close(gpu);
+}
+
+/* Until the other thread has ended. */
+typedef struct watcher {
+    gpuhal_device *device;
+    _Atomic bool *ends;
+    gpuhal_status failed;
+} watcher;
+
+static void *keep_synchronizing(void *user)
+{
+    watcher *own = user;
+    while (!*own->ends && !own->failed) {
+        own->failed = gpuhal_device_synchronize(own->device, PATIENCE_NS);
+    }
+    return NULL;
+}
+
+static void live_for_one_fill(gpuhal_device *device, gpuhal_buffer *buffer)
+{
+    gpuhal_queue *queue = NULL;
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 1, 4));
+    gpuhal_queue_destroy(queue);
+}
+
+TEST(a_device_is_synchronized_by_several_threads_while_its_queues_come_and_go)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (unsigned d = 0; d < DEVICES; d++) {
+        _Atomic bool ends = false;
+        watcher all[3];
+        pthread_t threads[3];
+        gpuhal_device *device = select_or_fail(gpu, selectors[d]);
+        gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+        for (unsigned t = 0; t < 3; t++) {
+            all[t] = (watcher){.device = device, .ends = &ends};
+            assert_int_equal(pthread_create(&threads[t], NULL, keep_synchronizing, &all[t]), 0);
+        }
+        for (unsigned i = 0; i < 4000; i++) {
+            live_for_one_fill(device, buffer);
+        }
+        ends = true;
+        for (unsigned t = 0; t < 3; t++) {
+            pthread_join(threads[t], NULL);
+            assert_int_equal(all[t].failed, GPUHAL_OK);
+        }
+        gpuhal_buffer_release(buffer);
     }
     gpuhal_close(gpu);
 }
