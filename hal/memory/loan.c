@@ -82,9 +82,10 @@ static void loan_destroy(gpuhal_loan *loan)
 
 const gpuhal_memory *gpuhal_loan_take(gpuhal_buffer *buffer, gpuhal_device *device, uint64_t *out_begin)
 {
+    /* Read before the list is searched: what another thread adds since then makes the exchange below fail. */
+    gpuhal_loan *head = atomic_load_explicit(&buffer->loans, memory_order_acquire);
     const gpuhal_loan *found = find(buffer, device);
     gpuhal_loan *made = found ? NULL : ask(buffer, device);
-    gpuhal_loan *head = atomic_load_explicit(&buffer->loans, memory_order_acquire);
     while (made && !found) {
         made->next = head;
         if (atomic_compare_exchange_weak_explicit(&buffer->loans, &head, made, memory_order_release, memory_order_acquire)) {
