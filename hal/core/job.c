@@ -168,7 +168,7 @@ static void wait_for(worker *own, const gpuhal_job *job, uint64_t deadline_ns)
     }
 }
 
-/* Has a new thread run the job. With the mutex held. NULL: there is none, *out_error says why. */
+/* Has a new thread run the job. With the mutex held. NULL: no thread, *out_error says why. */
 static worker *start_worker(gpuhal_job *job, int *out_error)
 {
     worker *own = calloc(1, sizeof *own);

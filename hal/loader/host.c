@@ -56,7 +56,7 @@ const char *gpuhal_host_variable(const char *name, const char *suffix)
     return value && *value ? value : NULL;
 }
 
-/* Outside of an attempt somebody drives the plugin directly (gpuhal/direct.h), with the operator's options. */
+/* Outside of an attempt the plugin is driven directly (gpuhal/direct.h), with the operator's options. */
 static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
                                  uint32_t bytes)
 {

@@ -107,7 +107,8 @@ static void give_up(const void *subject)
     }
 }
 
-/* The next opening of the same device that has unfinished work, from that one on: gpuhal objects of one process share it. */
+/* The next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process share the
+ * device. */
 static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
 {
     while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
@@ -130,7 +131,8 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
         answered = answered || other->watched.answered;
     }
     slot->silent_ns = slot->is_behind && !answered ? slot->silent_ns + counted_ns : 0;
-    for (gpuhal_device *other = first; other && slot->silent_ns > 0; other = next_at_work(other->watched.next, device)) {
+    for (gpuhal_device *other = slot->silent_ns > 0 ? first : NULL; other;
+         other = next_at_work(other->watched.next, device)) {
         other->watched.probe = true;
         gpuhal_condition_signal_all(&dog.condition);
     }

@@ -23,7 +23,7 @@ bool gpuhal_async_has_unfinished(const gpuhal_device *device);
 /* Threads of queues: the object stays as long as there is one. */
 void gpuhal_async_worker_begins(gpuhal *gpu);
 void gpuhal_async_worker_ends(gpuhal *gpu);
-/* This thread is one of them: from a function that a queue calls, nobody waits for its end. */
+/* This thread is one of them: a function that a queue calls does not wait for the end of its own. */
 void gpuhal_async_worker_is_this(const gpuhal *gpu);
 /* The user has one queue more, or fewer. */
 void gpuhal_async_user(gpuhal *gpu, int change);

@@ -412,7 +412,7 @@ static void *run_thread(void *user)
     work(queue);
     gpuhal_queue_lock(queue);
     bool given_up = queue->given_up;
-    queue->given_up = true; /* nobody gives up what has come back */
+    queue->given_up = true; /* a thread that has come back is not given up */
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
     if (!given_up) {

@@ -149,7 +149,7 @@ static bool make_child(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned c
         close(ends[0]);
         return false;
     }
-    setpgid(pid, pid); /* whoever comes first */
+    setpgid(pid, pid); /* as the child does: either may run first */
     *out_pid = pid;
     *out_pipe = ends[0];
     return true;

@@ -46,7 +46,8 @@ static bool asks_for(const char *selectors, const char *backend)
     return false;
 }
 
-/* A selector matched nothing. Looks whether that is because its backend failed, and says so unless the library's sentence, `said`, does. */
+/* A selector matched nothing. Looks whether that is because its backend failed, and says so unless the library's
+ * sentence, `said`, does. */
 static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, const char *selectors, const char *said)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;

@@ -44,21 +44,24 @@ void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel copies the eight bytes before it looks at the rest, which it refuses: it answers EFAULT where they may not be read. */
+/* The kernel copies the eight bytes before it looks at the rest, which it refuses: EFAULT says that they cannot be
+ * read. */
 static bool is_readable(const void *bytes)
 {
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* Asking for a page does not change it. Linux before 5.14 does not know the question, and mappings of devices answer it like memory that
- * may not be touched: of those only what may not be read, or may be read and not written, is told from them. */
+/* Asking for a page does not change it. Linux before 5.14 does not know the question, and mappings of devices answer it
+ * like memory that may not be touched: memory that cannot be read, or can be read and not written, is recognised by a
+ * second question. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
         return true;
     }
     bool behind_its_file = errno == EFAULT, refused = errno == EINVAL;
-    return !behind_its_file && is_readable(page) && !(refused && written && madvise(page, bytes, MADV_POPULATE_READ) == 0);
+    bool read_only = refused && written && madvise(page, bytes, MADV_POPULATE_READ) == 0;
+    return !behind_its_file && !read_only && is_readable(page);
 }
 
 /* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and answer ENOMEM for a hole: mincore would look at every
