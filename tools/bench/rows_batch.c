@@ -1,6 +1,9 @@
 /* rows_batch.c: 64 copies of 4 KiB on an application's queue, handed over together, beside the same copies awaited one by one,
  * and beside one submission written by hand. */
 #include "queued.h"
+#if GPUHAL_BENCH_OPENCL
+#include "rows_step_opencl.h"
+#endif
 
 #include <math.h>
 #include <string.h>
@@ -120,6 +123,18 @@ static bool measure_synchronized(gpuhal_bench *bench, const gpuhal_device *devic
     return true;
 }
 
+/* An engine launches kernels by the vendor's own calls, so this row knows one API. */
+static bool measure_step(gpuhal_bench *bench, gpuhal_device *device)
+{
+#if GPUHAL_BENCH_OPENCL
+    return strcmp(gpuhal_device_backend(device), "opencl") != 0 || gpuhal_bench_step_opencl(bench, device);
+#else
+    (void)bench;
+    (void)device;
+    return true;
+#endif
+}
+
 void gpuhal_bench_rows_batch(gpuhal_bench *bench)
 {
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
@@ -130,7 +145,7 @@ void gpuhal_bench_rows_batch(gpuhal_bench *bench)
         }
         gpuhal_bench_progress(bench->output, gpuhal_device_id(device), "batch", 0);
         if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &q) || !measure(bench, device, &q) ||
-            !measure_synchronized(bench, device, &q)) {
+            !measure_synchronized(bench, device, &q) || !measure_step(bench, device)) {
             gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "batch", gpuhal_bench_failure());
         }
         gpuhal_bench_queued_close(&q);

@@ -1,0 +1,288 @@
+/* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are launched, the
+ * result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
+#include "rows_step_opencl.h"
+
+#include <gpuhal/native.h>
+
+#include <CL/cl.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { LAYERS = 6, WIDTH = 64, VECTOR_BYTES = WIDTH * sizeof(float), MATRIX_BYTES = WIDTH * VECTOR_BYTES };
+
+static const double step_budget = 1 / 1.10; /* on PoCL's `basic`, which works inside the call */
+static const uint64_t patience_ns = UINT64_C(10000000000);
+
+static const char source[] = "kernel void layer(global const float *matrix, global const float *x, global float *y)\n"
+                             "{\n"
+                             "    const size_t row = get_global_id(0), width = get_global_size(0);\n"
+                             "    float sum = 0;\n"
+                             "    for (size_t i = 0; i < width; i++) {\n"
+                             "        sum += matrix[row * width + i] * x[i];\n"
+                             "    }\n"
+                             "    y[row] = sum;\n"
+                             "}\n";
+
+/* The functions of OpenCL that an engine calls for this, each from the library that the plugin works with. */
+#define FUNCTIONS(X)                                                                                                               \
+    X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)      \
+    X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clEnqueueNDRangeKernel) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer)      \
+    X(clFlush) X(clWaitForEvents) X(clReleaseEvent)
+
+typedef struct step {
+#define MEMBER(name) __typeof__(&name) name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+    gpuhal_queue *queue;
+    gpuhal_buffer *matrix;
+    gpuhal_buffer *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
+    cl_command_queue direct;
+    cl_mem memory; /* Of the first vector, from offset on. */
+    size_t offset;
+    cl_program program;
+    cl_kernel layers[2]; /* From each vector to the other. */
+    float x[WIDTH];
+    float y[WIDTH];
+} step;
+
+static bool failed(const char *call, cl_int code)
+{
+    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+}
+
+static bool launch(const step *s, cl_command_queue queue)
+{
+    const size_t width = WIDTH;
+    for (int i = 0; i < LAYERS; i++) {
+        const cl_int code = s->clEnqueueNDRangeKernel(queue, s->layers[i % 2], 1, NULL, &width, NULL, 0, NULL, NULL);
+        if (code != CL_SUCCESS) {
+            return failed("clEnqueueNDRangeKernel", code);
+        }
+    }
+    return true;
+}
+
+static bool launch_in_section(const step *s)
+{
+    gpuhal_native native = {.size = sizeof native};
+    if (gpuhal_queue_native_begin(s->queue, patience_ns, &native) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_queue_native_begin");
+    }
+    const bool launched = launch(s, (cl_command_queue)(uintptr_t)native.values[0]);
+    return (gpuhal_queue_native_end(s->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_native_end")) && launched;
+}
+
+static bool run_ours(void *user, uint64_t count)
+{
+    step *s = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_write(s->queue, s->vectors[0], 0, s->x, VECTOR_BYTES) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_write");
+        }
+        if (!launch_in_section(s)) {
+            return false;
+        }
+        if (gpuhal_read(s->queue, s->y, s->vectors[0], 0, VECTOR_BYTES) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_read");
+        }
+        if (gpuhal_queue_synchronize(s->queue, patience_ns) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_queue_synchronize");
+        }
+    }
+    return true;
+}
+
+/* With an event for each transfer, without which nobody learns whether it failed. */
+static bool step_directly(step *s)
+{
+    cl_event events[2];
+    cl_int code = s->clEnqueueWriteBuffer(s->direct, s->memory, CL_FALSE, s->offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
+    if (code != CL_SUCCESS) {
+        return failed("clEnqueueWriteBuffer", code);
+    }
+    bool good = launch(s, s->direct);
+    cl_uint count = 1;
+    if (good) {
+        code = s->clEnqueueReadBuffer(s->direct, s->memory, CL_FALSE, s->offset, VECTOR_BYTES, s->y, 0, NULL, &events[1]);
+        good = code == CL_SUCCESS || failed("clEnqueueReadBuffer", code);
+        count += good ? 1 : 0;
+    }
+    code = s->clFlush(s->direct);
+    good = (code == CL_SUCCESS || failed("clFlush", code)) && good;
+    code = s->clWaitForEvents(count, events);
+    for (cl_uint i = 0; i < count; i++) {
+        s->clReleaseEvent(events[i]);
+    }
+    return (code == CL_SUCCESS || failed("clWaitForEvents", code)) && good;
+}
+
+static bool run_direct(void *user, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!step_directly(user)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool find_functions(gpuhal_device *device, step *s)
+{
+#define ENTRY(name) {#name, &s->name},
+    const struct {
+        const char *name;
+        void *slot;
+    } functions[] = {FUNCTIONS(ENTRY)};
+#undef ENTRY
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        gpuhal_vendor_fn *function = NULL;
+        if (gpuhal_device_symbol(device, functions[i].name, &function) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_device_symbol");
+        }
+        memcpy(functions[i].slot, &function, sizeof function);
+    }
+    return true;
+}
+
+/* A layer moves every element by one place, so whoever has run all of them on the right vector shows it exactly. */
+static bool write_matrix(step *s)
+{
+    float matrix[WIDTH * WIDTH] = {0};
+    for (int row = 0; row < WIDTH; row++) {
+        matrix[row * WIDTH + (row + 1) % WIDTH] = 1;
+    }
+    return gpuhal_write(NULL, s->matrix, 0, matrix, MATRIX_BYTES) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_write");
+}
+
+static bool native_of(gpuhal_buffer *buffer, cl_mem *out_memory, size_t *out_offset)
+{
+    gpuhal_native native = {.size = sizeof native};
+    if (gpuhal_buffer_native(buffer, &native) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_buffer_native");
+    }
+    *out_memory = (cl_mem)(uintptr_t)native.values[0];
+    *out_offset = native.values[1];
+    return true;
+}
+
+static bool make_layer(step *s, int from)
+{
+    gpuhal_buffer *arguments[] = {s->matrix, s->vectors[from], s->vectors[1 - from]};
+    cl_int code;
+    s->layers[from] = s->clCreateKernel(s->program, "layer", &code);
+    if (s->layers[from] == NULL) {
+        return failed("clCreateKernel", code);
+    }
+    for (cl_uint i = 0; i < 3; i++) {
+        cl_mem memory = NULL;
+        size_t offset = 0;
+        if (!native_of(arguments[i], &memory, &offset)) {
+            return false;
+        }
+        if (offset != 0) {
+            return gpuhal_bench_failed("a kernel's argument cannot begin inside a cl_mem");
+        }
+        code = s->clSetKernelArg(s->layers[from], i, sizeof memory, &memory);
+        if (code != CL_SUCCESS) {
+            return failed("clSetKernelArg", code);
+        }
+    }
+    return true;
+}
+
+static bool open_direct(gpuhal_device *device, step *s)
+{
+    gpuhal_native native = {.size = sizeof native};
+    const char *text = source;
+    cl_int code;
+    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_device_native");
+    }
+    const cl_device_id id = (cl_device_id)(uintptr_t)native.values[1];
+    const cl_context context = (cl_context)(uintptr_t)native.values[2];
+    s->direct = s->clCreateCommandQueue(context, id, 0, &code);
+    if (s->direct == NULL) {
+        return failed("clCreateCommandQueue", code);
+    }
+    s->program = s->clCreateProgramWithSource(context, 1, &text, NULL, &code);
+    if (s->program == NULL) {
+        return failed("clCreateProgramWithSource", code);
+    }
+    code = s->clBuildProgram(s->program, 1, &id, "", NULL, NULL);
+    return code == CL_SUCCESS || failed("clBuildProgram", code);
+}
+
+static bool open_step(gpuhal_device *device, step *s)
+{
+    if (!find_functions(device, s) || !gpuhal_bench_buffer(device, MATRIX_BYTES, &s->matrix) ||
+        !gpuhal_bench_buffer(device, VECTOR_BYTES, &s->vectors[0]) ||
+        !gpuhal_bench_buffer(device, VECTOR_BYTES, &s->vectors[1]) || !write_matrix(s)) {
+        return false;
+    }
+    if (gpuhal_queue_create(device, NULL, &s->queue) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_queue_create");
+    }
+    return open_direct(device, s) && native_of(s->vectors[0], &s->memory, &s->offset) && make_layer(s, 0) && make_layer(s, 1);
+}
+
+static void close_step(step *s)
+{
+    for (int i = 0; i < 2; i++) {
+        if (s->layers[i] != NULL) {
+            s->clReleaseKernel(s->layers[i]);
+        }
+    }
+    if (s->program != NULL) {
+        s->clReleaseProgram(s->program);
+    }
+    if (s->direct != NULL) {
+        s->clReleaseCommandQueue(s->direct);
+    }
+    gpuhal_queue_destroy(s->queue);
+    gpuhal_buffer_release(s->vectors[0]);
+    gpuhal_buffer_release(s->vectors[1]);
+    gpuhal_buffer_release(s->matrix);
+}
+
+static bool prove(step *s, bool (*run)(void *, uint64_t), float first)
+{
+    for (int i = 0; i < WIDTH; i++) {
+        s->x[i] = first + (float)i;
+    }
+    memset(s->y, 0, sizeof s->y);
+    if (!run(s, 1)) {
+        return false;
+    }
+    for (int i = 0; i < WIDTH; i++) {
+        if (s->y[i] != s->x[(i + LAYERS) % WIDTH]) {
+            return gpuhal_bench_failed("element %d of the result is %g, not %g", i, (double)s->y[i],
+                                       (double)s->x[(i + LAYERS) % WIDTH]);
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_step_opencl(gpuhal_bench *bench, gpuhal_device *device)
+{
+    step s = {.queue = NULL};
+    const gpuhal_bench_side sides[] = {{run_ours, &s, NULL}, {run_direct, &s, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const bool good = open_step(device, &s) && prove(&s, run_ours, 1) && prove(&s, run_direct, 1000) &&
+                      gpuhal_bench_measure(sides, bench->options->baseline ? 2 : 1, &plan, &bench->times);
+    close_step(&s);
+    if (good) {
+        gpuhal_bench_row row = {
+            .kind = GPUHAL_BENCH_TIMES,
+            .device = gpuhal_device_id(device),
+            .test = "step",
+            .unit = "ns",
+            .budget = gpuhal_bench_is_inline(device) ? step_budget : NAN,
+            .software = gpuhal_bench_is_software(device),
+        };
+        gpuhal_bench_row_take(bench, 0, bench->options->baseline ? 1 : 0, &row);
+        gpuhal_bench_row_add(bench->output, &row);
+    }
+    return good;
+}
