@@ -37,7 +37,6 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_diary_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_address_index_destroy(gpu->addresses);
-    gpuhal_address_index_destroy(gpu->host_addresses);
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
@@ -106,7 +105,6 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     const gpuhal_settings *settings = &gpu->settings;
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     gpu->addresses = gpuhal_address_index_create();
-    gpu->host_addresses = gpuhal_address_index_create();
     gpu->async = gpuhal_async_create();
     gpu->diary = gpuhal_diary_create();
     gpu->herald = gpuhal_herald_create();
@@ -117,7 +115,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->reclaim = gpuhal_queues_reclaim;
     gpu->serve = gpuhal_async_serve;
     gpu->serve_released = gpuhal_async_released;
-    if (!gpu->log || !gpu->addresses || !gpu->host_addresses || !gpu->async || !gpu->diary || !gpu->herald) {
+    if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary || !gpu->herald) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);

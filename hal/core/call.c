@@ -47,13 +47,17 @@ static gpuhal_call_slot *find_free(uint64_t thread)
             return slot;
         }
     }
-    gpuhal_call_slot *slot = atomic_load(&next);
+    gpuhal_call_slot *slot = atomic_load(&next), *begun = NULL;
     for (int i = 0; i < ASKED_AT_ONCE; i++) {
         slot = slot ? slot : gpuhal_call_slots();
-        if (slot && take_over(slot, thread)) {
+        if (!slot || slot == begun) {
+            return NULL; /* all were asked */
+        }
+        begun = begun ? begun : slot;
+        if (take_over(slot, thread)) {
             return slot;
         }
-        slot = slot ? slot->next : NULL;
+        slot = slot->next;
         atomic_store(&next, slot);
     }
     return NULL;

@@ -246,7 +246,16 @@ gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
 void gpuhal_jobs_end(void)
 {
     lock_pool();
-    for (worker *own; (own = take_idle());) {
+    worker *ending = NULL;
+    for (worker *own; (own = take_idle());) { /* all are told before one is joined, so that they end side by side */
+        own->ends = true;
+        gpuhal_condition_signal_all(&own->condition);
+        own->next = ending;
+        ending = own;
+    }
+    while (ending) {
+        worker *own = ending;
+        ending = own->next;
         end_worker(own);
     }
     gpuhal_mutex_unlock(&pool.mutex);

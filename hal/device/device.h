@@ -35,7 +35,7 @@ struct gpuhal {
     struct gpuhal_diary *diary;
     _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
     struct gpuhal_herald *herald;
-    struct gpuhal_address_index *addresses, *host_addresses; /* the devices' and the host's */
+    struct gpuhal_address_index *addresses;
     struct gpuhal_async *async; /* what all queues share */
     /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
     void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 struct gpuhal_address_index {
-    gpuhal_mutex mutex; /* protects `root` and all ranges in it */
-    gpuhal_address_range *root;
+    gpuhal_mutex mutex; /* protects `roots` and all ranges beneath them */
+    gpuhal_address_range *roots[GPUHAL_ADDRESS_KINDS];
 };
 
 gpuhal_address_index *gpuhal_address_index_create(void)
@@ -38,9 +38,9 @@ static uint64_t rank_of(const gpuhal_address_range *range)
 }
 
 /* Where the range that has one of these bytes hangs, or where it would hang. */
-static gpuhal_address_range **place_of(gpuhal_address_index *index, uint64_t begin, uint64_t bytes)
+static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t begin, uint64_t bytes)
 {
-    gpuhal_address_range **at = &index->root;
+    gpuhal_address_range **at = root;
     while (*at) {
         if (begin + (bytes - 1) < (*at)->begin) {
             at = &(*at)->left;
@@ -54,10 +54,10 @@ static gpuhal_address_range **place_of(gpuhal_address_index *index, uint64_t beg
 }
 
 /* Puts the range above all whose rank is lower, and what was there beneath it, on the two sides. */
-static void insert(gpuhal_address_index *index, gpuhal_address_range *range)
+static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
 {
     const uint64_t rank = rank_of(range);
-    gpuhal_address_range **at = &index->root, **left = &range->left, **right = &range->right;
+    gpuhal_address_range **at = root, **left = &range->left, **right = &range->right;
     while (*at && rank_of(*at) > rank) {
         at = range->begin < (*at)->begin ? &(*at)->left : &(*at)->right;
     }
@@ -77,24 +77,9 @@ static void insert(gpuhal_address_index *index, gpuhal_address_range *range)
     *left = *right = NULL;
 }
 
-void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range *range)
+static void take_out(gpuhal_address_range **root, const gpuhal_address_range *range)
 {
-    gpuhal_mutex_lock(&index->mutex);
-    if (*place_of(index, range->begin, range->bytes)) {
-        range->bytes = 0;
-    } else {
-        insert(index, range);
-    }
-    gpuhal_mutex_unlock(&index->mutex);
-}
-
-void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range *range)
-{
-    if (range->bytes == 0) {
-        return;
-    }
-    gpuhal_mutex_lock(&index->mutex);
-    gpuhal_address_range **at = place_of(index, range->begin, range->bytes);
+    gpuhal_address_range **at = place_of(root, range->begin, range->bytes);
     gpuhal_address_range *left = range->left, *right = range->right;
     while (left && right) {
         if (rank_of(left) > rank_of(right)) {
@@ -108,14 +93,39 @@ void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_ran
         }
     }
     *at = left ? left : right;
+}
+
+void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS])
+{
+    gpuhal_mutex_lock(&index->mutex);
+    for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
+        gpuhal_address_range *range = &ranges[kind];
+        if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
+            range->bytes = 0;
+        } else if (range->bytes) {
+            insert(&index->roots[kind], range);
+        }
+    }
     gpuhal_mutex_unlock(&index->mutex);
 }
 
-gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, uint64_t address)
+void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS])
 {
     gpuhal_mutex_lock(&index->mutex);
-    gpuhal_address_range *range = *place_of(index, address, 1);
+    for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
+        if (ranges[kind].bytes) {
+            take_out(&index->roots[kind], &ranges[kind]);
+        }
+    }
+    gpuhal_mutex_unlock(&index->mutex);
+}
+
+gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address, uint64_t *out_offset)
+{
+    gpuhal_mutex_lock(&index->mutex);
+    gpuhal_address_range *range = *place_of(&index->roots[kind], address, 1);
     gpuhal_buffer *buffer = range && gpuhal_buffer_try_retain(range->buffer) ? range->buffer : NULL;
+    *out_offset = buffer ? address - range->begin : 0;
     gpuhal_mutex_unlock(&index->mutex);
     return buffer;
 }

@@ -150,12 +150,9 @@ void gpuhal_buffer_free(gpuhal_buffer *buffer)
     free(buffer);
 }
 
-static void index_range(gpuhal_address_index *index, gpuhal_address_range *range, uint64_t begin, gpuhal_buffer *buffer)
+static gpuhal_address_range range_from(uint64_t begin, gpuhal_buffer *buffer)
 {
-    if (begin != 0) {
-        *range = (gpuhal_address_range){.begin = begin, .bytes = buffer->bytes, .buffer = buffer};
-        gpuhal_address_index_add(index, range);
-    }
+    return (gpuhal_address_range){.begin = begin, .bytes = begin ? buffer->bytes : 0, .buffer = buffer};
 }
 
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
@@ -164,8 +161,9 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
-    index_range(device->gpu->addresses, &buffer->range, buffer->memory.address, buffer);
-    index_range(device->gpu->host_addresses, &buffer->host_range, (uintptr_t)buffer->memory.host, buffer);
+    buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
+    buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
+    gpuhal_address_index_add(device->gpu->addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
 }
 
@@ -298,8 +296,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         gpuhal_device *device = buffer->device;
         gpuhal_buffer *original = buffer->origin.original;
         /* First out of the index: whoever searches must not find memory that is being freed. */
-        gpuhal_address_index_remove(device->gpu->addresses, &buffer->range);
-        gpuhal_address_index_remove(device->gpu->host_addresses, &buffer->host_range);
+        gpuhal_address_index_remove(device->gpu->addresses, buffer->ranges);
         gpuhal_loans_return(buffer);
         gpuhal_memory_release(device, &buffer->memory);
         discharge(device, buffer->charged);
@@ -322,8 +319,9 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
-/* Waits for the thread that writes, unless that is stuck in the driver: false. */
-static bool begin_writing(gpuhal_buffer *buffer)
+/* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers that a small copy
+ * would save and restore for nothing. */
+static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     uint32_t generation = gpuhal_os_fork_generation();
@@ -352,20 +350,25 @@ gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
             return gpuhal_buffer_busy(buffer);
         }
     } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));
-    if (writes && buffer->needs_clean && !begin_writing(buffer)) {
+    if (__builtin_expect(writes && buffer->needs_clean, 0) && !begin_writing(buffer)) {
         atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
         return gpuhal_device_unusable(buffer->device);
     }
     return GPUHAL_OK;
 }
 
+static __attribute__((noinline)) void end_writing(gpuhal_buffer *buffer)
+{
+    gpuhal_mutex_lock(&buffer->device->mutex);
+    buffer->writing = 0;
+    gpuhal_condition_signal_all(&buffer->device->condition);
+    gpuhal_mutex_unlock(&buffer->device->mutex);
+}
+
 void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
 {
     if (writes && buffer->needs_clean) {
-        gpuhal_mutex_lock(&buffer->device->mutex);
-        buffer->writing = 0;
-        gpuhal_condition_signal_all(&buffer->device->condition);
-        gpuhal_mutex_unlock(&buffer->device->mutex);
+        end_writing(buffer);
     }
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
@@ -421,13 +424,14 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     if (!gpu || !out_buffer || !out_offset) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_find: an argument is NULL");
     }
-    gpuhal_buffer *by_device = gpuhal_address_index_find(gpu->addresses, address);
-    gpuhal_buffer *buffer = by_device ? by_device : gpuhal_address_index_find(gpu->host_addresses, address);
+    gpuhal_buffer *buffer = NULL;
+    for (gpuhal_address_kind kind = GPUHAL_ADDRESS_DEVICE; !buffer && kind < GPUHAL_ADDRESS_KINDS; kind++) {
+        buffer = gpuhal_address_index_find(gpu->addresses, kind, address, out_offset);
+    }
     if (!buffer) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer holds the address 0x%" PRIx64, address);
     }
     *out_buffer = buffer;
-    *out_offset = address - (by_device ? buffer->range.begin : buffer->host_range.begin);
     return GPUHAL_OK;
 }
 

@@ -36,7 +36,7 @@ struct gpuhal_buffer {
     uint32_t writing; /* fork generation of the thread that does; 0: none. Protected by the device's mutex; of two buffers only the one that is
                        * written is held like that */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
-    gpuhal_address_range range, host_range; /* of the device's address and of the host's; empty where there is none */
+    gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]; /* empty where there is no such address */
     /* The mapping, while `use` is MAPPED. */
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;

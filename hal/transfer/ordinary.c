@@ -17,11 +17,10 @@
  * calls cannot be told apart. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
 {
-    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->host_addresses, (uintptr_t)host);
+    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
     if (!buffer) {
         return NULL;
     }
-    *out_offset = (uint64_t)((const char *)host - (const char *)buffer->memory.host);
     bool locked = buffer->device->backend == device->backend &&
                   (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
     if (locked && bytes <= buffer->bytes - *out_offset) {

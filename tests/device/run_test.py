@@ -276,7 +276,7 @@ def a_thin_machine_has_its_report_too(here):
     thin = Here(source, here.build, here.work, here.cmake, here.generator, here.compiler)
     limits = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, limits[1]))
-    code, text, report = run_script(thin, here.work / "report-thin", "--quick", "--use", here.build, "--seconds", 20, GPUHAL_BACKENDS="cpu",
+    code, text, report = run_script(thin, here.work / "report-thin", "--quick", "--use", here.build, "--seconds", 200, GPUHAL_BACKENDS="cpu",
                                     HOME=None, TMPDIR=None, XDG_STATE_HOME=None)
     for folder in (source, source / "tests", source / "tests/device"):
         folder.chmod(0o755)
