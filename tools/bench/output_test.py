@@ -133,6 +133,21 @@ def the_table_fits_into_80_columns_and_marks_software_devices(program):
         assert ("* a software device" in text) == bool(re.search(r"^\w+:\d+\*", text, re.M)), text
 
 
+def the_table_between_devices_names_both_and_says_what_each_column_is(program):
+    os.environ.update(GPUHAL_BACKENDS="cpu", GPUHAL_OPTIONS="cpu.devices=1G,1G")
+    text = run(program, "--baseline", "--only", "pairs,share")
+    lines = text.splitlines()
+    assert all(line == line.rstrip() for line in lines), text
+    memory = re.findall(r"^(cpu:\d)\*? +(cpu:\d)\*? +staging_memory ", text, re.M)
+    assert sorted(memory) == [("cpu:0", "cpu:1"), ("cpu:1", "cpu:0")], text
+    heading = next(line for line in lines if line.startswith("from "))
+    paths = [line for line in lines if re.search(r" (staged|shared|peer|local)$", line)]
+    assert paths and heading.endswith("least, way"), text
+    for line in paths:
+        assert line.rindex(" ") + 1 == heading.rindex("least, way"), f"{heading}\n{line}"
+    assert (" half " in heading) == ("\nhalf: " in text), text
+
+
 def progress_is_a_bar_on_a_terminal_and_nothing_elsewhere(program):
     master, slave = pty.openpty()
     run(program, "--device", "cpu:0", "--only", "copy,call", stderr=slave)

@@ -3,8 +3,11 @@
 #include "json.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { LINE_BYTES = 256 }; /* of at most 80 columns, but for names that are longer than theirs */
 
 static const struct {
     const char *test;
@@ -63,6 +66,27 @@ static void rate_text(double rate, char text[GPUHAL_BENCH_WORD])
     } else {
         snprintf(text, GPUHAL_BENCH_WORD, "%.*f", rate < 0.0995 ? 3 : rate < 9.995 ? 2 : 1, rate);
     }
+}
+
+/* A line without blanks at its end, where cells may be empty. */
+__attribute__((format(printf, 1, 2))) static void print_line(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    size_t length = written < 0 ? 0 : strlen(line);
+    while (length > 0 && line[length - 1] == ' ') {
+        length--;
+    }
+    printf("%.*s\n", (int)length, line);
+}
+
+/* A ratio in at most five characters: small ones are about 1, and differ in the third digit behind the point. */
+static void ratio_text(double ratio, char text[GPUHAL_BENCH_WORD])
+{
+    snprintf(text, GPUHAL_BENCH_WORD, "%.*f", ratio < 9.9995 ? 3 : ratio < 999.95 ? 1 : 0, ratio);
 }
 
 /* True when the heading has to be printed: the section is another one than before. */
@@ -148,9 +172,10 @@ static void print_plain(gpuhal_bench_table *table, const gpuhal_bench_row *row, 
         rate_text(rate_of(row->bytes, row->ours), ours);
         gpuhal_bench_size_text(row->bytes, size);
         if (begins(table, "rates")) {
-            printf("%-11s %-11s %-15s %8s %8s  %s\n", "device", "to", "what", "size", "GiB/s", "way");
+            print_line("%-11s %-11s %-15s %8s %8s  %s", "device", "to", "what", "size", "GiB/s", "way");
         }
-        printf("%-11s %-11s %-15s %8s %8s  %s\n", device, peer, row->test, size, ours, row->path != NULL ? row->path : "");
+        print_line("%-11s %-11s %-15s %8s %8s  %s", device, peer, row->test, size, ours,
+                   row->path != NULL ? row->path : "");
         return;
     }
     amount_text(row->ours, row->unit, ours);
@@ -158,13 +183,14 @@ static void print_plain(gpuhal_bench_table *table, const gpuhal_bench_row *row, 
         amount_text(row->budget, row->unit, budget);
     }
     if (begins(table, "amounts")) {
-        printf("%-11s %-11s %-17s %9s %9s\n", "device", "with", "what", "ours", "at most");
+        print_line("%-11s %-11s %-17s %9s %9s", "device", "with", "what", "ours", "at most");
     }
-    printf("%-11s %-11s %-17s %9s %9s  %s\n", device, peer, row->test, ours, budget, verdict_word(row));
+    print_line("%-11s %-11s %-17s %9s %9s  %s", device, peer, row->test, ours, budget, verdict_word(row));
 }
 
 /* ---- rows beside their baseline */
 
+/* The least ratio that was asked for, or else the way that the bytes took. */
 static void print_copy(gpuhal_bench_table *table, const gpuhal_bench_row *row, const char *device, const char *peer)
 {
     const bool half = row->kind == GPUHAL_BENCH_SLOWER_HALF;
@@ -172,39 +198,44 @@ static void print_copy(gpuhal_bench_table *table, const gpuhal_bench_row *row, c
     char ours[GPUHAL_BENCH_WORD];
     char baseline[GPUHAL_BENCH_WORD];
     char ratio[GPUHAL_BENCH_WORD] = "-";
-    char interval[3 * GPUHAL_BENCH_WORD] = "";
-    char budget[GPUHAL_BENCH_WORD] = "";
+    char low[GPUHAL_BENCH_WORD];
+    char high[GPUHAL_BENCH_WORD];
+    char interval[2 * GPUHAL_BENCH_WORD + 2] = "";
+    char least[GPUHAL_BENCH_WORD] = "";
     gpuhal_bench_size_text(row->bytes, size);
     rate_text(rate_of(row->bytes, row->ours), ours);
     rate_text(rate_of(row->bytes, row->baseline), baseline);
     if (!isnan(row->result.median)) {
-        snprintf(ratio, sizeof ratio, "%.3f", row->result.median);
-        snprintf(interval, sizeof interval, "%.3f..%.3f", row->result.low, row->result.high);
+        ratio_text(row->result.median, ratio);
+        ratio_text(row->result.low, low);
+        ratio_text(row->result.high, high);
+        snprintf(interval, sizeof interval, "%s..%s", low, high);
     }
     if (!isnan(row->budget)) {
-        snprintf(budget, sizeof budget, "%.2f ", row->budget);
+        snprintf(least, sizeof least, "%.2f", row->budget);
     } else if (row->path != NULL) {
-        snprintf(budget, sizeof budget, "%s", row->path);
+        snprintf(least, sizeof least, "%s", row->path);
     }
     if (begins(table, half ? "halves" : "copies")) {
-        printf("%-9s %-14s %8s %6s %6s %6s  %-13s %s\n", half ? "from" : "device", half ? "to" : "copy", "size", "GiB/s",
-               half ? "half" : "vendor", "ratio", "95 % interval", "least");
+        print_line("%-9s %-14s %8s %6s %6s %6s  %-12s %s", half ? "from" : "device", half ? "to" : "copy", "size",
+                   "GiB/s", half ? "half" : "vendor", "ratio", "95 % int.", "least, way");
     }
+    table->halves = table->halves || half;
     const char *what = strcmp(row->test, "ceiling") == 0 ? "(both at once)" : row->peer != NULL ? peer : row->test;
-    printf("%-9s %-14s %8s %6s %6s %6s  %-13s %s%s\n", device, what, size, ours, baseline, ratio, interval, budget,
-           verdict_word(row));
+    print_line("%-9s %-14s %8s %6s %6s %6s  %-12s %s %s", device, what, size, ours, baseline, ratio, interval, least,
+               verdict_word(row));
 }
 
-static void print_amount(gpuhal_bench_table *table, const gpuhal_bench_row *row, const char *device)
+/* What belongs to two devices has a table of its own, with both, where the result is ours or a difference to the
+ * vendor's. */
+static void print_amount(gpuhal_bench_table *table, const gpuhal_bench_row *row, const char *device, const char *peer)
 {
     const bool ratio = row->kind == GPUHAL_BENCH_TIMES;
-    /* Some ratios are about 1, others large: three digits behind the point would be too many there. */
-    const int digits = row->result.median < 10 ? 3 : 1;
     char ours[GPUHAL_BENCH_WORD];
     char baseline[GPUHAL_BENCH_WORD];
     char value[3][GPUHAL_BENCH_WORD];
-    char interval[3 * GPUHAL_BENCH_WORD] = "";
-    char budget[GPUHAL_BENCH_WORD + 8] = "";
+    char interval[2 * GPUHAL_BENCH_WORD + 2] = "";
+    char limit[GPUHAL_BENCH_WORD + 8] = "";
     const double values[] = {row->result.median, row->result.low, row->result.high};
     amount_text(row->ours, row->unit, ours);
     amount_text(row->baseline, row->unit, baseline);
@@ -212,24 +243,34 @@ static void print_amount(gpuhal_bench_table *table, const gpuhal_bench_row *row,
         if (isnan(values[i]) || !ratio) {
             amount_text(values[i], row->unit, value[i]);
         } else {
-            snprintf(value[i], sizeof value[i], "%.*f", digits, values[i]);
+            ratio_text(values[i], value[i]);
         }
     }
     if (!isnan(row->result.median)) {
         snprintf(interval, sizeof interval, "%s..%s", value[1], value[2]);
     }
     if (!isnan(row->budget) && ratio) {
-        snprintf(budget, sizeof budget, ">=%.2f ", row->budget);
+        snprintf(limit, sizeof limit, ">=%.2f", row->budget);
     } else if (!isnan(row->budget)) {
         char most[GPUHAL_BENCH_WORD];
         amount_text(row->budget, row->unit, most);
-        snprintf(budget, sizeof budget, "<=%s ", most);
+        snprintf(limit, sizeof limit, "<=%s", most);
+    }
+    if (row->peer != NULL) {
+        if (begins(table, "between")) {
+            print_line("%-9s %-9s %-14s %7s %7s %15s  %s", "device", "with", "what", "result", "vendor",
+                       "95 % interval", "limit");
+        }
+        print_line("%-9s %-9s %-14s %7s %7s %15s  %s %s", device, peer, row->test, value[0], baseline, interval, limit,
+                   verdict_word(row));
+        return;
     }
     if (begins(table, "times")) {
-        printf("%-9s %-15s %7s %7s %7s %16s  %s\n", "device", "what", "ours", "vendor", "result", "95 % interval", "limit");
+        print_line("%-9s %-15s %7s %7s %7s %16s  %s", "device", "what", "ours", "vendor", "result", "95 % interval",
+                   "limit");
     }
-    printf("%-9s %-15s %7s %7s %7s %16s  %s%s\n", device, row->test, ours, baseline, value[0], interval, budget,
-           verdict_word(row));
+    print_line("%-9s %-15s %7s %7s %7s %16s  %s %s", device, row->test, ours, baseline, value[0], interval, limit,
+               verdict_word(row));
 }
 
 void gpuhal_bench_table_start(gpuhal_bench_table *table, bool baseline)
@@ -256,7 +297,7 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
     } else if (row->bytes > 0) {
         print_copy(table, row, device, peer);
     } else {
-        print_amount(table, row, device);
+        print_amount(table, row, device, peer);
     }
     fflush(stdout);
 }
@@ -264,8 +305,11 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
 void gpuhal_bench_table_finish(gpuhal_bench_table *table)
 {
     print_pending(table);
-    if (table->software || table->held + table->missed > 0) {
+    if (table->software || table->halves || table->held + table->missed > 0) {
         putchar('\n');
+    }
+    if (table->halves) {
+        puts("half: the slower one of the two halves of the way, measured alone");
     }
     if (table->software) {
         puts("* a software device: the figure describes this machine's processor");

@@ -11,6 +11,7 @@ enum { GPUHAL_BENCH_WORD = 32, GPUHAL_BENCH_DIRECTIONS = 7 };
 typedef struct gpuhal_bench_table {
     bool baseline;
     bool software; /* A mark of a software device was printed. */
+    bool halves;   /* A ratio to the slower half of a way was printed. */
     bool started;  /* Something was printed. */
     unsigned held; /* Budgets. */
     unsigned missed;
