@@ -34,16 +34,37 @@ static bool differs(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal
     return (one || two) && !same_fact(one, two);
 }
 
+/* The memory of a program on the processor is the host's, of which such drivers (PoCL) count what is free when they
+ * start. */
+static bool is_of_the_moment(const gpuhal_facts *facts, gpuhal_key key)
+{
+    bool size = key == GPUHAL_FACT_MEMORY_TOTAL_BYTES || key == GPUHAL_FACT_ALLOCATION_MAX_BYTES ||
+                key == GPUHAL_FACT_BINDING_MAX_BYTES;
+    return size && gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) != 0;
+}
+
 /* The first key of `facts` under which the other set has something else; what changes by the second does not count. 0: none. */
 static gpuhal_key differing_key(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal_key except)
 {
     for (size_t i = 0; i < facts->count; i++) {
         gpuhal_key key = facts->list[i].key;
-        if (key != GPUHAL_VALUE_MEMORY_FREE_BYTES && key != except && differs(facts, other, key)) {
+        bool counts = key != GPUHAL_VALUE_MEMORY_FREE_BYTES && key != except && !is_of_the_moment(facts, key);
+        if (counts && differs(facts, other, key)) {
             return key;
         }
     }
     return 0;
+}
+
+bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now)
+{
+    for (size_t i = 0; i < now->facts.count; i++) {
+        gpuhal_key key = now->facts.list[i].key;
+        if (is_of_the_moment(&now->facts, key) && differs(&now->facts, &then->facts, key)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,

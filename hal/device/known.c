@@ -140,16 +140,19 @@ void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, 
     }
     char sentence[GPUHAL_DIFFERENCE_BYTES];
     snprintf(sentence, sizeof sentence, "%s was listed, and is not there now", device->id);
-    if (now && !gpuhal_listed_differ(device->id, entry->listed, now, 0, sentence)) {
+    bool differs = !now || gpuhal_listed_differ(device->id, entry->listed, now, 0, sentence);
+    if (!differs && !gpuhal_listed_drifted(entry->listed, now)) {
         return;
     }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s", sentence);
+    if (differs) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s", sentence);
+    }
     if (has_record(device->gpu, entry->candidate)) {
         replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_OK, NULL, gpuhal_backend_devices(backend));
     }
-    if (device->gpu->on_changed) {
+    if (differs && device->gpu->on_changed) {
         device->gpu->on_changed(device, sentence);
     }
     gpuhal_error_restore(&before);

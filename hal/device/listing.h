@@ -72,10 +72,14 @@ bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_devic
 /* The one of the list that is this device, wherever it stands; NULL when none is. */
 const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list, const gpuhal_listed_device *wanted);
 
-/* difference.c: the first that the two tell differently, but for `except`, as a sentence; false when there is nothing. */
+/* difference.c: the first that the two tell differently, but for `except` and for what drifts, as a sentence; false when
+ * there is nothing. */
 enum { GPUHAL_DIFFERENCE_BYTES = 240 };
 bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
                           char sentence[GPUHAL_DIFFERENCE_BYTES]);
+/* Whether the sizes of a software device's memory differ, which follow the free memory of the host: no change of the
+ * device. */
+bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now);
 
 /* physical.c: once the visible entries have their devices: preferred faces, pieces and evidence. */
 gpuhal_status gpuhal_listing_prefer(gpuhal_listing *listing);

@@ -60,6 +60,33 @@ TEST(a_device_stays_itself_at_the_next_look_where_a_hidden_one_is_just_like_it)
     gpuhal_close(gpu);
 }
 
+static void count_warning(void *user, int32_t level, __attribute__((unused)) const char *line)
+{
+    *(unsigned *)user += level <= 2;
+}
+
+/* PoCL counts the memory that is free when it starts; a limit for it stands for less of that. */
+TEST(a_software_device_that_finds_less_memory_than_when_it_was_listed_is_no_warning)
+{
+    unsigned warnings = 0;
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                                .backends = "opencl",
+                                                .isolation = GPUHAL_ISOLATION_ALWAYS,
+                                                .log = count_warning,
+                                                .log_user = &warnings});
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    uint64_t listed = 0, now = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &listed));
+    setenv("POCL_MEMORY_LIMIT", "1", 1);
+    assert_ok(gpuhal_device_open(device));
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &now));
+    gpuhal_close(gpu);
+    if (now == listed) {
+        SKIP_TEST("the driver takes no limit");
+    }
+    assert_int_equal(warnings, 0);
+}
+
 TEST(verify_passes_on_both_devices)
 {
     gpuhal *gpu = open_or_fail(NULL);
