@@ -101,6 +101,16 @@ const char *gpuhal_key_name(gpuhal_key key)
     return NULL;
 }
 
+void gpuhal_key_word(gpuhal_key key, char out_word[GPUHAL_KEY_WORD_BYTES])
+{
+    const char *name = gpuhal_key_name(key);
+    if (name) {
+        snprintf(out_word, GPUHAL_KEY_WORD_BYTES, "%s", name);
+    } else {
+        snprintf(out_word, GPUHAL_KEY_WORD_BYTES, "key 0x%" PRIx32, key);
+    }
+}
+
 uint32_t gpuhal_key_is_text(gpuhal_key key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {

@@ -33,6 +33,10 @@ uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t ot
 const char *gpuhal_facts_text(const gpuhal_facts *facts, gpuhal_key key);
 void gpuhal_facts_finish(gpuhal_facts *facts);
 
+/* How a sentence calls a key: by its name, else "key 0x8001". */
+enum { GPUHAL_KEY_WORD_BYTES = 64 };
+void gpuhal_key_word(gpuhal_key key, char out_word[GPUHAL_KEY_WORD_BYTES]);
+
 /* In records: `u64.<key> = 5`, `text.<key> = …`, `missing.<key> = <reason number> why`. <key> is the name, or 0x… when there is none. */
 void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to);
 /* Takes one such pair. false: the pair is no fact, or its value is rubbish. */

@@ -6,7 +6,6 @@
 #include "loader/device_rules.h"
 #include "loader/load.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,24 +51,13 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
     return told ? told->capabilities : 0;
 }
 
-/* "name", "key 0x8001". */
-static void write_key(gpuhal_key key, char *out, size_t bytes)
-{
-    const char *name = gpuhal_key_name(key);
-    if (name) {
-        snprintf(out, bytes, "%s", name);
-    } else {
-        snprintf(out, bytes, "key 0x%" PRIx32, key);
-    }
-}
-
 /* The detail for a fact without a value. Of a key that neither the library nor the device's plugin knows nothing can be said, unless it
  * is a vendor's, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
-    char name[48];
-    write_key(key, name, sizeof name);
+    char name[GPUHAL_KEY_WORD_BYTES];
+    gpuhal_key_word(key, name);
     if (!fact && !gpuhal_key_name(key) && key < GPUHAL_VENDOR_FIRST) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is not a key of this library, nor a fact of the device", device->id,
                                 name);
@@ -83,8 +71,8 @@ static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 
 static gpuhal_status wrong_form(gpuhal_key key, const char *what)
 {
-    char name[48];
-    write_key(key, name, sizeof name);
+    char name[GPUHAL_KEY_WORD_BYTES];
+    gpuhal_key_word(key, name);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is %s", name, what);
 }
 

@@ -255,36 +255,46 @@ static bool is_link_key(gpuhal_key key)
 
 static gpuhal_status missing_fact(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, gpuhal_missing missing, const char *why)
 {
-    const char *name = gpuhal_key_name(key);
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s to %s: %s is missing: %s%s%s", from->id, to->id, name ? name : "fact",
+    char name[GPUHAL_KEY_WORD_BYTES];
+    gpuhal_key_word(key, name);
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s to %s: %s is missing: %s%s%s", from->id, to->id, name,
                             gpuhal_missing_name(missing), *why ? ": " : "", why);
+}
+
+static gpuhal_status wrong_key(gpuhal_key key, const char *what)
+{
+    char name[GPUHAL_KEY_WORD_BYTES];
+    gpuhal_key_word(key, name);
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is %s", name, what);
 }
 
 gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
-    if (out_value) {
-        *out_value = 0;
+    if (!out_value) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_u64: out_value is NULL");
     }
-    if (!out_value || !is_link_key(key)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_u64: out_value is NULL, or key %u is of no link", key);
+    *out_value = 0;
+    if (!is_link_key(key)) {
+        return wrong_key(key, "no fact of a link");
     }
     gpuhal_missing missing = 0;
     const char *why = "", *text = NULL;
     gpuhal_status status = gpuhal_link_check("gpuhal_link_u64", from, to);
     status = status ? status : look_up(from, to, key, out_value, &text, &missing, &why);
     if (!status && (text || gpuhal_key_is_text(key))) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a text: ask gpuhal_link_text()", key);
+        return wrong_key(key, "a text: ask gpuhal_link_text()");
     }
     return !status && missing ? missing_fact(from, to, key, missing, why) : status;
 }
 
 gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_text)
 {
-    if (out_text) {
-        *out_text = NULL;
+    if (!out_text) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_text: out_text is NULL");
     }
-    if (!out_text || !is_link_key(key)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_link_text: out_text is NULL, or key %u is of no link", key);
+    *out_text = NULL;
+    if (!is_link_key(key)) {
+        return wrong_key(key, "no fact of a link");
     }
     gpuhal_missing missing = 0;
     const char *why = "";
@@ -293,7 +303,7 @@ gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_ke
     status = status ? status : look_up(from, to, key, &number, out_text, &missing, &why);
     bool is_number = !missing && !*out_text;
     if (!status && (is_number || (gpuhal_key_name(key) && !gpuhal_key_is_text(key)))) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "key %u is a number: ask gpuhal_link_u64()", key);
+        return wrong_key(key, "a number: ask gpuhal_link_u64()");
     }
     return !status && missing ? missing_fact(from, to, key, missing, why) : status;
 }

@@ -174,6 +174,10 @@ TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
     assert_int_equal(gpuhal_link_u64(one, cpu, GPUHAL_LINK_COUNT, &value), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(value, 0);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:0 to cpu:0: link_count is missing: not supported: "));
+    assert_int_equal(gpuhal_link_text(one, other, GPUHAL_LINK_KIND, &why), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->sentence, "link_kind is a number: ask gpuhal_link_u64()");
+    assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_NAME, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->sentence, "name is no fact of a link");
     gpuhal_close(gpu);
 }
 
