@@ -404,7 +404,8 @@ def the_tables_of_links_say_what_the_document_says(probe):
     for title in ("GiB/s", "µs"):
         numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
         check(len(numbers) == 12 and all(float(cell) > 0 for cell in numbers.values()), title, result)
-    for word in ("nvlink    NVLink, directly", "+         one reaches the other's memory, as its driver says and bytes", "!         tried, and failed"):
+    for word in ("nvlink    NVLink, directly", "host      nothing closer than the host's memory is known",
+                 "+         one reaches the other's memory, as its driver says and bytes", "!         tried, and failed"):
         check(word in result.out, word, result)
     plain = probe.run("--links", "--backends", "cuda", **settings)
     check(cells_of(plain.out, "from/to")["cuda:0", "cuda:2"] == "switch+" and "as its driver says; --verify tries" in plain.out, plain)

@@ -20,7 +20,7 @@ static const char *const kinds[][2] = {
     [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node"},
     [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another"},
     [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
-    [GPUHAL_LINK_HOST] = {"host", "host memory, or nothing closer is known"},
+    [GPUHAL_LINK_HOST] = {"host", "nothing closer than the host's memory is known"},
     {"vendor", "a link of the vendor's own, which --json names"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
