@@ -39,48 +39,67 @@ enum {
 _Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
                "a slot is missing at the end of slots.inc");
 
+/* The driver's time ends before the line is put into words. */
 typedef struct traced_call {
     gpuhal_call_slot *thread;
     const gpuhal_device *device;
-    uint64_t begun_ns;
+    uint64_t begun_ns, ns;
 } traced_call;
 
 static traced_call begin(void)
 {
     gpuhal_call_slot *thread = gpuhal_call_slot_own();
     uintptr_t call = atomic_load_explicit(&thread->call, memory_order_relaxed);
-    return (traced_call){thread, (const gpuhal_device *)(call & ~(uintptr_t)GPUHAL_CALL_BITS),
-                         gpuhal_os_monotonic_ns()};
+    return (traced_call){.thread = thread,
+                         .device = (const gpuhal_device *)(call & ~(uintptr_t)GPUHAL_CALL_BITS),
+                         .begun_ns = gpuhal_os_monotonic_ns()};
 }
 
-/* "trace opencl:0 copy(queue 0x…, …): ok, 1234 ns"; `answer` is "" where the slot has none. */
+/* "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" where the slot has none. */
 static __attribute__((format(printf, 4, 5))) void end(traced_call call, const char *slot, const char *answer,
                                                       const char *format, ...)
 {
     char text[256];
-    uint64_t ns = gpuhal_os_monotonic_ns() - call.begun_ns;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     atomic_store_explicit(&call.thread->call, 0, memory_order_relaxed);
     gpuhal_log_line(call.device->gpu->log, GPUHAL_LEVEL_TRACE, "%s %s(%s): %s%s%" PRIu64 " ns", call.device->id, slot,
-                    text, answer, answer[0] ? ", " : "", ns);
+                    text, answer, answer[0] ? ", " : "", call.ns);
 }
+
+enum { OBJECT_BYTES = 40 };
+
+/* "queue 0x7f12…", or "no queue" for NULL: what "%p" prints is each C library's own. */
+static const char *name_object(const char *kind, const void *object, char text[OBJECT_BYTES])
+{
+    if (object) {
+        snprintf(text, OBJECT_BYTES, "%s 0x%" PRIxPTR, kind, (uintptr_t)object);
+    } else {
+        snprintf(text, OBJECT_BYTES, "no %s", kind);
+    }
+    return text;
+}
+#define OBJECT(kind, object) name_object(kind, object, (char[OBJECT_BYTES]){0})
+#define RECT_PLACE(rect)                                                                                               \
+    OBJECT((rect)->memory ? "memory" : "host memory", (rect)->memory ? (rect)->memory->object : (rect)->host)
 
 #define STATUS(name, parameters, arguments, ...)                                                                       \
     static gpuhal_status trace_##name parameters                                                                       \
     {                                                                                                                  \
-        const traced_call call = begin();                                                                              \
+        traced_call call = begin();                                                                                    \
         const gpuhal_status status = call.device->traced->name arguments;                                              \
+        call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
         end(call, #name, gpuhal_status_name(status), __VA_ARGS__);                                                     \
         return status;                                                                                                 \
     }
 #define NOTHING(name, parameters, arguments, ...)                                                                      \
     static void trace_##name parameters                                                                                \
     {                                                                                                                  \
-        const traced_call call = begin();                                                                              \
+        traced_call call = begin();                                                                                    \
         call.device->traced->name arguments;                                                                           \
+        call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
         end(call, #name, "", __VA_ARGS__);                                                                             \
     }
 #include "device/slots.inc"

@@ -162,13 +162,26 @@ TEST(the_trace_has_a_line_for_each_slot_that_is_called)
 TEST(a_line_of_the_trace_tells_device_arguments_answer_and_duration)
 {
     scene s;
-    uint64_t ns = 0;
+    uint64_t ns = 0, address = 0;
     open_traced(&s, 5);
     assert_ok(do_copy(&s));
     close_traced(&s);
-    assert_non_null(strstr(copy_line, "halting:0 copy(queue "));
+    assert_int_equal(sscanf(copy_line, "halting:0 copy(no queue, to memory 0x%" SCNx64 " + ", &address), 1);
     assert_non_null(strstr(copy_line, ", 64 bytes): ok, "));
     assert_int_equal(sscanf(strstr(copy_line, "): ok, "), "): ok, %" SCNu64 " ns", &ns), 1);
+    assert_true(address != 0);
+}
+
+TEST(a_line_of_the_trace_names_the_queue_that_the_work_is_in)
+{
+    scene s;
+    uint64_t address = 0;
+    open_traced(&s, 5);
+    assert_ok(gpuhal_copy(s.queue, s.a, 0, s.b, 0, 64));
+    assert_ok(gpuhal_queue_synchronize(s.queue, UINT64_MAX));
+    close_traced(&s);
+    assert_int_equal(sscanf(copy_line, "halting:0 copy(queue 0x%" SCNx64 ", to memory ", &address), 1);
+    assert_true(address != 0);
 }
 
 /* No branch, no further call: the table is the plugin's own. */
