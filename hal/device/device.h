@@ -207,21 +207,24 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
 /* Drops one reference; the last one frees everything. Set by gpuhal.c, which alone knows all layers. */
 void gpuhal_unreference(gpuhal *gpu);
 
-/* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. select.c. */
+/* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. selector.c reads it, select.c matches it. */
+typedef enum gpuhal_selector_form {
+    GPUHAL_SELECT_AUTO,
+    GPUHAL_SELECT_GPU,
+    GPUHAL_SELECT_BACKEND,
+    GPUHAL_SELECT_ID,
+    GPUHAL_SELECT_PCI,
+    GPUHAL_SELECT_UUID,
+    GPUHAL_SELECT_NAME
+} gpuhal_selector_form;
 typedef struct gpuhal_selector {
-    enum {
-        GPUHAL_SELECT_AUTO,
-        GPUHAL_SELECT_GPU,
-        GPUHAL_SELECT_BACKEND,
-        GPUHAL_SELECT_ID,
-        GPUHAL_SELECT_PCI,
-        GPUHAL_SELECT_UUID,
-        GPUHAL_SELECT_NAME
-    } form;
+    gpuhal_selector_form form;
     uint32_t index; /* ID */
     char text[256]; /* backend, address or UUID in lower case, or glob */
 } gpuhal_selector;
-/* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a text that is no selector. */
+/* As globs and what they are compared with are spelled. */
+void gpuhal_selector_lower(char *text);
+/* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a malformed one. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 /* As the listing sees the device, which is not NOWHERE in it. */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_listing *listing, const gpuhal_device *device);

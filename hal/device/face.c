@@ -44,8 +44,13 @@ static bool parse_pci(const char *text, uint32_t out_address[4])
         out_address[i] = (uint32_t)value;
         text += digits + 1;
     }
-    /* The root bridge: what drivers state that know the question and not the answer. */
-    return (out_address[0] | out_address[1] | out_address[2] | out_address[3]) != 0;
+    return true;
+}
+
+/* What drivers state that know the question and not the answer. */
+static bool is_root_bridge(const uint32_t address[4])
+{
+    return (address[0] | address[1] | address[2] | address[3]) == 0;
 }
 
 static void write_pci(const uint32_t address[4], char out[24])
@@ -69,7 +74,7 @@ static void read_pci(gpuhal_face *face, uint64_t vendor)
 {
     uint32_t address[4];
     const char *text = fact(face, GPUHAL_FACT_PCI_ADDRESS);
-    if (!text || !parse_pci(text, address)) {
+    if (!text || !parse_pci(text, address) || is_root_bridge(address)) {
         return;
     }
     if (vendor == VENDOR_AMD && address[3] && !*face->part_name) {

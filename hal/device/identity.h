@@ -72,7 +72,7 @@ void gpuhal_faces_read(gpuhal_identity *identity);
 /* Whether one driver lists both. Two builds of one driver, or two drivers, may list the same hardware in one backend; one driver
  * lists it once. */
 bool gpuhal_face_same_driver(const gpuhal_face *a, const gpuhal_face *b);
-/* Writes the canonical form of a PCI address; false for a text that is none, or an address that no GPU has. */
+/* Writes the canonical form of a PCI address; false for a text that is not one. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
 /* Whether both state the same value; UUIDs count within one maker. */
 bool gpuhal_face_same_value(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level);

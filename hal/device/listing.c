@@ -165,33 +165,44 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_listing *listing)
     return GPUHAL_OK;
 }
 
+/* All of them before any is matched: what is malformed is malformed on every machine. */
+static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source, gpuhal_selector *selectors)
+{
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_status status = *texts[i] ? gpuhal_selector_parse(texts[i], source, &selectors[i])
+                                         : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                                            "%s: \"%s\" has an empty element: selectors are separated by one comma each",
+                                                            source, list);
+        if (status) {
+            return status;
+        }
+    }
+    return GPUHAL_OK;
+}
+
 /* Which devices one list of selectors names: sets `bit` in kept[]. The first time each selector must match something. */
 static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_listing *listing, const char *list, const char *source, uint8_t bit, uint8_t *kept)
 {
     size_t count = 0;
     char **texts = gpuhal_text_split(list ? list : "", ',', &count);
-    gpuhal_status status = texts ? GPUHAL_OK : gpuhal_error_host_memory();
+    gpuhal_selector *selectors = texts ? calloc(count + 1, sizeof *selectors) : NULL;
+    gpuhal_status status = selectors ? parse_all(texts, count, list, source, selectors) : gpuhal_error_host_memory();
     for (uint32_t d = 0; !list && d < listing->device_count; d++) {
         kept[d] |= bit;
     }
     for (size_t i = 0; !status && i < count; i++) {
-        gpuhal_selector selector;
         bool matched = gpuhal_listing_now(gpu) != NULL;
-        if (!*texts[i]) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%s\" has an empty element", source, list);
-            break;
-        }
-        status = gpuhal_selector_parse(texts[i], source, &selector);
-        for (uint32_t d = 0; !status && d < listing->device_count; d++) {
-            if (gpuhal_selector_matches(&selector, listing, listing->devices[d])) {
+        for (uint32_t d = 0; d < listing->device_count; d++) {
+            if (gpuhal_selector_matches(&selectors[i], listing, listing->devices[d])) {
                 kept[d] |= bit;
                 matched = true;
             }
         }
-        if (!status && !matched) {
-            status = gpuhal_selector_unmatched(listing, &selector, texts[i], source);
+        if (!matched) {
+            status = gpuhal_selector_unmatched(listing, &selectors[i], texts[i], source);
         }
     }
+    free(selectors);
     gpuhal_text_list_free(texts);
     return status;
 }

@@ -1,89 +1,17 @@
-/* device/select.c: selectors, and the choice of a device with its reason (design: `auto`, `gpu`, `cpu`, backend, id, pci=, uuid=,
- * name=). A selector names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`,
- * `gpu`, `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
+/* device/select.c: what selectors match, and the choice of a device with its reason; selector.c reads them. A selector names
+ * what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`, `gpu`, `pci=` and `uuid=`
+ * name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
  */
 #include "device/listing.h"
 
 #include "core/error.h"
-#include "core/records.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
-
-static void lower(char *text)
-{
-    for (; *text; text++) {
-        *text = (char)tolower((unsigned char)*text);
-    }
-}
-
-static gpuhal_status no_selector(const char *text, const char *source)
-{
-    return gpuhal_error_set(
-        GPUHAL_ERROR_INVALID_ARGUMENT,
-        "%s: \"%s\" is no selector; known are auto, gpu, cpu, BACKEND, BACKEND:INDEX, pci=, uuid= and name=", source, text);
-}
-
-/* The grammar of gpuhal_plugin.name. */
-static bool is_backend_name(const char *text, size_t length)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-    return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
-}
-
-/* In lower case; in a glob only `*` and `?` have a meaning, what else fnmatch would read is escaped. */
-static void take_value(gpuhal_selector *selector, const char *value)
-{
-    size_t at = 0;
-    for (; *value && at + 2 < sizeof selector->text; value++) {
-        if (selector->form == GPUHAL_SELECT_NAME && (*value == '[' || *value == '\\')) {
-            selector->text[at++] = '\\';
-        }
-        selector->text[at++] = *value;
-    }
-    selector->text[at] = 0;
-    lower(selector->text);
-}
-
-gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector)
-{
-    gpuhal_selector *selector = out_selector;
-    *selector = (gpuhal_selector){.form = GPUHAL_SELECT_AUTO};
-    const char *value = text;
-    if (!text || !*text || strcmp(text, "auto") == 0) {
-        return GPUHAL_OK;
-    }
-    if (strcmp(text, "gpu") == 0) {
-        selector->form = GPUHAL_SELECT_GPU;
-        return GPUHAL_OK;
-    }
-    size_t name = strcspn(text, ":=");
-    if (text[name] == '=') {
-        value = text + name + 1;
-        bool by_pci = name == 3 && strncmp(text, "pci", name) == 0, by_uuid = name == 4 && strncmp(text, "uuid", name) == 0;
-        bool by_name = name == 4 && strncmp(text, "name", name) == 0;
-        if ((!by_pci && !by_uuid && !by_name) || !*value || strlen(value) >= sizeof selector->text / 2) {
-            return no_selector(text, source);
-        }
-        selector->form = by_pci ? GPUHAL_SELECT_PCI : by_uuid ? GPUHAL_SELECT_UUID : GPUHAL_SELECT_NAME;
-        take_value(selector, value);
-        return GPUHAL_OK;
-    }
-    uint64_t index = 0;
-    bool has_index = text[name] == ':';
-    if (!is_backend_name(text, name) || (has_index && (!gpuhal_records_u64(text + name + 1, &index) || index > UINT32_MAX))) {
-        return no_selector(text, source);
-    }
-    selector->form = has_index ? GPUHAL_SELECT_ID : GPUHAL_SELECT_BACKEND;
-    selector->index = (uint32_t)index;
-    memcpy(selector->text, text, name);
-    return GPUHAL_OK;
-}
 
 static bool is_software(const gpuhal_device *device)
 {
@@ -122,7 +50,7 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_listi
     case GPUHAL_SELECT_NAME:
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
-        lower(name);
+        gpuhal_selector_lower(name);
         return fnmatch(selector->text, name, 0) == 0;
     }
     return false;

@@ -467,6 +467,13 @@ def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):
                     ["--device", "size=3"], ["--backends", "cpu,-opencl"]):
         result = probe.run(*options)
         check(result.code == 2 and result.out == "" and result.err.startswith("gpuhal-probe: "), options, result)
+    for selector, part in (("cuda:", 'no index follows "cuda:"'), ("cuda:x", '"x" is not an index'), (":0", "no backend stands before"),
+                           ("cuda:0:1", '"0:1" is not an index'), ("uuid=zz", '"zz" is not a UUID'), ("pci=c1:0", "is not a PCI address"),
+                           ("nosuch,cpu:", 'no index follows "cpu:"')):
+        for name, result in (("--device", probe.run("--device", selector)), ("GPUHAL_DEVICES", probe.run(GPUHAL_DEVICES=selector))):
+            check(result.code == 2 and result.out == "" and result.err.startswith(f"gpuhal-probe: {name}: invalid selector "), result)
+            check(part in result.err and "BACKEND:INDEX" in result.err, part, result)
+    check('--device: "," has an empty element' in probe.run("--device", ",").err)
     check("gpuhal-probe --help" in probe.run("--nonsense").err)
     check("stray" in probe.run("stray").err)
     check("--nonsense" in probe.run("--nonsense").err)

@@ -56,21 +56,92 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     set_up_zoo();
     gpuhal *gpu = gpuhal_lab_open(NULL, 1);
     gpuhal_device *device = NULL;
-    const char *const nothing[] = {"lab:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing", "uuid=0"};
+    const char *const nothing[] = {"lab:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing",
+                                   "uuid=00000000-0000-0000-0000-00000000ffff", "pci=0000:00:00.0"};
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
         assert_int_equal(gpuhal_select(gpu, nothing[i], 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
         assert_non_null(strstr(gpuhal_last_error()->sentence, nothing[i]));
         assert_string_equal(chosen(gpu, nothing[i], GPUHAL_SELECT_ALLOW_CPU), "cpu:0");
     }
-    const char *const rubbish[] = {"lab:", "lab:x", "lab:-1", "lab:1:2", "LAB", "pci=", "speed=9", "lab:99999999999", ":1", "a b", "="};
-    for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
-        assert_int_equal(gpuhal_select(gpu, rubbish[i], GPUHAL_SELECT_ALLOW_CPU, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_non_null(strstr(gpuhal_last_error()->sentence, rubbish[i]));
-    }
     assert_int_equal(gpuhal_select(NULL, "auto", 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_select(gpu, "auto", 8, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_select(gpu, "auto", 0, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_close(gpu);
+}
+
+/* Malformed selectors, and how the part that is wrong is named. */
+static const struct {
+    const char *selector, *problem;
+} malformed[] = {
+    {"lab:", "no index follows \"lab:\""},
+    {"lab:x", "\"x\" is not an index"},
+    {"lab:-1", "\"-1\" is not an index"},
+    {"lab:1:2", "\"1:2\" is not an index"},
+    {"lab:99999999999", "\"99999999999\" is not an index"},
+    {":1", "no backend stands before \":\""},
+    {"LAB", "\"LAB\" is not the name of a backend"},
+    {"a b", "\"a b\" is not the name of a backend"},
+    {"uuid:zz", "\"zz\" is not an index"},
+    {"speed=9", "\"speed\" before \"=\" is none of pci, uuid and name"},
+    {"=", "\"\" before \"=\" is none of"},
+    {"pci=", "nothing follows \"pci=\""},
+    {"pci=c1:00.0", "\"c1:00.0\" is not a PCI address"},
+    {"pci=0000:01:20.0", "\"0000:01:20.0\" is not a PCI address"},
+    {"uuid=zz", "\"zz\" is not a UUID"},
+    {"uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", "is not a UUID"},
+};
+enum { MALFORMED = sizeof malformed / sizeof *malformed };
+
+static void expect_named(const char *selector, const char *problem)
+{
+    const char *sentence = gpuhal_last_error()->sentence;
+    if (!strstr(sentence, selector) || !strstr(sentence, problem) || !strstr(sentence, "BACKEND:INDEX")) {
+        fail_msg("\"%s\" does not say of %s: %s", sentence, selector, problem);
+    }
+}
+
+TEST(a_malformed_selector_is_an_invalid_argument_that_names_the_part_and_the_grammar)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    char long_name[400] = "name=";
+    memset(long_name + 5, 'x', sizeof long_name - 6);
+    for (size_t i = 0; i < MALFORMED; i++) {
+        assert_int_equal(gpuhal_select(gpu, malformed[i].selector, GPUHAL_SELECT_ALLOW_CPU, &device, NULL),
+                         GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named(malformed[i].selector, malformed[i].problem);
+    }
+    assert_int_equal(gpuhal_select(gpu, long_name, 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_named("name=xxx", "it has more than 127 bytes");
+    assert_int_equal(gpuhal_select(gpu, " ", 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_named("\" \"", "it is blank");
+    assert_string_equal(chosen(gpu, " lab:0\t", 0), "lab:0");
+    gpuhal_close(gpu);
+}
+
+TEST(a_malformed_selector_in_a_list_is_named_before_one_that_matches_nothing)
+{
+    set_up_zoo();
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    gpuhal_config config = {
+        .size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
+    gpuhal *gpu = NULL;
+    for (size_t i = 0; i < MALFORMED; i++) {
+        char list[128];
+        snprintf(list, sizeof list, "nosuch:9,%s", malformed[i].selector);
+        setenv("GPUHAL_DEVICES", list, 1);
+        assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named(malformed[i].selector, malformed[i].problem);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_DEVICES: "));
+        unsetenv("GPUHAL_DEVICES");
+    }
+    config.devices = ",";
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->sentence,
+                        "config.devices: \",\" has an empty element: selectors are separated by one comma each");
+    config.devices = "nosuch:9";
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_NOT_FOUND);
 }
 
 static const gpuhal_plugin *no_driver(uint32_t host_abi, const gpuhal_host *host)

@@ -51,7 +51,7 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, take the CPU inst
 /** Chooses one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`, `uuid=…`,
  *  `name=glob` (`*`, `?`, without regard to case). @p selector NULL or "": auto. `auto` and `gpu` pass over software devices;
  *  `auto` ends at the CPU, `gpu` fails. @p out_reason may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT for a selector that is none, NOT_FOUND when nothing matches
+ *  @return GPUHAL_OK, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);

@@ -71,7 +71,8 @@ typedef struct gpuhal_config {
 
 /** Finds plugins and lists devices. @p config may be NULL. Plugins that fail cost themselves alone and leave a report (report.h);
  *  a machine without any device is a success with no devices.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration or environment variable, which the detail names; NOT_FOUND for an
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration or environment variable, malformed selectors too, which
+ *  the detail names; NOT_FOUND for an
  *  unknown backend name, a device selector that matches nothing, or lists of devices with nothing in common; HOST_MEMORY
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin has answered or its deadline has passed. */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
