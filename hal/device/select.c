@@ -249,8 +249,7 @@ static void say_why_not(const gpuhal_listing *listing, const gpuhal_selector *se
         known = true;
         if (candidate->state != GPUHAL_PLUGIN_OK && candidate->state != GPUHAL_PLUGIN_DUPLICATE) {
             const char *why = candidate->reason ? candidate->reason : gpuhal_plugin_state_name(candidate->state);
-            bool named = strncmp(why, candidate->name, strlen(candidate->name)) == 0; /* not twice */
-            gpuhal_text_printf(to, "; %s%s%s", named ? "" : candidate->name, named ? "" : ": ", why);
+            gpuhal_text_printf(to, "; %s: %s", candidate->name, why);
             return;
         }
     }

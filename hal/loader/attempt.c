@@ -68,7 +68,8 @@ static gpuhal_plugin_state state_of(gpuhal_status status)
 bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what)
 {
     gpuhal_status answer = gpuhal_error_from_plugin(status, attempt->name, NULL, what);
-    return end(attempt, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence));
+    const size_t named = strlen(attempt->name ? attempt->name : "plugin") + strlen(": ");
+    return end(attempt, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence + named));
 }
 
 bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt)
@@ -89,19 +90,18 @@ void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
     }
 }
 
-/* The sentence names the backend once: sentences made from a plugin's own report have it already. */
 gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt)
 {
-    if (!attempt->reason) {
+    const char *name = attempt->name ? attempt->name : "";
+    char *sentence = attempt->reason ? gpuhal_text_format("%s%s%s", name, *name ? ": " : "", attempt->reason) : NULL;
+    if (!sentence) {
         return gpuhal_error_host_memory();
     }
     /* Where the detail already speaks of this failure it has the vendor's code too. */
-    if (strcmp(gpuhal_last_error()->sentence, attempt->reason) == 0) {
-        return attempt->status;
-    }
-    size_t length = attempt->name ? strlen(attempt->name) : 0;
-    bool named = !length || (strncmp(attempt->reason, attempt->name, length) == 0 && attempt->reason[length] == ':');
-    return gpuhal_error_set(attempt->status, "%s%s%s", named ? "" : attempt->name, named ? "" : ": ", attempt->reason);
+    bool told = strcmp(gpuhal_last_error()->sentence, sentence) == 0;
+    gpuhal_status status = told ? attempt->status : gpuhal_error_set(attempt->status, "%s", sentence);
+    free(sentence);
+    return status;
 }
 
 void gpuhal_attempt_finish(gpuhal_attempt *attempt)

@@ -61,9 +61,8 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
         bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
         bool failed = refused || gpuhal_probe_report_is_problem(&report) || report.state == GPUHAL_PLUGIN_NO_DRIVER;
         if (failed && asks_for(selectors, report.name)) {
-            bool named = strncmp(report.reason, report.name, strlen(report.name)) == 0; /* not twice */
             if (!strstr(said, report.reason)) {
-                gpuhal_probe_say("%s%s%s", named ? "" : report.name, named ? "" : ": ", report.reason);
+                gpuhal_probe_say("%s: %s", report.name, report.reason);
             }
             code = refused ? PROBE_NO_PERMISSION : code;
         }
@@ -179,9 +178,10 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     /* Of a list of selectors none is the choice: then it is made among the devices that they leave visible. */
     const char *selector = options->device && !strchr(options->device, ',') ? options->device : NULL;
     const char *reason = NULL;
+    char words[GPUHAL_PROBE_WORDS];
     if (gpuhal_select(machine->gpu, selector, 0, &machine->chosen, &reason) != GPUHAL_OK) {
         machine->chosen = NULL;
-        reason = gpuhal_last_error()->sentence;
+        reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
     }
     machine->chosen_reason = strdup(reason ? reason : "");
     if (!machine->chosen_reason) {

@@ -54,7 +54,7 @@ typedef struct gpuhal_plugin_report {
     const char *name;     /**< Name of the backend. */
     const char *version;  /**< Of the plugin, once it was loaded. */
     const char *file;     /**< The shared library, or the manifest when that is as far as it came; "built in". */
-    const char *reason;   /**< A sentence; "" for OK without remark. */
+    const char *reason;   /**< A sentence that does not name the plugin; "" for OK without remark. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
     uint64_t time_ns;     /**< From the start of its probe to the verdict; 0: it was not probed. */
     uint32_t device_count;
