@@ -146,6 +146,28 @@ static const char *name_of(const gpuhal_content *content, const char *identity)
     return gpuhal_view_text(identity);
 }
 
+gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
+                                         gpuhal_remembered_write_path *out_write_path)
+{
+    const void *record = NULL;
+    gpuhal_status status = find("gpuhal_registry_write_path", view, GPUHAL_RECORD_WRITE, index,
+                                out_write_path ? &out_write_path->size : NULL, &record);
+    if (!status) {
+        const gpuhal_known_write *known = record;
+        const gpuhal_remembered_write_path write_path = {
+            .face = known->face,
+            .is_staged = known->staged,
+            .plugin_bytes_per_second = known->plugin_bytes_per_second,
+            .staged_bytes_per_second = known->staged_bytes_per_second,
+            .measured = known->measured,
+            .driver = gpuhal_view_text(known->driver),
+            .plugin = name_of(view->content, known->plugin),
+        };
+        hand_out(out_write_path, &write_path, sizeof write_path);
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_fault *out_fault)
 {
     static const char *const kinds[] = {

@@ -60,6 +60,11 @@ def link(of, to, verified=1, driver="560.35.03", reason=None, path=2, speed=25 <
     return record("link", *[pair for pair in pairs if pair[1] is not None])
 
 
+def write_path(of, staged, plugin_identity="1-2-3-opencl", driver="560.35.03"):
+    return record("write", ("generation", 3), ("face", of), ("driver", driver), ("plugin", plugin_identity), ("staged", staged),
+                  ("plugin_bytes_per_second", 6 << 30), ("staged_bytes_per_second", 12 << 30), ("measured", JULY))
+
+
 def fault(kind, of=0, plugin_identity=None, count=12):
     pairs = [("generation", 3), ("kind", kind), ("face", of), ("plugin", plugin_identity), ("driver_version", "560.35.03"),
              ("detail", "cuda:0: allocating 99 bytes: cuMemAlloc: out of memory (2)"), ("count", count), ("first", MARCH), ("last", JULY)]
@@ -75,6 +80,7 @@ def everything():
         face(1, 1), face(2, 2, present=0, name="Gone Card", drivers=((MARCH, "550.54.14"),), last=MARCH), face(3, 3, backend="cpu", name="Processor", drivers=()),
         face(4, 1, backend="vulkan", drivers=((JULY, "560.35.3"),), first=JULY),
         link(1, 3), link(1, 2, verified=0, driver="550.54.14", reason="after a copy 7 of 524288 bytes are wrong", speed=0, latency=0, path=0),
+        write_path(1, 1), write_path(2, 0, driver="550.54.14"), write_path(4, 1, plugin_identity="9-9-9-replaced", driver="560.35.3"),
         fault(4, of=1), fault(1, plugin_identity="1-2-3-crashing", count=1))
 
 
@@ -157,6 +163,17 @@ def a_verdict_says_what_is_not_as_it_was(probe):
                             ("boot 0", "the machine was started again"), ("something else", "the machine is not as it was")):
             result = probe.run("--registry", **Place(registry_text(plugin("opencl", key=(line,)))).settings(COLUMNS="400"))
             check(f"holds    no more: {words}\n" in result.out, line, result)
+
+
+def paths_of_large_writes_are_shown_with_the_speed_of_both(probe):
+    result = probe.run("--registry", **Place(everything()).settings())
+    check(result.code == 0 and result.err == "", result)
+    words = " ".join(result.out.split())
+    both = "12.00 GiB/s staged and 6.00 GiB/s by the plugin, 2026-07-12 09:03"
+    check(f"large writes: the faster of two paths that were measured cuda face 1: staged, as {both} cuda face 2: by the plugin, as {both}"
+          f" vulkan face 4: staged, as {both}, with another file of the plugin" in words, result)
+    result = probe.run("--registry", **Place(registry_text(face(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))).settings())
+    check("cuda face 1: staged, " in result.out and "2026-07-12 09:03, with an earlier driver" in " ".join(result.out.split()), result)
 
 
 def links_and_faults_are_shown_in_words(probe):
@@ -254,6 +271,10 @@ def the_document_has_what_the_record_has(probe):
     good, bad = document["links"]
     check((good["from"], good["to"], good["verified"], good["path"], good["bytes_per_second"]) == (1, 3, True, "peer", 25 << 30), good)
     check(bad["verified"] is False and bad["path"] is None and bad["latency_ns"] is None and "7 of 524288" in bad["reason"], bad)
+    first, second, third = document["write_paths"]
+    check(first == {"face": 1, "driver": "560.35.03", "plugin": "opencl", "path": "staged", "plugin_bytes_per_second": 6 << 30,
+                    "staged_bytes_per_second": 12 << 30, "measured": "2026-07-12T09:03:00Z"}, first)
+    check((second["face"], second["path"], third["plugin"]) == (2, "plugin", "9-9-9-replaced"), second, third)
     memory, crash = document["faults"]
     check((memory["kind"], memory["face"], memory["count"], memory["plugin"]) == ("out_of_memory", 1, 12, None), memory)
     check((crash["kind"], crash["face"], crash["plugin"]) == ("crash", None, "crashing"), crash)
@@ -273,7 +294,8 @@ def keys_of_the_record_come_in_the_order_of_the_schema(probe):
     check(list(document) == list(schema["properties"]), list(document))
     parts = schema["$defs"]
     for name, objects in (("physical_device", document["physical_devices"]), ("face", document["physical_devices"][0]["faces"]),
-                          ("plugin", document["plugins"]), ("link", document["links"]), ("fault", document["faults"])):
+                          ("plugin", document["plugins"]), ("link", document["links"]), ("write_path", document["write_paths"]),
+                          ("fault", document["faults"])):
         for one in objects:
             check(list(one) == list(parts[name]["properties"]), name, list(one))
 
@@ -295,9 +317,9 @@ def everything_is_forgotten_but_the_numbers_that_were_given(probe):
     place = Place(everything())
     result = probe.run("--forget", "all", **place.settings())
     check(result.code == 0, result)
-    check(" ".join(result.out.split()) == "forgotten: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 2 faults", result)
+    check(" ".join(result.out.split()) == "forgotten: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 3 write paths, 2 faults", result)
     document, _ = probe.json("--registry", **place.settings())
-    check(document["physical_devices"] == document["plugins"] == document["links"] == document["faults"] == [], document)
+    check(document["physical_devices"] == document["plugins"] == document["links"] == document["write_paths"] == document["faults"] == [], document)
     check("next_physical = 9\nnext_face = 9\n" in place.read(), place.read())
 
 
@@ -306,13 +328,13 @@ def what_was_exported_comes_back_with_an_import(probe):
     file = place.beside("export")
     result = probe.run("--export", file, **place.settings())
     check(result.code == 0 and result.err == "", result)
-    check(" ".join(result.out.split()) == f"exported to {file}: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 2 faults", result)
+    check(" ".join(result.out.split()) == f"exported to {file}: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 3 write paths, 2 faults", result)
     check(stat.S_IMODE(os.stat(file).st_mode) == 0o600, oct(os.stat(file).st_mode))
     result = probe.run("--import", file, **other.settings())
     check(result.code == 0 and result.out.startswith(f"imported from {file}, in the place of"), result)
     one, _ = probe.json("--registry", **place.settings())
     two, _ = probe.json("--registry", **other.settings())
-    for key in ("physical_devices", "plugins", "links", "faults"):
+    for key in ("physical_devices", "plugins", "links", "write_paths", "faults"):
         check(one[key] == two[key], key, one[key], two[key])
 
 

@@ -76,6 +76,7 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     gpuhal_remembered_physical physical = {.size = sizeof physical};
     gpuhal_remembered_face face = {.size = sizeof face};
     gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_write_path path = {.size = sizeof path};
     gpuhal_remembered_fault fault = {.size = sizeof fault};
     const char *version = NULL;
     uint64_t since = 0;
@@ -120,6 +121,15 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_int_equal(link.bytes_per_second, 25000000000);
     assert_string_equal(link.from_driver, "535.1");
     assert_string_equal(link.to_driver, "");
+
+    assert_int_equal(gpuhal_registry_write_path(view, 0, &path), GPUHAL_OK);
+    assert_int_equal(path.face, 3);
+    assert_int_equal(path.is_staged, 1);
+    assert_int_equal(path.staged_bytes_per_second, 12000000000);
+    assert_int_equal(path.plugin_bytes_per_second, 0);
+    assert_string_equal(path.driver, "535.1");
+    assert_string_equal(path.plugin, "");
+    assert_int_equal(gpuhal_registry_write_path(view, 1, &path), GPUHAL_ERROR_NOT_FOUND);
 
     assert_int_equal(gpuhal_registry_fault(view, 0, &fault), GPUHAL_OK);
     assert_string_equal(fault.kind, "hang");

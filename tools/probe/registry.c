@@ -129,15 +129,16 @@ static gpuhal_probe_exit show(bool json, FILE *out)
     return code;
 }
 
-/* "2 plugins, 3 pieces of hardware with 7 faces, 2 links, 1 fault". */
+/* "2 verdicts on plugins, 3 pieces of hardware with 7 faces, 2 links, 1 write path, 1 fault". */
 static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
     gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
     gpuhal_remembered_physical physical = {.size = sizeof physical};
     gpuhal_remembered_face face = {.size = sizeof face};
     gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_write_path path = {.size = sizeof path};
     gpuhal_remembered_fault fault = {.size = sizeof fault};
-    uint32_t plugins = 0, physicals = 0, faces = 0, links = 0, faults = 0;
+    uint32_t plugins = 0, physicals = 0, faces = 0, links = 0, paths = 0, faults = 0;
     for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
     }
     for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
@@ -146,11 +147,14 @@ static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes
     }
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
     }
+    for (; gpuhal_registry_write_path(view, paths, &path) == GPUHAL_OK; paths++) {
+    }
     for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
     }
-    snprintf(to, bytes, "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u fault%s", plugins,
-             plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links, links == 1 ? "" : "s",
-             faults, faults == 1 ? "" : "s");
+    snprintf(to, bytes,
+             "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u write path%s, %u fault%s", plugins,
+             plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links,
+             links == 1 ? "" : "s", paths, paths == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
 }
 
 /* What was done, on standard output. */

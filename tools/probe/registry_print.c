@@ -1,4 +1,4 @@
-/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, faults. What is empty is left out. */
+/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, write paths, faults. What is empty is left out. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define WORDS 1024u
+#define GIB   (1024.0 * 1024 * 1024)
 
 typedef void write_time(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES]);
 
@@ -146,7 +147,7 @@ static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_s
     return i > 0;
 }
 
-/* ---- links and faults */
+/* ---- links, write paths and faults */
 
 /* "cuda face 2". */
 static void name_face(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
@@ -178,7 +179,7 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_remem
     gpuhal_probe_time_words(link->tried, when);
     snprintf(title, sizeof title, "  %s to %s", from, to);
     snprintf(text, sizeof text, "%s, %.2f GiB/s, %.2f %s, %s%s", gpuhal_path_name(link->path),
-             (double)link->bytes_per_second / (1024.0 * 1024 * 1024), (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
+             (double)link->bytes_per_second / GIB, (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
              is_current(view, link) ? "" : ", with an earlier driver");
     print_title(screen, title, text, PROBE_PLAIN);
 }
@@ -197,6 +198,40 @@ static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_rem
     gpuhal_probe_screen_field(screen, "found", when);
     snprintf(text, sizeof text, "%.256s%s%.256s", link->from_driver, same ? "" : " and ", same ? "" : link->to_driver);
     gpuhal_probe_screen_field(screen, same ? "driver" : "drivers", text);
+}
+
+static bool knows_plugin(const gpuhal_registry_view *view, const char *name)
+{
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    bool known = false;
+    for (uint32_t i = 0; !known && gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
+        known = strcmp(plugin.name, name) == 0;
+    }
+    return known;
+}
+
+static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    gpuhal_remembered_write_path path = {.size = sizeof path};
+    uint32_t i = 0;
+    for (; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
+        char title[80] = "  ", text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
+        const bool earlier = !is_newest_driver(view, path.face, path.driver);
+        if (i == 0) {
+            fputc('\n', screen->out);
+            print_title(screen, "large writes", "the faster of two paths that were measured", PROBE_GOOD);
+        }
+        name_face(view, path.face, title + 2, sizeof title - 2);
+        gpuhal_probe_time_words(path.measured, when);
+        snprintf(text, sizeof text, "%s, as %.2f GiB/s staged and %.2f GiB/s by the plugin, %s%s",
+                 path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
+                 (double)path.plugin_bytes_per_second / GIB, when,
+                 earlier                            ? ", with an earlier driver"
+                 : !knows_plugin(view, path.plugin) ? ", with another file of the plugin"
+                                                    : "");
+        print_title(screen, title, text, PROBE_PLAIN);
+    }
+    return i > 0;
 }
 
 static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembered_fault *fault, const gpuhal_probe_screen *screen)
@@ -224,11 +259,10 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembere
     gpuhal_probe_screen_field(screen, "words", fault->detail);
 }
 
-static bool print_links_and_faults(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
     gpuhal_remembered_link link = {.size = sizeof link};
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
-    uint32_t links = 0, faults = 0;
+    uint32_t links = 0;
     bool any_good = false;
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
         if (link.verified) {
@@ -245,10 +279,17 @@ static bool print_links_and_faults(const gpuhal_registry_view *view, const gpuha
             print_broken_link(view, &link, screen);
         }
     }
-    for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
+    return links > 0;
+}
+
+static bool print_faults(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+{
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    uint32_t i = 0;
+    for (; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         print_fault(view, &fault, screen);
     }
-    return links + faults > 0;
+    return i > 0;
 }
 
 /* 0, or why nothing can be kept there: of the directory, or of the first one above it that exists. */
@@ -277,7 +318,9 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_
     print_title(screen, "registry", text, PROBE_PLAIN);
     bool any = print_hardware(view, screen);
     any = print_plugins(view, screen) || any;
-    any = print_links_and_faults(view, screen) || any;
+    any = print_links(view, screen) || any;
+    any = print_write_paths(view, screen) || any;
+    any = print_faults(view, screen) || any;
     if (!any) {
         int error = why_not_written(place);
         snprintf(text, sizeof text, "nothing is remembered; %s%s", error ? "the directory cannot be written: " : "listing devices begins it",

@@ -1,5 +1,5 @@
 /** gpuhal/registry.h: what is remembered of this machine: plugins and what came of meeting them, hardware with numbers that stay,
- *  links that were tried, faults. docs/registry.md tells what is kept where, and what holds.
+ *  links that were tried, paths of large writes, faults. docs/registry.md tells what is kept where, and what holds.
  *
  *  A view is the whole at one moment. It never changes, and reading it waits for nobody. Times are seconds since 1970, 0 for never;
  *  they are for people and decide nothing. Texts are never NULL; what is unknown is "". Set the size of a structure before it is asked for.
@@ -108,6 +108,18 @@ typedef struct gpuhal_remembered_link {
     const char *from_driver, *to_driver, *reason;
 } gpuhal_remembered_link;
 
+/** Which of two paths large writes from ordinary memory take, as it was measured with the driver and the plugin's file of then. */
+typedef struct gpuhal_remembered_write_path {
+    uint32_t size;
+    uint32_t face;          /**< Number of the face. */
+    uint32_t is_staged;     /**< 1: through the library's staging memory; 0: the plugin's own write. */
+    uint32_t reserved;
+    uint64_t plugin_bytes_per_second, staged_bytes_per_second; /**< 0: not measured. */
+    uint64_t measured;
+    const char *driver;     /**< Its version. */
+    const char *plugin;     /**< Name, else identity of the plugin's file, which is not remembered any more. */
+} gpuhal_remembered_write_path;
+
 /** What went wrong, how often. */
 typedef struct gpuhal_remembered_fault {
     uint32_t size;
@@ -143,6 +155,12 @@ GPUHAL_API gpuhal_status gpuhal_registry_face(const gpuhal_registry_view *view, 
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts live as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_link *out_link);
+
+/** Write path number @p index, counted from 0.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  Owner: texts live as long as @p view. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
+                                                    gpuhal_remembered_write_path *out_write_path);
 
 /** Fault number @p index, counted from 0.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
