@@ -76,7 +76,8 @@ static bool check_parents(gpuhal_attempt *attempt, const char *path, uint32_t ow
 static bool check_permissions(gpuhal_attempt *attempt, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {
-        return refuse_permissions(attempt, path, info->directory ? "is a directory" : "is no regular file");
+        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_DRIVER, "%s is %s", path,
+                                   info->directory ? "a directory" : "no regular file");
     }
     if (info->world_writable) {
         return refuse_permissions(attempt, path, "may be written to by everybody");

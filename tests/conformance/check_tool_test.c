@@ -105,20 +105,51 @@ TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
     expect_printed("which plugin?");
 }
 
+#define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"
+
 TEST(a_file_that_is_not_there_leaves_with_3_and_is_named)
 {
     assert_int_equal(check("/nowhere/plugin.so"), 3);
     expect_printed("not ok 1 - file: ");
-    expect_printed("/nowhere");
+    expect_printed("\n  message: \"/nowhere/plugin.so does not exist\"\n" HINT_FILE);
 }
 
-TEST(a_text_file_is_refused_with_a_reason)
+TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
 {
-    const char *path = file_with("text.so", "this is no library\n");
-    chmod(path, 0755);
-    assert_int_equal(check("'%s'", path), 3);
+    const char *text = file_with("text.so", "this is no library\n");
+    chmod(text, 0755);
+    assert_int_equal(check("'%s'", text), 3);
     expect_printed("not ok 1 - file: ");
-    expect_printed("refused at stage file");
+    expect_printed("/text.so is no shared library\"\n" HINT_FILE);
+    assert_int_equal(check("'%s'", directory), 3);
+    expect_printed(" is a directory\"\n" HINT_FILE);
+    assert_int_equal(check("/nowhere/plugin.gpuhal"), 3);
+    expect_printed("\n  message: \"/nowhere/plugin.gpuhal: No such file or directory\"\n" HINT_FILE);
+    (void)file_with("empty.gpuhal", "");
+    assert_int_equal(check("'%s/empty.gpuhal'", directory), 3);
+    expect_printed("/empty.gpuhal names no library\"\n  rule: M-30\n");
+    (void)file_with("lost.gpuhal", "[plugin]\nname = lost\nlibrary = lost.so\nabi = 0.2\n");
+    assert_int_equal(check("'%s/lost.gpuhal'", directory), 3);
+    expect_printed("/lost.so does not exist\"\n  hint: \"Build the library, or correct the line 'library' of the manifest.\"\n");
+    clean_up();
+    assert_int_equal(mkdir("/tmp/gpuhal-check-test.gpuhal", 0755), 0);
+    assert_int_equal(check("/tmp/gpuhal-check-test.gpuhal"), 3);
+    assert_int_equal(rmdir("/tmp/gpuhal-check-test.gpuhal"), 0);
+    expect_printed("/tmp/gpuhal-check-test.gpuhal: Is a directory\"\n" HINT_FILE);
+}
+
+TEST(a_file_that_goes_during_the_run_breaks_no_rule)
+{
+    char command[1024], copy[256];
+    (void)file_with("plugin.so.expect", "");
+    snprintf(copy, sizeof copy, "%s/plugin.so", directory);
+    snprintf(command, sizeof command, "cp '%s' '%s'", faulty("good_all"), copy);
+    assert_int_equal(system(command), 0);
+    setenv("FAULTY_REMOVES", copy, 1);
+    assert_int_equal(check("--only end_to_end '%s'", copy), 1);
+    unsetenv("FAULTY_REMOVES");
+    expect_printed("\nnot ok 2 - end_to_end: ");
+    expect_printed("/plugin.so does not exist\"\n" HINT_FILE);
     clean_up();
 }
 
@@ -170,9 +201,6 @@ TEST(a_manifest_is_judged_and_then_the_plugin_that_it_names)
     expect_printed("\nok 3 - copy@0: ");
     assert_int_equal(check("--only manifest '%s'", faulty("good_all")), 0);
     expect_printed("# SKIP no manifest was given");
-    assert_int_equal(check("'%s/nowhere.gpuhal'", getenv("GPUHAL_FAULTY")), 3);
-    expect_printed("nowhere.gpuhal: No such file or directory");
-    expect_printed("\n  rule: M-30\n");
 }
 
 TEST(a_failure_has_the_number_of_its_rule_and_a_hint)

@@ -93,6 +93,8 @@ uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t o
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a fault that breaks another rule than the one of the check. */
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Fails for a reason that is no rule of the guide: @p hint says what to do. */
+_Noreturn void gpuhal_fail_with(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says so. */
 _Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The check returns right after this: it cannot say anything here, for this reason. */
@@ -114,6 +116,9 @@ const char *gpuhal_status_text(gpuhal_status status);
 
 /* ---- meeting the plugin (session.c) */
 
+#define GPUHAL_HINT_FILE "Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal."
+/* Fails because the file is not there, or is not a plugin's for this machine: @p sentence is the library's. */
+_Noreturn void gpuhal_fail_file(const gpuhal_trial *trial, gpuhal_status status, const char *sentence);
 void gpuhal_session_load(gpuhal_trial *trial);      /* dlopen and handshake */
 void gpuhal_session_start(gpuhal_trial *trial);     /* start */
 void gpuhal_session_enumerate(gpuhal_trial *trial); /* the devices, into trial->listing; sets trial->listed for trial->index */

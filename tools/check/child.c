@@ -64,6 +64,13 @@ void gpuhal_fail_by(unsigned rule, const char *format, ...)
     fail(rule, "", format, arguments);
 }
 
+void gpuhal_fail_with(const char *hint, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(0, hint, format, arguments);
+}
+
 /* Conditions that a plugin reports rightly and that have nothing to do with it. */
 static const char *outside(gpuhal_status status)
 {

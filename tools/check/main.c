@@ -117,9 +117,12 @@ static int give_up(gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
 {
     gpuhal_manifest manifest;
-    *result = (gpuhal_result){.verdict = VERDICT_FAILED, .rule = 30};
+    *result = (gpuhal_result){.verdict = VERDICT_FAILED};
     if (gpuhal_manifest_read(options->manifest, &manifest, result->sentence, sizeof result->sentence)) {
+        result->rule = 30;
         snprintf(result->sentence, sizeof result->sentence, "the manifest %s names no library", options->manifest);
+    } else {
+        snprintf(result->hint, sizeof result->hint, "%s", GPUHAL_HINT_FILE);
     }
     gpuhal_manifest_finish(&manifest);
     return result;

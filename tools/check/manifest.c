@@ -32,16 +32,20 @@ bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char 
 {
     *out_manifest = (gpuhal_manifest){.text = calloc(1, BYTES_MAX + 1)};
     FILE *stream = fopen(file, "re");
-    if (stream == NULL || out_manifest->text == NULL) {
+    bool good = stream != NULL && out_manifest->text != NULL;
+    if (good) {
+        out_manifest->text[fread(out_manifest->text, 1, BYTES_MAX, stream)] = '\0';
+        good = !ferror(stream); /* a folder can be opened */
+    }
+    if (!good) {
         snprintf(out_problem, size, "%s: %s", file, strerror(errno));
-        if (stream != NULL) {
-            fclose(stream);
-        }
+    }
+    if (stream != NULL) {
+        fclose(stream);
+    }
+    if (!good) {
         return false;
     }
-    const size_t bytes = fread(out_manifest->text, 1, BYTES_MAX, stream);
-    out_manifest->text[bytes] = '\0';
-    fclose(stream);
     unsigned number = 0;
     for (char *line = out_manifest->text; line != NULL;) {
         char *end = strchr(line, '\n');

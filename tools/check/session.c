@@ -5,14 +5,28 @@
 #include <gpuhal/error.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #define GUARD 0xc5
+
+_Noreturn void gpuhal_fail_file(const gpuhal_trial *trial, gpuhal_status status, const char *sentence)
+{
+    const char *hint = status == GPUHAL_ERROR_INCOMPATIBLE ? "Build the plugin for the machine that gpuhal-check runs on."
+                       : status == GPUHAL_ERROR_NO_PERMISSION ? "Run gpuhal-check as a user who may read the file."
+                       : trial->options->manifest != NULL  ? "Build the library, or correct the line 'library' of the manifest."
+                                                           : GPUHAL_HINT_FILE;
+    gpuhal_fail_with(hint, "%s", sentence);
+}
 
 void gpuhal_session_load(gpuhal_trial *trial)
 {
     gpuhal_plugin_stage stage = GPUHAL_STAGE_FILE;
     gpuhal_step("loading the file");
     gpuhal_status status = gpuhal_direct_load(trial->options->file, &trial->plugin, &stage);
+    const bool readable = access(trial->options->file, R_OK) == 0;
+    if (status != GPUHAL_OK && stage == GPUHAL_STAGE_FILE && (status != GPUHAL_ERROR_NO_PERMISSION || !readable)) {
+        gpuhal_fail_file(trial, status, gpuhal_last_error()->sentence);
+    }
     if (status != GPUHAL_OK) {
         const unsigned rule = stage == GPUHAL_STAGE_HANDSHAKE ? 6 : stage == GPUHAL_STAGE_FILE ? 4 : 2;
         gpuhal_fail_by(rule, "refused at stage %s: %s", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
