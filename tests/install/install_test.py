@@ -85,6 +85,26 @@ def a_build_tree_installs_into_an_empty_prefix(o):
     expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)
 
 
+def installed_documents_link_only_to_what_is_installed(o):
+    pages = sorted((o.prefix / "share/doc/gpuhal").rglob("*.md"))
+    links = [(page, link) for page in pages
+             for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
+    expect(len(pages) > 10 and len(links) > 50, f"{len(pages)} documents with {len(links)} links are installed")
+    dangling = [f"{page.relative_to(o.prefix)}: {link}" for page, link in links if not (page.parent / link).exists()]
+    expect(not dangling, "these links lead nowhere in the installation:", "\n".join(dangling))
+
+
+def the_installed_examples_build_as_one_folder(o):
+    build = fresh(o.work / "examples")
+    run(o.cmake, "-S", o.prefix / "share/doc/gpuhal/examples", "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={o.prefix}",
+        f"-DCMAKE_C_COMPILER={o.cc}")
+    run(o.cmake, "--build", build)
+    output = run(build / "examples/first_copy", env=clean_environment())
+    expect("bytes there and back right" in output, "the installed example does not bring its bytes back", output)
+    listing = run(o.prefix / "bin/gpuhal-probe", "--all", env=clean_environment(GPUHAL_PLUGIN_PATH=str(build / "examples/vendor-plugin")))
+    expect("example:0" in listing, "gpuhal-probe does not list the device of the example of a plugin", listing)
+
+
 def a_cmake_project_uses_the_package(o):
     build = fresh(o.work / "consumer-cmake")
     run(o.cmake, "-S", o.source / "tests/install/consumer-cmake", "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={o.prefix}",
@@ -216,7 +236,8 @@ def a_parent_project_uses_the_sources_in_every_form(o):
     check_consumer(alone / "static", "built in", "nothing")
 
 
-TESTS = (a_build_tree_installs_into_an_empty_prefix, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
+TESTS = (a_build_tree_installs_into_an_empty_prefix, installed_documents_link_only_to_what_is_installed,
+         the_installed_examples_build_as_one_folder, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,

@@ -1,0 +1,15 @@
+# Part of the installation: its documents link to the headers where those are installed. In the sources they lie in hal/include.
+# `documents` and `headers` are folders, relative to the prefix or absolute.
+
+get_filename_component(documents "${documents}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")
+get_filename_component(headers "${headers}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")
+file(GLOB_RECURSE pages "$ENV{DESTDIR}${documents}/*.md")
+foreach(page IN LISTS pages)
+  get_filename_component(folder "${page}" DIRECTORY)
+  file(RELATIVE_PATH to_headers "${folder}" "$ENV{DESTDIR}${headers}")
+  file(READ "${page}" text)
+  string(REGEX REPLACE "\\]\\((\\.\\./)*hal/include/" "](${to_headers}/" linked "${text}")
+  if(NOT linked STREQUAL text)
+    file(WRITE "${page}" "${linked}")
+  endif()
+endforeach()
