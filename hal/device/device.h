@@ -207,7 +207,8 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
 /* Drops one reference; the last one frees everything. Set by gpuhal.c, which alone knows all layers. */
 void gpuhal_unreference(gpuhal *gpu);
 
-/* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. selector.c reads it, select.c matches it. */
+/* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. selector.c reads it, select.c
+ * matches it. */
 typedef enum gpuhal_selector_form {
     GPUHAL_SELECT_AUTO,
     GPUHAL_SELECT_GPU,

@@ -166,18 +166,19 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_listing *listing)
 }
 
 /* All of them before any is matched: what is malformed is malformed on every machine. */
-static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source, gpuhal_selector *selectors)
+static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source,
+                               gpuhal_selector *selectors)
 {
-    for (size_t i = 0; i < count; i++) {
-        gpuhal_status status = *texts[i] ? gpuhal_selector_parse(texts[i], source, &selectors[i])
-                                         : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                                            "%s: \"%s\" has an empty element: selectors are separated by one comma each",
-                                                            source, list);
-        if (status) {
-            return status;
+    gpuhal_status status = GPUHAL_OK;
+    for (size_t i = 0; !status && i < count; i++) {
+        if (!*texts[i]) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "%s: \"%s\" has an empty element: selectors are separated by one comma each", source,
+                                    list);
         }
+        status = gpuhal_selector_parse(texts[i], source, &selectors[i]);
     }
-    return GPUHAL_OK;
+    return status;
 }
 
 /* Which devices one list of selectors names: sets `bit` in kept[]. The first time each selector must match something. */

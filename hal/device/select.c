@@ -1,6 +1,6 @@
-/* device/select.c: what selectors match, and the choice of a device with its reason; selector.c reads them. A selector names
- * what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`, `gpu`, `pci=` and `uuid=`
- * name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
+/* device/select.c: what selectors match, and the choice of a device with its reason; selector.c reads them. A selector
+ * names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`, `gpu`,
+ * `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
  */
 #include "device/listing.h"
 

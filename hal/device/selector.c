@@ -1,5 +1,5 @@
-/* device/selector.c: reading selectors: `auto`, `gpu`, a backend, an id, `pci=`, `uuid=`, `name=`. What is malformed is named with the
- * part that is, and with the whole grammar: who typed it may know neither. select.c is about what a selector matches.
+/* device/selector.c: reading selectors: `auto`, `gpu`, a backend, an id, `pci=`, `uuid=`, `name=`. What is malformed is
+ * named with the part that is, and with the whole grammar. select.c is about what a selector matches.
  */
 #include "core/error.h"
 #include "core/records.h"
@@ -20,7 +20,8 @@ void gpuhal_selector_lower(char *text)
 }
 
 /* Names the part that is malformed, and what a selector may be. */
-__attribute__((format(printf, 3, 4))) static gpuhal_status refuse(const char *text, const char *source, const char *format, ...)
+static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *text, const char *source,
+                                                                  const char *format, ...)
 {
     enum { QUOTED_MAX = 200 };
     char problem[256];
@@ -29,8 +30,9 @@ __attribute__((format(printf, 3, 4))) static gpuhal_status refuse(const char *te
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "%s: invalid selector \"%.*s%s\": %s; a selector is auto, gpu, BACKEND (cpu), BACKEND:INDEX (cuda:0), "
-                            "pci=ADDRESS (pci=0000:c1:00.0), uuid=UUID (8-4-4-4-12 hexadecimal digits) or name=GLOB (name=*A100*)",
+                            "%s: invalid selector \"%.*s%s\": %s; a selector is auto, gpu, BACKEND (cpu), "
+                            "BACKEND:INDEX (cuda:0), pci=ADDRESS (pci=0000:c1:00.0), uuid=UUID (8-4-4-4-12 hexadecimal "
+                            "digits) or name=GLOB (name=*A100*)",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -81,7 +83,8 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     if (selector->form == GPUHAL_SELECT_PCI && !gpuhal_identity_pci(selector->text, unused)) {
         return refuse(word, source, "\"%s\" is not a PCI address (domain:bus:device.function)", value);
     }
-    if (selector->form == GPUHAL_SELECT_UUID && !gpuhal_rules_text(GPUHAL_FACT_UUID, selector->text, problem, sizeof problem)) {
+    if (selector->form == GPUHAL_SELECT_UUID &&
+        !gpuhal_rules_text(GPUHAL_FACT_UUID, selector->text, problem, sizeof problem)) {
         return refuse(word, source, "\"%s\" is not a UUID", value);
     }
     return GPUHAL_OK;
@@ -96,7 +99,8 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
         return refuse(word, source, "no backend stands before \":\"");
     }
     if (!is_backend_name(word, name)) {
-        return refuse(word, source, "\"%.*s\" is not the name of a backend (up to 31 lower-case letters, digits and _)", (int)name, word);
+        return refuse(word, source, "\"%.*s\" is not the name of a backend (up to 31 lower-case letters, digits and _)",
+                      (int)name, word);
     }
     if (index_text && !*index_text) {
         return refuse(word, source, "no index follows \"%s\"", word);
@@ -124,7 +128,8 @@ gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal
         length--;
     }
     if (length == 0 || length >= sizeof word) {
-        return length ? refuse(text, source, "it has more than %zu bytes", sizeof word - 1) : refuse(text, source, "it is blank");
+        return length ? refuse(text, source, "it has more than %zu bytes", sizeof word - 1)
+                      : refuse(text, source, "it is blank");
     }
     memcpy(word, begin, length);
     word[length] = 0;
@@ -133,5 +138,6 @@ gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal
         return GPUHAL_OK;
     }
     size_t name = strcspn(word, ":=");
-    return word[name] == '=' ? parse_key(word, source, word + name, out_selector) : parse_backend(word, source, name, out_selector);
+    return word[name] == '=' ? parse_key(word, source, word + name, out_selector)
+                             : parse_backend(word, source, name, out_selector);
 }

@@ -130,7 +130,8 @@ TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
     expect_printed("/empty.gpuhal names no library\"\n  rule: M-30\n");
     (void)file_with("lost.gpuhal", "[plugin]\nname = lost\nlibrary = lost.so\nabi = 0.2\n");
     assert_int_equal(check("'%s/lost.gpuhal'", directory), 3);
-    expect_printed("/lost.so does not exist\"\n  hint: \"Build the library, or correct the line 'library' of the manifest.\"\n");
+    expect_printed("/lost.so does not exist\"\n"
+                   "  hint: \"Build the library, or correct the line 'library' of the manifest.\"\n");
     clean_up();
     assert_int_equal(mkdir("/tmp/gpuhal-check-test.gpuhal", 0755), 0);
     assert_int_equal(check("/tmp/gpuhal-check-test.gpuhal"), 3);

@@ -243,12 +243,14 @@ void gpuhal_check_end_to_end(gpuhal_trial *trial)
     gpuhal_session_load(trial); /* for its name; nothing is started */
     gpuhal_library_open(&library, trial, trial->plugin->name);
     const gpuhal_plugin_report report = gpuhal_library_report(&library, trial);
-    if (report.state == GPUHAL_PLUGIN_REJECTED && report.stage == GPUHAL_STAGE_FILE && access(trial->options->file, R_OK) != 0) {
+    if (report.state == GPUHAL_PLUGIN_REJECTED && report.stage == GPUHAL_STAGE_FILE &&
+        access(trial->options->file, R_OK) != 0) {
         gpuhal_fail_file(trial, GPUHAL_ERROR_NOT_FOUND, report.reason);
     }
     if (report.state != GPUHAL_PLUGIN_OK) {
         const unsigned rule = report.stage == GPUHAL_STAGE_MANIFEST ? 30 : report.stage == GPUHAL_STAGE_FILE ? 4 : 11;
-        gpuhal_fail_by(rule, "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state), report.reason);
+        gpuhal_fail_by(rule, "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state),
+                       report.reason);
     }
     if (report.isolated == 0) {
         gpuhal_note("gpuhal-helper was not found, so the devices were listed and opened in one process");

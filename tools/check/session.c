@@ -11,10 +11,14 @@
 
 _Noreturn void gpuhal_fail_file(const gpuhal_trial *trial, gpuhal_status status, const char *sentence)
 {
-    const char *hint = status == GPUHAL_ERROR_INCOMPATIBLE ? "Build the plugin for the machine that gpuhal-check runs on."
-                       : status == GPUHAL_ERROR_NO_PERMISSION ? "Run gpuhal-check as a user who may read the file."
-                       : trial->options->manifest != NULL  ? "Build the library, or correct the line 'library' of the manifest."
-                                                           : GPUHAL_HINT_FILE;
+    const char *hint = GPUHAL_HINT_FILE;
+    if (status == GPUHAL_ERROR_INCOMPATIBLE) {
+        hint = "Build the plugin for the machine that gpuhal-check runs on.";
+    } else if (status == GPUHAL_ERROR_NO_PERMISSION) {
+        hint = "Run gpuhal-check as a user who may read the file.";
+    } else if (trial->options->manifest != NULL) {
+        hint = "Build the library, or correct the line 'library' of the manifest.";
+    }
     gpuhal_fail_with(hint, "%s", sentence);
 }
 

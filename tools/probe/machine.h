@@ -43,7 +43,8 @@ bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 /* Whether a plugin in this state means that the listing may lack something. */
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);
-/* The library's sentence, written to `space`, in which each member of the configuration is named after the option that filled it. */
+/* The library's sentence, written to `space`, in which each member of the configuration is named after the option that
+ * filled it. */
 #define GPUHAL_PROBE_WORDS 1024u
 const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_WORDS]);
 /* The state in words: "timed out". */

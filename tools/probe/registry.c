@@ -152,8 +152,8 @@ static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes
     for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
     }
     snprintf(to, bytes,
-             "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u write path%s, %u fault%s", plugins,
-             plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links,
+             "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u write path%s, %u fault%s",
+             plugins, plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links,
              links == 1 ? "" : "s", paths, paths == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
 }
 

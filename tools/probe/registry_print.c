@@ -1,4 +1,5 @@
-/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, write paths, faults. What is empty is left out. */
+/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, write paths, faults. What
+ * is empty is left out. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"

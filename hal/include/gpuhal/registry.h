@@ -108,7 +108,8 @@ typedef struct gpuhal_remembered_link {
     const char *from_driver, *to_driver, *reason;
 } gpuhal_remembered_link;
 
-/** Which of two paths large writes from ordinary memory take, as it was measured with the driver and the plugin's file of then. */
+/** Which of two paths large writes from ordinary memory take, as it was measured with the driver and the plugin's file
+ *  of then. */
 typedef struct gpuhal_remembered_write_path {
     uint32_t size;
     uint32_t face;          /**< Number of the face. */
