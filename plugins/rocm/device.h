@@ -222,8 +222,11 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 /* transfer.c: whether HIP would wait for the work of a stream before it comes back from a copy in it. A side that is
  * host memory is its address, one that is the device's is NULL. */
 bool gpuhal_rocm_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
-/* transfer.c: hipMemcpyAsync, which before HIP 6.2 refuses to go beyond a piece of physical memory. */
+/* transfer.c: hipMemcpyAsync and hipMemcpyPeerAsync, which before HIP 6.2 refuse to go beyond a piece of physical
+ * memory. */
 hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind);
+hipError_t gpuhal_rocm_copy_between(hipStream_t stream, void *to, int to_device, const void *from, int from_device,
+                                    uint64_t bytes);
 
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. With the device current. */
 gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, uint64_t bytes);

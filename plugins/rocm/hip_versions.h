@@ -6,7 +6,8 @@
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than HIP 5
  *   mappings         before HIP 7 hipMemMap answers success whatever came of it, and hipMemUnmap of nothing may end the process
  *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
- *   several pieces   copies before 6.2 and fills before 6.3 end with the piece of physical memory in which they begin
+ *   several pieces   copies before 6.2, between devices too, and fills before 6.3 end with the piece of physical
+ *                    memory in which they begin; rectangles always do
  *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that failed do
  *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself
  *

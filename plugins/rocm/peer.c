@@ -127,16 +127,12 @@ static gpuhal_status rocm_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_de
     if (code != hipSuccess) {
         return gpuhal_rocm_result(other, "hipMemcpyPeerAsync", code);
     }
+    void *target = gpuhal_rocm_at(to->address + to_offset), *source = gpuhal_rocm_at(from->address + from_offset);
     code = gpuhal_rocm_begin(runner, queue, &call);
-    if (code == hipSuccess && (to->host || from->host)) {
-        code =
-            gpuhal_rocm_api.hipMemcpyAsync(gpuhal_rocm_at(to->address + to_offset), gpuhal_rocm_at(from->address + from_offset),
-                                           (size_t)bytes, hipMemcpyDefault, call.stream);
-        code = gpuhal_rocm_end(&call, code, bytes);
-    } else if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipMemcpyPeerAsync(gpuhal_rocm_at(to->address + to_offset), to_device->entry->device,
-                                                  gpuhal_rocm_at(from->address + from_offset), from_device->entry->device,
-                                                  (size_t)bytes, call.stream);
+    if (code == hipSuccess) {
+        code = to->host || from->host ? gpuhal_rocm_copy_bytes(call.stream, target, source, bytes, hipMemcpyDefault)
+                                      : gpuhal_rocm_copy_between(call.stream, target, to_device->entry->device, source,
+                                                                 from_device->entry->device, bytes);
         code = gpuhal_rocm_end(&call, code, bytes);
     }
     return gpuhal_rocm_result_of_two(runner, other, "hipMemcpyPeerAsync", code);

@@ -48,19 +48,50 @@ static bool ended_with_a_piece(hipError_t code)
     return ended;
 }
 
-hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind)
+/* A copy between two devices, or within one in the direction of its kind. */
+typedef struct move {
+    void *to;
+    const void *from;
+    hipMemcpyKind kind;
+    bool between;
+    int to_device, from_device; /* ordinals, of a copy between two */
+} move;
+
+static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offset, uint64_t bytes)
 {
-    hipError_t code = gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, kind, stream);
+    char *to = (char *)what->to + offset;
+    const char *from = (const char *)what->from + offset;
+    const int to_device = what->to_device, from_device = what->from_device;
+    return what->between ? gpuhal_rocm_api.hipMemcpyPeerAsync(to, to_device, from, from_device, (size_t)bytes, stream)
+                         : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
+}
+
+static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
+{
+    hipError_t code = copy_part(stream, what, 0, bytes);
     if (!ended_with_a_piece(code)) {
         return code;
     }
     code = hipSuccess;
     for (uint64_t done = 0; done < bytes && code == hipSuccess;) {
-        const uint64_t there = piece_of((uintptr_t)to + done, bytes - done), piece = piece_of((uintptr_t)from + done, there);
-        code = gpuhal_rocm_api.hipMemcpyAsync((char *)to + done, (const char *)from + done, (size_t)piece, kind, stream);
+        const uint64_t there = piece_of((uintptr_t)what->to + done, bytes - done);
+        const uint64_t piece = piece_of((uintptr_t)what->from + done, there);
+        code = copy_part(stream, what, done, piece);
         done += piece;
     }
     return code;
+}
+
+hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind)
+{
+    return copy_whole(stream, &(move){.to = to, .from = from, .kind = kind}, bytes);
+}
+
+hipError_t gpuhal_rocm_copy_between(hipStream_t stream, void *to, int to_device, const void *from, int from_device,
+                                    uint64_t bytes)
+{
+    const move what = {.to = to, .from = from, .between = true, .to_device = to_device, .from_device = from_device};
+    return copy_whole(stream, &what, bytes);
 }
 
 /* ---- what the driver waits for */

@@ -4,13 +4,18 @@
 
 enum { HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
 
-static void begin_version(bench *with, int version, const char *machine)
+static void begin_devices(bench *with, int version, const char *machine, unsigned count)
 {
     char text[200];
     snprintf(text, sizeof text, "%s; driver %d", machine, version);
     use_machine(text);
     use_runtime("", version / 10000000);
-    begin(with, 1);
+    begin(with, count);
+}
+
+static void begin_version(bench *with, int version, const char *machine)
+{
+    begin_devices(with, version, machine, 1);
 }
 
 /* ---- mappings */
@@ -138,6 +143,51 @@ TEST(copies_and_fills_cross_the_pieces_of_a_range_in_hip_6_1)
 TEST(copies_and_fills_cross_the_pieces_of_a_range_in_hip_6_2)
 {
     expect_crossing(HIP_6_2);
+}
+
+static void expect_crossing_between_devices(int version)
+{
+    enum { BYTES = 1000 };
+    bench with;
+    begin_devices(&with, version, "devices 2; link 0 1 " OWN_LINK, 2);
+    gpuhal_memory area = {.size = sizeof area}, other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES});
+    gpuhal_memory back = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES});
+    uint64_t piece = 0;
+    gpuhal_plugin_range *range = NULL;
+    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.range_reserve(with.devices[0], 2 * piece, &area, &range), &with, "range_reserve");
+    expect_fine(with.ops.range_commit(range, 0, piece, &with.devices[1], 1), &with, "range_commit");
+    expect_fine(with.ops.range_commit(range, piece, piece, &with.devices[1], 1), &with, "range_commit");
+    unsigned char *sent = pattern_of(9, BYTES), got[BYTES] = {0};
+    const uint64_t at = piece - BYTES / 2;
+    expect_fine(with.ops.write(with.devices[1], NULL, &other, 0, sent, BYTES), &with, "write");
+    gpuhal_plugin_device *here = with.devices[0], *there = with.devices[1];
+    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &other, 0, BYTES), &with, "peer_copy");
+    expect_fine(with.ops.peer_copy(NULL, there, &back, 0, here, &area, at, BYTES), &with, "peer_copy");
+    expect_fine(with.ops.read(with.devices[1], NULL, got, &back, 0, BYTES), &with, "read");
+    assert_memory_equal(got, sent, BYTES);
+    gpuhal_memory page_locked = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .kind = GPUHAL_MEMORY_UPLOAD});
+    memset(page_locked.host, 0x37, BYTES);
+    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &page_locked, 0, BYTES), &with, "peer_copy from the host");
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &area, at, BYTES), &with, "read");
+    assert_int_equal(got[0] + got[BYTES - 1], 2 * 0x37);
+    with.ops.release(with.devices[1], &other);
+    with.ops.release(with.devices[1], &back);
+    with.ops.release(with.devices[1], &page_locked);
+    with.ops.range_release(range);
+    free(sent);
+    end(&with);
+    expect_clean();
+}
+
+TEST(copies_between_devices_cross_the_pieces_of_a_range_in_hip_6_1)
+{
+    expect_crossing_between_devices(HIP_6_1);
+}
+
+TEST(copies_between_devices_cross_the_pieces_of_a_range_in_hip_6_2)
+{
+    expect_crossing_between_devices(HIP_6_2);
 }
 
 static void expect_managed(int version)

@@ -1,12 +1,18 @@
 /* tests/fakes/rocm/copy.c: copies and fills of HIP. All of them are enqueued; common/copy.c has their rules.
  *
- * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before 6.2, and
- * fills before 6.3, compare their bytes with the piece of physical memory in which they begin (hip_memory.cpp,
- * ihipMemcpy_validate and ihipMemset_validate).
+ * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before
+ * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the piece of physical memory in which
+ * they begin (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate).
  */
 #include "fake.h"
 
-enum { COPIES_CROSS_PIECES_SINCE = 60200000, FILLS_CROSS_PIECES_SINCE = 60300000 };
+#include <limits.h>
+
+enum {
+    COPIES_CROSS_PIECES_SINCE = 60200000,
+    FILLS_CROSS_PIECES_SINCE = 60300000,
+    RECTANGLES_CROSS_PIECES_SINCE = INT_MAX
+};
 
 static bool fits(uintptr_t address, size_t bytes, int since)
 {
@@ -17,7 +23,7 @@ static bool fits(uintptr_t address, size_t bytes, int since)
            !fake_range_piece(region, address, &start, &size) || bytes <= size - (address - start);
 }
 
-static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind)
+static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind, int since)
 {
     fake_context *context;
     hipError_t code = fake_enter_context(function, &context);
@@ -32,8 +38,8 @@ static hipError_t copy(const char *function, hipStream_t stream, fake_move what,
         return fake_end(known->context->error);
     }
     const size_t rows_before = what.rows ? what.rows - 1 : 0;
-    if (!fits(what.to, what.to_pitch * rows_before + what.bytes, COPIES_CROSS_PIECES_SINCE) ||
-        !fits(what.from, what.from_pitch * rows_before + what.bytes, COPIES_CROSS_PIECES_SINCE)) {
+    if (!fits(what.to, what.to_pitch * rows_before + what.bytes, since) ||
+        !fits(what.from, what.from_pitch * rows_before + what.bytes, since)) {
         return fake_end(hipErrorInvalidValue);
     }
     what.to_host = kind == hipMemcpyHostToHost || kind == hipMemcpyDeviceToHost || kind == hipMemcpyDefault;
@@ -43,7 +49,8 @@ static hipError_t copy(const char *function, hipStream_t stream, fake_move what,
 
 hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
 {
-    return copy(__func__, stream, (fake_move){.to = (uintptr_t)to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1}, kind);
+    const fake_move what = {.to = (uintptr_t)to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1};
+    return copy(__func__, stream, what, kind, COPIES_CROSS_PIECES_SINCE);
 }
 
 hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
@@ -60,7 +67,7 @@ hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t 
         fake_report_violation("%s: a pitch below the width or above the largest", __func__);
         return code ? code : fake_end(hipErrorInvalidPitchValue);
     }
-    return copy(__func__, stream, what, kind);
+    return copy(__func__, stream, what, kind, RECTANGLES_CROSS_PIECES_SINCE);
 }
 
 /* The addresses have to lie on the devices that are named. */
@@ -79,6 +86,10 @@ hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
     if (!target || !source || fake_region_device(target, (uintptr_t)to) != (unsigned)to_device ||
         fake_region_device(source, (uintptr_t)from) != (unsigned)from_device) {
         fake_report_violation("%s: memory of another device than the one that is named", __func__);
+        return fake_end(hipErrorInvalidValue);
+    }
+    if (!fits((uintptr_t)to, bytes, COPIES_CROSS_PIECES_SINCE) ||
+        !fits((uintptr_t)from, bytes, COPIES_CROSS_PIECES_SINCE)) {
         return fake_end(hipErrorInvalidValue);
     }
     const fake_context *there = fake.devices[to_device].primary, *here = fake.devices[from_device].primary;
