@@ -85,9 +85,12 @@ static void tell(gpuhal_log *log, int32_t level, const char *line)
     /* What the listener calls must not replace the detail of the failure that is just being told. */
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
+    /* A thread that is cancelled in the listener would leave it running for ever. */
+    int cancel = gpuhal_os_cancel_defer();
     depth++;
     log->listener(log->user, level, line);
     depth--;
+    gpuhal_os_cancel_restore(cancel);
     gpuhal_error_restore(&detail);
     gpuhal_mutex_lock(&list_mutex);
     if (log->running_generation == gpuhal_os_fork_generation()) {

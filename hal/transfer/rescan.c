@@ -73,7 +73,10 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
+    /* A thread that is cancelled while it looks would keep all others waiting for the end of that. */
+    int cancel = gpuhal_os_cancel_defer();
     gpuhal_status status = look_or_wait(gpu);
+    gpuhal_os_cancel_restore(cancel);
     if (status) {
         return status;
     }

@@ -94,6 +94,41 @@ TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
     gpuhal_close(gpu);
 }
 
+static _Atomic bool told;
+
+static void take_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level,
+                      __attribute__((unused)) const char *line)
+{
+    told = true;
+    usleep(200000); /* where threads are cancelled */
+}
+
+static void *rescan_alone(void *gpu)
+{
+    return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? gpu : NULL;
+}
+
+/* The object took the line for still being told, and the look for going on: rescans and gpuhal_close() waited for ever. */
+TEST(a_thread_that_is_cancelled_while_a_rescan_tells_its_news_leaves_the_object_usable)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 2, .unplugged = 2};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.log = take_line, .log_level = GPUHAL_LOG_INFO}, 0);
+    gpuhal_lab.unplugged = 0;
+    told = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, rescan_alone, gpu), 0);
+    while (!told) {
+        usleep(100);
+    }
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    assert_int_equal(gpuhal_device_count(gpu), 2);
+    gpuhal_lab.unplugged = 1;
+    rescan(gpu);
+    assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_close(gpu);
+}
+
 TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loaded_driver_tells_which)
 {
     put_slots("AB");
