@@ -219,6 +219,22 @@ static void keep_worker(worker *own)
     pool.idle_count++;
 }
 
+/* On the caller's thread. What the job waits for calls no driver either. */
+static void run_here(gpuhal_job *job)
+{
+    gpuhal_job *outer = current;
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    current = job;
+    gpuhal_error_clear();
+    job->run(job);
+    gpuhal_error_save(&job->detail);
+    current = outer;
+    gpuhal_error_restore(&before);
+    atomic_store(&job->ended, true);
+    job->state = GPUHAL_JOB_DONE;
+}
+
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
 {
     int error = 0;
@@ -227,9 +243,16 @@ gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
     worker *own = begin_job(job, &error);
     if (!own) {
         gpuhal_mutex_unlock(&pool.mutex);
+        job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
+        if (job->calls_no_driver) {
+            run_here(job);
+        } else {
+            job->state = GPUHAL_JOB_NO_THREAD;
+            gpuhal_error_no_thread(error);
+        }
+        gpuhal_job_state state = job->state;
         gpuhal_job_release(job);
-        gpuhal_error_no_thread(error);
-        return GPUHAL_JOB_NO_THREAD;
+        return state;
     }
     wait_for(own, job, deadline_ns);
     if (job->state == GPUHAL_JOB_DONE) {

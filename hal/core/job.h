@@ -29,6 +29,7 @@ struct gpuhal_job {
     gpuhal_job_fn *late;    /* there, after run(), when the caller has gone; may be NULL */
     gpuhal_job_fn *destroy; /* frees it, on the side that lets go last */
     const void *caller;     /* gpuhal_job_caller() of the caller */
+    bool calls_no_driver;   /* so that it runs on the caller's thread, where the system gives none for it */
     gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;
     _Atomic uint64_t steps;          /* the deadline counts from the last one */
@@ -39,8 +40,8 @@ struct gpuhal_job {
 
 /* One reference, the caller's. `late` may be NULL. */
 void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy);
-/* Runs the job and waits for it: DONE, ABANDONED after so long without a step, or NO_THREAD with the error detail set, when it did not run.
- * */
+/* Runs the job and waits for it: DONE, ABANDONED after so long without a step, or NO_THREAD with the error detail set,
+ * when it did not run. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
 /* Waits for the condition for at most so long, and less than a second. Returns for how long this process was running meanwhile: adding that up
  * gives a deadline in which time does not count when the process was stopped. Called with the mutex held. */

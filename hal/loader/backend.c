@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/job.h"
 #include "core/text.h"
+#include "loader/candidates.h"
 #include "loader/file_check.h"
 #include "loader/load.h"
 #include "loader/meet.h"
@@ -37,6 +38,7 @@ struct gpuhal_backend {
     const void *starter;  /* gpuhal_job_caller() of who starts it */
     gpuhal_job *job;      /* that starts it; NULL: none, or on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
+    bool calls_no_driver;    /* it is the library's own for the processor */
     bool ignore_environment; /* it was started by a program that wants it to get no library from the environment */
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
     bool started;         /* its start() has succeeded */
@@ -78,6 +80,7 @@ static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t d
             backend->builtin = candidate->builtin;
             backend->device = device;
             backend->inode = inode;
+            backend->calls_no_driver = gpuhal_candidate_is_own_cpu(candidate);
             backend->next = first;
             first = backend;
         } else {
@@ -276,6 +279,9 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
     if (attempt->deadline_ns && !own) {
         return gpuhal_attempt_no_memory(attempt);
     }
+    if (own) {
+        own->job.calls_no_driver = backend->calls_no_driver;
+    }
     backend->progress = BACKEND_STARTING;
     backend->starter = gpuhal_job_caller();
     backend->job = own ? &own->job : NULL;
@@ -443,6 +449,7 @@ bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend,
         return gpuhal_attempt_no_memory(attempt);
     }
     gpuhal_job_init(&own->job, run_list, NULL, destroy_list);
+    own->job.calls_no_driver = backend->calls_no_driver;
     own->backend = backend;
     own->attempt = (gpuhal_attempt){
         .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = attempt->deadline_ns / 3};

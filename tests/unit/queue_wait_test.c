@@ -262,4 +262,31 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     close_desk(&d);
 }
 
+/* What programs rely on where nothing else is left, as in a container at its pids.max. Drivers might hang. */
+TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
+{
+    unsigned char sent[PIECE], got[PIECE] = {0};
+    memset(sent, 0x6b, sizeof sent);
+    gpuhal_lab.count = 1;
+    start_threads(false);
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "a thread could not be started"));
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "cpu:0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = PIECE};
+    gpuhal_buffer *buffer = NULL;
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, buffer, 0, sent, PIECE), GPUHAL_OK);
+    assert_int_equal(gpuhal_read(NULL, got, buffer, 0, PIECE), GPUHAL_OK);
+    assert_memory_equal(got, sent, PIECE);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    start_threads(true);
+    gpu = gpuhal_lab_open(NULL, 1);
+    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_OK);
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"
