@@ -6,6 +6,8 @@
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -496,6 +498,7 @@ typedef struct opencl {
     __typeof__(clReleaseContext) *release_context;
     __typeof__(clGetContextInfo) *context_info;
     __typeof__(clCreateBuffer) *create_buffer;
+    __typeof__(clRetainMemObject) *retain_buffer;
     __typeof__(clReleaseMemObject) *release_buffer;
     __typeof__(clGetMemObjectInfo) *buffer_info;
     __typeof__(clCreateCommandQueue) *create_queue;
@@ -514,6 +517,7 @@ static opencl load_opencl(void)
     *(void **)&cl.release_context = dlsym(library, "clReleaseContext");
     *(void **)&cl.context_info = dlsym(library, "clGetContextInfo");
     *(void **)&cl.create_buffer = dlsym(library, "clCreateBuffer");
+    *(void **)&cl.retain_buffer = dlsym(library, "clRetainMemObject");
     *(void **)&cl.release_buffer = dlsym(library, "clReleaseMemObject");
     *(void **)&cl.buffer_info = dlsym(library, "clGetMemObjectInfo");
     *(void **)&cl.create_queue = dlsym(library, "clCreateCommandQueue");
@@ -522,6 +526,50 @@ static opencl load_opencl(void)
     *(void **)&cl.read = dlsym(library, "clEnqueueReadBuffer");
     *(void **)&cl.finish = dlsym(library, "clFinish");
     return cl;
+}
+
+typedef struct holder {
+    opencl cl;
+    cl_mem mem;
+    atomic_bool lets_go;
+    bool let_go_first; /* when the caller was told that the memory is free */
+} holder;
+
+static void *hold_for_a_while(void *user)
+{
+    holder *h = user;
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    atomic_store(&h->lets_go, true);
+    h->cl.release_buffer(h->mem);
+    return NULL;
+}
+
+static void look_who_was_first(void *user, void *memory)
+{
+    (void)memory;
+    holder *h = user;
+    h->let_go_first = atomic_load(&h->lets_go);
+}
+
+/* A driver that drops its last reference late is the same to the library as somebody else who holds one. */
+TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    holder h = {.cl = load_opencl()};
+    void *memory = aligned_alloc(65536, 65536);
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_native native = {.size = sizeof native};
+    assert_ok(import_host(select_or_fail(gpu, "opencl:0"), memory, 65536, look_who_was_first, &h, &buffer));
+    assert_ok(gpuhal_buffer_native(buffer, &native));
+    h.mem = (cl_mem)(uintptr_t)native.values[0];
+    assert_int_equal(h.cl.retain_buffer(h.mem), CL_SUCCESS);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold_for_a_while, &h), 0);
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(h.let_go_first);
+    free(memory);
+    gpuhal_close(gpu);
 }
 
 /* Platform and device behind opencl:1, as any program finds them; here the library is asked, through an object of its own. */

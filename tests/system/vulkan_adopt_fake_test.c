@@ -2,6 +2,7 @@
  * device is gone before the program destroys it, and the library destroys nothing of the program's. */
 #include "adopt.h"
 #include "exercise.h"
+#include "queues.h"
 
 enum { BYTES = 70004, STEPS = 50 };
 
@@ -114,6 +115,39 @@ TEST(of_many_queues_every_family_is_used)
     exercise_kinds(device, BYTES, STEPS / 5, 62);
     assert_true(fake.submitted(2) > 0);
     assert_int_equal(fake.submitted(0) + fake.submitted(1), 0);
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(&fake);
+}
+
+TEST(a_queue_of_the_programs_that_the_device_was_not_adopted_with_can_be_adopted_later)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete;families=gct4");
+    const char *why = "";
+    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
+        fail_msg("%s", why);
+    }
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    VkQueue later = VK_NULL_HANDLE;
+    program.v.vkGetDeviceQueue(program.v.device, 0, 3, &later);
+    gpuhal_native handle = {
+        .size = sizeof handle, .type = GPUHAL_NATIVE_VULKAN_QUEUE, .values = {(uintptr_t)later, 0, 3}};
+    const gpuhal_queue_desc desc = {.size = sizeof desc, .adopt = &handle};
+    gpuhal_queue *queue = NULL;
+    assert_ok(gpuhal_queue_create(device, &desc, &queue));
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    unsigned char got[4] = {0};
+    assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 5, 1));
+    assert_ok(gpuhal_read(queue, got, buffer, BYTES - 4, 4));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_memory_equal(got, "\5\5\5\5", 4);
+    gpuhal_buffer_release(buffer);
+    gpuhal_queue_destroy(queue);
+    handle.values[1] = 1; /* a family that this device does not have */
+    expect_error(gpuhal_queue_create(device, &desc, &queue), GPUHAL_ERROR_INVALID_ARGUMENT, "famil");
     gpuhal_close(gpu);
     unmake_owner(&program);
     fake_vulkan_expect_clean(&fake);

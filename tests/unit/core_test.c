@@ -417,4 +417,48 @@ TEST(each_fork_raises_the_generation_and_frees_held_locks)
     gpuhal_mutex_finish(&mutex);
 }
 
+typedef struct meeting {
+    gpuhal_mutex mutex;
+    gpuhal_condition condition;
+    bool come;
+} meeting;
+
+static void *come(void *user)
+{
+    meeting *m = user;
+    gpuhal_mutex_lock(&m->mutex);
+    m->come = true;
+    gpuhal_condition_signal_all(&m->condition);
+    gpuhal_mutex_unlock(&m->mutex);
+    return NULL;
+}
+
+static void expect_cancellable(void)
+{
+    int state = PTHREAD_CANCEL_DISABLE;
+    assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state), 0);
+    assert_int_equal(state, PTHREAD_CANCEL_ENABLE);
+}
+
+/* A program's thread that waits inside the library can be cancelled by the program again afterwards. */
+TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
+{
+    meeting m = {0};
+    pthread_t thread;
+    gpuhal_mutex_init(&m.mutex);
+    gpuhal_condition_init(&m.condition);
+    gpuhal_mutex_lock(&m.mutex);
+    assert_int_equal(pthread_create(&thread, NULL, come, &m), 0);
+    while (!m.come) {
+        gpuhal_condition_wait(&m.condition, &m.mutex);
+    }
+    expect_cancellable();
+    gpuhal_condition_wait_until(&m.condition, &m.mutex, gpuhal_os_monotonic_ns() + 1000000);
+    expect_cancellable();
+    gpuhal_mutex_unlock(&m.mutex);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    gpuhal_condition_finish(&m.condition);
+    gpuhal_mutex_finish(&m.mutex);
+}
+
 #include "test_main.h"

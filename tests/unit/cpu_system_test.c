@@ -1,7 +1,17 @@
 /* What the CPU plugin reads of the system, over trees that stand for `/`. */
-#include "../../plugins/cpu/system.c"
+#include <sys/sysinfo.h>
 
 #include "registry_support.h"
+
+/* The kernel's answer changes from call to call: this one does not. */
+static int known_sysinfo(struct sysinfo *out_info)
+{
+    *out_info = (struct sysinfo){.totalram = 1000, .freeram = 300, .bufferram = 20, .mem_unit = 4096};
+    return 0;
+}
+
+#define sysinfo(info) known_sysinfo(info)
+#include "../../plugins/cpu/system.c"
 
 static void put_meminfo(const char *root, const char *text)
 {
@@ -25,8 +35,6 @@ TEST(memory_comes_from_meminfo_where_that_can_be_read)
 /* As in a chroot, with ProcSubset=pid of systemd, and with a file that says something else. */
 TEST(memory_comes_from_sysinfo_where_there_is_no_proc_or_no_meminfo_in_it)
 {
-    struct sysinfo info;
-    assert_int_equal(sysinfo(&info), 0);
     for (int i = 0; i < 3; i++) {
         gpuhal_cpu_memory memory = {0};
         const char *root = fresh_directory();
@@ -34,8 +42,8 @@ TEST(memory_comes_from_sysinfo_where_there_is_no_proc_or_no_meminfo_in_it)
             put_meminfo(root, i == 1 ? "" : "MemTotal: none\n");
         }
         assert_true(gpuhal_cpu_system_memory(root, &memory));
-        assert_int_equal(memory.total, (uint64_t)info.totalram * info.mem_unit);
-        assert_true(memory.free > 0 && memory.free <= memory.total);
+        assert_int_equal(memory.total, 1000 * 4096);
+        assert_int_equal(memory.free, 320 * 4096);
     }
 }
 

@@ -83,6 +83,8 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nname = \xff\n", "line 2: ");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.3\n", "ABI 0.3; this library speaks 0.2");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.2");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 65535.65535\n",
+                   "ABI 65535.65535; this library speaks 0.2");
     assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.2"), "");
 }
 
