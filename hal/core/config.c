@@ -34,6 +34,8 @@ static const struct {
 
 #define DEADLINE_NS 15000000000u
 #define HANG_NS UINT64_C(30000000000)
+/* The watchdog looks four times as often, and a call that the system interrupts for a moment is no hang. */
+#define HANG_LEAST_NS UINT64_C(20000000)
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
@@ -212,7 +214,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     settings->environment_is_clean = config.environment_is_clean != 0;
     settings->helper_deadline_ns = config.helper_deadline_ns ? config.helper_deadline_ns : DEADLINE_NS;
     settings->memory_limit_bytes = config.memory_limit_bytes;
-    settings->hang_ns = config.hang_ns ? config.hang_ns : HANG_NS;
+    settings->hang_ns = config.hang_ns == 0 ? HANG_NS : config.hang_ns < HANG_LEAST_NS ? HANG_LEAST_NS : config.hang_ns;
     settings->builtins = config.builtins;
     settings->log = config.log;
     settings->log_user = config.log_user;

@@ -15,32 +15,32 @@ static _Thread_local gpuhal_job *current;
 
 /* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself
  * once it was abandoned. */
-typedef struct worker {
+struct gpuhal_job_worker {
     gpuhal_thread thread;
     uint32_t generation;        /* fork generation in which it was started */
     gpuhal_condition condition; /* it has a job, or shall end; its job has ended */
     gpuhal_job *job;            /* NULL: none */
     bool ends;
-    struct worker *next;        /* in the list */
-} worker;
+    gpuhal_job_worker *next;    /* in the list */
+};
 
 static struct {
     gpuhal_mutex mutex;  /* protects what follows, all workers, and the state of all jobs */
     uint32_t generation; /* fork generation of the list */
-    worker *idle;        /* the one that worked last comes first */
+    gpuhal_job_worker *idle;        /* the one that worked last comes first */
     uint32_t idle_count;
 } pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
-static void free_worker(worker *own)
+static void free_worker(gpuhal_job_worker *own)
 {
     gpuhal_condition_finish(&own->condition);
     free(own);
 }
 
 /* Takes a thread out of the list; NULL: it is empty. With the mutex held. */
-static worker *take_idle(void)
+static gpuhal_job_worker *take_idle(void)
 {
-    worker *own = pool.idle;
+    gpuhal_job_worker *own = pool.idle;
     if (own) {
         pool.idle = own->next;
         pool.idle_count--;
@@ -54,7 +54,7 @@ static void lock_pool(void)
     gpuhal_mutex_lock(&pool.mutex);
     if (pool.generation != gpuhal_os_fork_generation()) {
         pool.generation = gpuhal_os_fork_generation();
-        for (worker *own; (own = take_idle());) {
+        for (gpuhal_job_worker *own; (own = take_idle());) {
             free_worker(own);
         }
         pool.idle_count = 0; /* the parent may have forked between the list and the count */
@@ -95,7 +95,7 @@ void gpuhal_job_step(gpuhal_job *job)
 
 /* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as
  * soon as the state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
-static bool run_job(worker *own)
+static bool run_job(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
     gpuhal_mutex_unlock(&pool.mutex);
@@ -116,7 +116,7 @@ static bool run_job(worker *own)
     return true;
 }
 
-static void end_late(worker *own)
+static void end_late(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
     if (job->late) {
@@ -130,7 +130,7 @@ static void end_late(worker *own)
 /* A plugin that forks inside a job comes back in the child too, where there are no further jobs for the thread. */
 static void *work(void *user)
 {
-    worker *own = user;
+    gpuhal_job_worker *own = user;
     bool in_time = true;
     gpuhal_os_thread_name("gpuhal-job");
     lock_pool();
@@ -156,8 +156,8 @@ uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint6
     return passed < SLICE_NS ? passed : SLICE_NS;
 }
 
-/* With the mutex held. */
-static void wait_for(worker *own, const gpuhal_job *job, uint64_t deadline_ns)
+/* Returns for how long it waited since the last step. With the mutex held. */
+static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t deadline_ns)
 {
     uint64_t waited = 0, steps = atomic_load(&job->steps);
     while (job->state == GPUHAL_JOB_RUNNING && waited < deadline_ns) {
@@ -166,12 +166,13 @@ static void wait_for(worker *own, const gpuhal_job *job, uint64_t deadline_ns)
         waited = now == steps ? waited : 0;
         steps = now;
     }
+    return waited;
 }
 
 /* Has a new thread run the job. With the mutex held. NULL: no thread, *out_error says why. */
-static worker *start_worker(gpuhal_job *job, int *out_error)
+static gpuhal_job_worker *start_worker(gpuhal_job *job, int *out_error)
 {
-    worker *own = calloc(1, sizeof *own);
+    gpuhal_job_worker *own = calloc(1, sizeof *own);
     *out_error = ENOMEM;
     if (own) {
         own->generation = pool.generation;
@@ -186,9 +187,9 @@ static worker *start_worker(gpuhal_job *job, int *out_error)
     return own;
 }
 
-static worker *begin_job(gpuhal_job *job, int *out_error)
+static gpuhal_job_worker *begin_job(gpuhal_job *job, int *out_error)
 {
-    worker *own = take_idle();
+    gpuhal_job_worker *own = take_idle();
     if (!own) {
         return start_worker(job, out_error);
     }
@@ -198,7 +199,7 @@ static worker *begin_job(gpuhal_job *job, int *out_error)
 }
 
 /* Called with the mutex held, and without a job of the thread's. */
-static void end_worker(worker *own)
+static void end_worker(gpuhal_job_worker *own)
 {
     own->ends = true;
     gpuhal_condition_signal_all(&own->condition);
@@ -208,7 +209,7 @@ static void end_worker(worker *own)
     lock_pool();
 }
 
-static void keep_worker(worker *own)
+static void keep_worker(gpuhal_job_worker *own)
 {
     if (pool.idle_count == IDLE_MAX) {
         end_worker(own);
@@ -235,26 +236,34 @@ static void run_here(gpuhal_job *job)
     job->state = GPUHAL_JOB_DONE;
 }
 
-gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
+gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)
 {
     int error = 0;
     gpuhal_job_retain(job);
     lock_pool();
-    worker *own = begin_job(job, &error);
-    if (!own) {
-        gpuhal_mutex_unlock(&pool.mutex);
-        job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
-        if (job->calls_no_driver) {
-            run_here(job);
-        } else {
-            job->state = GPUHAL_JOB_NO_THREAD;
-            gpuhal_error_no_thread(error);
-        }
-        gpuhal_job_state state = job->state;
-        gpuhal_job_release(job);
-        return state;
+    job->worker = begin_job(job, &error);
+    gpuhal_mutex_unlock(&pool.mutex);
+    if (job->worker) {
+        return GPUHAL_JOB_RUNNING;
     }
-    wait_for(own, job, deadline_ns);
+    job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
+    if (job->calls_no_driver) {
+        run_here(job);
+    } else {
+        job->state = GPUHAL_JOB_NO_THREAD;
+        gpuhal_error_no_thread(error);
+    }
+    gpuhal_job_state state = job->state;
+    gpuhal_job_release(job);
+    return state;
+}
+
+gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)
+{
+    gpuhal_job_worker *own = job->worker;
+    lock_pool();
+    uint64_t waited = wait_for(own, job, *left_ns);
+    *left_ns -= waited < *left_ns ? waited : *left_ns;
     if (job->state == GPUHAL_JOB_DONE) {
         keep_worker(own);
     } else {
@@ -266,18 +275,24 @@ gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
     return state;
 }
 
+gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
+{
+    gpuhal_job_state state = gpuhal_job_begin(job);
+    return state == GPUHAL_JOB_RUNNING ? gpuhal_job_await(job, &deadline_ns) : state;
+}
+
 void gpuhal_jobs_end(void)
 {
     lock_pool();
-    worker *ending = NULL;
-    for (worker *own; (own = take_idle());) { /* all are told before one is joined, so that they end side by side */
+    gpuhal_job_worker *ending = NULL;
+    for (gpuhal_job_worker *own; (own = take_idle());) { /* all are told before one is joined, so that they end side by side */
         own->ends = true;
         gpuhal_condition_signal_all(&own->condition);
         own->next = ending;
         ending = own;
     }
     while (ending) {
-        worker *own = ending;
+        gpuhal_job_worker *own = ending;
         ending = own->next;
         end_worker(own);
     }

@@ -11,6 +11,8 @@
  *     ...                                                           results may be read only if in_time
  *     gpuhal_job_release(&own->job);
  *
+ * Several jobs run side by side where each is begun by gpuhal_job_begin(), and then awaited by gpuhal_job_await().
+ *
  * The threads belong to the process. One whose job ended in time keeps nothing of it, and waits for the next job
  * until a gpuhal object ends; one that was abandoned is never used again, and is not joined. All signals are blocked
  * on them. */
@@ -23,6 +25,7 @@
 typedef enum { GPUHAL_JOB_RUNNING, GPUHAL_JOB_DONE, GPUHAL_JOB_ABANDONED, GPUHAL_JOB_NO_THREAD } gpuhal_job_state;
 
 typedef struct gpuhal_job gpuhal_job;
+typedef struct gpuhal_job_worker gpuhal_job_worker;
 typedef void gpuhal_job_fn(gpuhal_job *job);
 struct gpuhal_job {
     gpuhal_job_fn *run;     /* on the job's thread */
@@ -30,6 +33,7 @@ struct gpuhal_job {
     gpuhal_job_fn *destroy; /* frees it, on the side that lets go last */
     const void *caller;     /* gpuhal_job_caller() of the caller */
     bool calls_no_driver;   /* so that it runs on the caller's thread, where the system gives none for it */
+    gpuhal_job_worker *worker; /* runs it; the caller's until it was awaited */
     gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;
     _Atomic uint64_t steps;          /* the deadline counts from the last one */
@@ -43,6 +47,11 @@ void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, g
 /* Runs the job and waits for it: DONE, ABANDONED after so long without a step, or NO_THREAD with the error detail set,
  * when it did not run. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
+/* The same in two steps. RUNNING, NO_THREAD, or DONE where it ran on the caller's thread. */
+gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
+/* Once for each job that is RUNNING. DONE or ABANDONED; takes the time that it waited off *left_ns, which may serve
+ * several jobs. */
+gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
 /* Waits for the condition for at most so long, and less than a second. Returns for how long this process was running meanwhile: adding that up
  * gives a deadline in which time does not count when the process was stopped. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);

@@ -115,6 +115,7 @@ struct gpuhal_device {
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` held */
     _Atomic uint32_t opening_generation; /* fork generation of the thread that opens */
     const void *opener;          /* that thread, by gpuhal_job_caller() */
+    gpuhal_job *closing;   /* while the object ends; NULL: none */
     gpuhal_job *abandoned; /* an opening that did not come back in time; NULL: none. Used by the thread that opens */
 
     /* Set by opening. */

@@ -64,7 +64,7 @@ static uint64_t period_ns(void)
     for (const gpuhal_device *device = dog.devices; device; device = device->watched.next) {
         period = hang_ns(device) / 4 < period ? hang_ns(device) / 4 : period;
     }
-    return period > 0 ? period : 1;
+    return period;
 }
 
 /* The device that a call is for, or the one with the shortest time of those of a plugin; NULL: none that is watched. */

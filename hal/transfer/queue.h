@@ -200,6 +200,9 @@ void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op);
 /* Watchers to be told are put in front of the list: the queue may have failed meanwhile, and the point with it. */
 void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told);
 void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point);
+/* Records a point behind what the caller has submitted by itself. With the right to call and the mutex held, which is
+ * let go meanwhile. */
+void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told);
 /* With the mutex held and the right to call: a flight for what is to be handed over, the last one or space for another. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
 /* Lets go of the buffers of work that has ended. Calls the plugin. */

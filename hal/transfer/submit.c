@@ -345,6 +345,25 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
     return status;
 }
 
+/* The event shows whether that work goes on, when a driver whose ring is full waits in a later call. Such a driver
+ * waits here already, for work of which nothing else tells: so the access lasts until it is back. Without the event the work
+ * goes on all the same. */
+void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told)
+{
+    gpuhal_mutex_unlock(&queue->mutex);
+    look_back(queue);
+    gpuhal_point *point = gpuhal_point_create(queue, false);
+    gpuhal_queue_lock(queue);
+    if (point && !queue->failed) {
+        atomic_fetch_add(&queue->device->native_accesses, 1);
+        (void)mark_now(queue, point, told);
+        atomic_fetch_sub(&queue->device->native_accesses, 1);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_point_release(point);
+    gpuhal_queue_lock(queue);
+}
+
 /* With the mutex held, which is let go meanwhile. */
 static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
 {

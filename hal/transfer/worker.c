@@ -269,6 +269,9 @@ static void submit_first(gpuhal_queue *queue)
     } else if (status == GPUHAL_OK) {
         gpuhal_queue_note(queue, &held->op);
         empty_first(queue, held);
+        if (held->op.kind->form == GPUHAL_OP_CALL) {
+            gpuhal_queue_mark_access(queue, &told);
+        }
     }
     queue->running = false;
     queue->submitted += refused && queue->adopted; /* as in submit.c */

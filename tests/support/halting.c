@@ -217,6 +217,7 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
     (void)flags;
     pass("event_create");
     *out_event = calloc(1, sizeof **out_event);
+    gpuhal_halting.events++;
     return *out_event ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
@@ -224,6 +225,7 @@ static void event_destroy(gpuhal_plugin_event *event)
 {
     pass("event_destroy");
     free(event);
+    gpuhal_halting.events--;
 }
 
 static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)

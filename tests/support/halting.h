@@ -15,6 +15,7 @@ typedef struct gpuhal_halting_state {
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
+    _Atomic uint32_t events;    /* that were created and not destroyed */
     _Atomic uint32_t answered;  /* events that were asked for */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */

@@ -39,6 +39,7 @@ typedef struct scene {
     void *mapped;
     unsigned char bytes[BYTES];
     const struct stop *what;
+    uint64_t hang_ns;     /* 0: HANG_NS */
     gpuhal_status status; /* of the call that stops */
     _Atomic int changes;  /* that the listener was notified of */
 } scene;

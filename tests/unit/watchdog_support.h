@@ -24,7 +24,8 @@ static void open_scene(scene *s)
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
     use_registry();
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
-                                  .registry = remembered_folder, .hang_ns = HANG_NS, .builtins = builtins};
+                                  .registry = remembered_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
+                                  .builtins = builtins};
     assert_ok(gpuhal_open(&config, &s->gpu));
     s->device = select_or_fail(s->gpu, "halting:0");
     s->other = select_or_fail(s->gpu, "halting:1");

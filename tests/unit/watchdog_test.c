@@ -182,6 +182,34 @@ static void play_ending(scene *s)
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
 }
 
+/* Both have to be in the driver before either comes back. */
+static void *let_both_come_back(void *user)
+{
+    scene *s = user;
+    for (int i = 0; i < 10000 && gpuhal_halting.stopped < 2; i++) {
+        pause_ms(1);
+    }
+    s->changes = (int)gpuhal_halting.stopped;
+    stop_driver(NULL);
+    return NULL;
+}
+
+static void close_side_by_side(scene *s)
+{
+    static const stop what = {"close", NULL, NULL, 0};
+    pthread_t thread;
+    s->what = &what;
+    s->hang_ns = 40 * SECOND_NS;
+    prepare_scene(s);
+    give_back(s);
+    stop_driver("close");
+    assert_int_equal(pthread_create(&thread, NULL, let_both_come_back, s), 0);
+    gpuhal_close(s->gpu);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(s->changes, 2);
+    assert_int_equal(gpuhal_halting.openings, 0);
+}
+
 static void play_late_ending(scene *s)
 {
     play_ending(s);
@@ -210,6 +238,11 @@ TEST(a_call_that_comes_back_late_returns_device_lost)
 TEST(gpuhal_close_returns_in_time_from_a_driver_that_stops_in_whatever_it_calls)
 {
     play_all(endings, ENDINGS, AT_ONCE, play_ending);
+}
+
+TEST(gpuhal_close_closes_its_devices_side_by_side)
+{
+    in_child(close_side_by_side);
 }
 
 TEST(a_driver_that_comes_back_after_gpuhal_close_has_its_devices_closed)

@@ -341,9 +341,110 @@ TEST(a_full_ring_hangs_where_the_driver_does_not_answer)
     in_child(fill_the_ring_of_a_silent_driver);
 }
 
-static void record_beside_native_access(scene *s)
+/* The application fills the ring by itself, with work that takes long. */
+static void prepare_native_work(scene *s)
 {
-    static const stop what = {"event_record", NULL, do_record, 0};
+    assert_ok(do_native_begin(s));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_queue_native_end(s->queue));
+}
+
+static void enqueue_behind_native_work(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_native_work, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_lost(s);
+    close_in_time(s);
+}
+
+TEST(a_ring_that_the_caller_filled_in_a_native_section_is_no_hang_until_its_work_has_ended)
+{
+    in_child(enqueue_behind_native_work);
+}
+
+static gpuhal_status submit_native_work(void *user, const gpuhal_native *native)
+{
+    (void)user;
+    (void)native;
+    gpuhal_halting.work_goes_on = 1;
+    return GPUHAL_OK;
+}
+
+static void prepare_native_call(scene *s)
+{
+    assert_ok(gpuhal_queue_native_call(s->queue, submit_native_work, NULL));
+    for (int i = 0; i < 5000 && !gpuhal_halting.work_goes_on; i++) {
+        pause_ms(1);
+    }
+}
+
+static void enqueue_behind_a_native_call(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_native_call, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+TEST(a_ring_that_a_function_filled_with_the_vendors_queue_is_no_hang)
+{
+    in_child(enqueue_behind_a_native_call);
+}
+
+/* Recording the event behind that work waits in its turn. */
+static gpuhal_status do_native_end(scene *s)
+{
+    return gpuhal_queue_native_end(s->queue);
+}
+
+static void prepare_native_begin(scene *s)
+{
+    assert_ok(do_native_begin(s));
+}
+
+static void end_native_access_in_a_full_ring(scene *s)
+{
+    static const stop what = {"event_record", prepare_native_begin, do_native_end, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    expect_end(s, thread);
+    assert_ok(do_queued_copy(s));
+    assert_ok(do_synchronize(s));
+}
+
+TEST(a_native_section_may_end_in_a_full_ring)
+{
+    in_child(end_native_access_in_a_full_ring);
+}
+
+/* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
+static void have_many_native_sections(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    open_scene(s);
+    fill_scene(s);
+    for (int i = 0; i < 200; i++) {
+        assert_ok(do_native_begin(s));
+        assert_ok(gpuhal_queue_native_end(s->queue));
+        assert_true(gpuhal_halting.events < 50);
+    }
+}
+
+TEST(native_sections_keep_no_events)
+{
+    in_child(have_many_native_sections);
+}
+
+static void enqueue_beside_native_access(scene *s)
+{
+    static const stop what = {"queued_copy", NULL, do_queued_copy, 0};
     gpuhal_native native = {.size = sizeof native};
     pthread_t thread;
     s->what = &what;
@@ -360,7 +461,30 @@ static void record_beside_native_access(scene *s)
 
 TEST(a_call_that_may_wait_for_the_callers_native_access_hangs_only_once_that_has_ended)
 {
-    in_child(record_beside_native_access);
+    in_child(enqueue_beside_native_access);
+}
+
+/* 1 ns would have it look all the time. */
+static void watch_with_no_patience(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    s->hang_ns = 1;
+    open_scene(s);
+    fill_scene(s);
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
+    pause_ms(1000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
+    double spent = (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) / 1e9;
+    printf("%.3f s of processor time in a second\n", spent);
+    assert_true(spent < 0.15);
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
+}
+
+TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
+{
+    in_child(watch_with_no_patience);
 }
 
 static void be_stopped(scene *s)

@@ -56,7 +56,8 @@ typedef struct gpuhal_config {
     uint64_t staging_total_bytes;  /**< (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */
     gpuhal_builtin_fn *const *builtins; /**< NULL-ended list of linked-in plugins, besides those compiled into the library. */
     uint64_t hang_ns;              /**< How long a driver may stay in a call beyond what the call itself may take. Then its device is lost (hung) for every other
-                                        thread; the calling one stays in the driver. docs/transfers.md, "A driver that hangs". 0: 30 s. */
+                                        thread; the calling one stays in the driver. docs/transfers.md, "A driver that
+                                        hangs". 0: 30 s; less than 20 ms counts as 20 ms. */
     const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
                                         user's state directory. docs/registry.md. */
     const char *retry;             /**< Comma list of plugins, or "all": what is remembered of them is not used, they are met again. */
@@ -79,7 +80,7 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
 
 /** Gives the object up: devices close as soon as their last buffer is released. Vendor libraries stay loaded.
  *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in progress.
- *  Blocks: yes, closing devices; at a driver that stops, for at most hang_ns each. */
+ *  Blocks: yes, closing devices, all at once: for at most hang_ns where their drivers stop. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
 /** Version of the library at run time, "0.1.0".

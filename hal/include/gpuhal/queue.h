@@ -112,7 +112,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t
 
 /** Ends the native section.
  *  @return GPUHAL_OK, INVALID_ARGUMENT outside a section, DEVICE_LOST, FORKED
- *  Owner: nothing. Threads: any, also another one than began it. Blocks: no. */
+ *  Owner: nothing. Threads: any, also another one than began it. Blocks: no; where the driver's ring is full, as long
+ *  as its own calls. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
 /** Keeps buffers until everything that was enqueued so far has ended, and what the caller submitted in the native section, where the queue is
