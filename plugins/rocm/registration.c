@@ -4,6 +4,9 @@
  * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never answered). So registrations are
  * counted here: one that lies inside another of ours shares it, and the last user gives it back. Memory that HIP knows and that
  * is none of ours, because the engine registered or allocated it, is refused: our release would end the engine's registration.
+ * So is memory with some of the engine's in its middle. HIP would take it, and give back the right one of the two
+ * later; but it looks an address up by the last piece that begins before it (device.cpp, MemObjMap::FindMemObj), so
+ * what lies behind the engine's piece would be unknown to it, and a copy that begins inside too long.
  *
  * On a machine with one GPU a reset of the device takes registrations too. HIP numbers what it knows and gives no number twice,
  * so the number tells whether a registration is still the one that was made here.
@@ -52,6 +55,10 @@ static hipError_t page_lock(gpuhal_rocm_registration *own)
     const hipError_t code = gpuhal_rocm_api.hipHostRegister((void *)own->start, (size_t)own->bytes,
                                                             hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     own->id = code == hipSuccess ? id_at(own->start) : 0;
+    if (own->id != 0 && id_at(own->start + own->bytes - 1) != own->id) {
+        (void)gpuhal_rocm_api.hipHostUnregister((void *)own->start);
+        return hipErrorHostMemoryAlreadyRegistered;
+    }
     return code;
 }
 

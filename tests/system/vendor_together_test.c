@@ -227,6 +227,30 @@ TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
     expect_clean();
 }
 
+/* The driver knows neither the first page nor the last. */
+TEST(memory_around_a_piece_that_the_engine_registered_is_busy_and_that_stays_the_engines)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    char *own = aligned_alloc(4096, 16384);
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_alloc alloc = import_of(own, 16384);
+    alloc.size = sizeof alloc;
+    assert_true(engine_locks(&with, own + 4096, 4096));
+    assert_int_equal(with.ops.register_host(with.devices[0], own, 16384), GPUHAL_ERROR_BUSY);
+    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_BUSY);
+    assert_int_equal(fake_report_get()->registrations, 1);
+    gpuhal_memory behind = allocate(&with, 0, import_of(own + 8192, 8192));
+    with.ops.release(with.devices[0], &behind);
+    assert_true(engine_unlocks(&with, own + 4096));
+    gpuhal_memory whole = allocate(&with, 0, import_of(own, 16384));
+    with.ops.release(with.devices[0], &whole);
+    free(own);
+    end(&with);
+    expect_clean();
+}
+
 typedef struct importing {
     const bench *with;
     uint32_t index, number;

@@ -20,15 +20,18 @@ static bool touches(const fake_region *region, uintptr_t address, size_t bytes)
     return address < region->address + region->size && region->address < address + bytes;
 }
 
+/* In the region that begins last before the address: HIP lets memory be registered around other memory that it knows,
+ * and then finds nothing behind that (device.cpp, MemObjMap::FindMemObj). */
 fake_region *fake_region_find(uintptr_t address, size_t bytes)
 {
+    fake_region *found = NULL;
     for (fake_region *region = fake.regions; region; region = region->next) {
-        if (address >= region->address && address - region->address <= region->size &&
-            bytes <= region->size - (address - region->address)) {
-            return region;
+        if (region->address <= address && (!found || region->address > found->address)) {
+            found = region;
         }
     }
-    return NULL;
+    const size_t before = found ? address - found->address : 0;
+    return found && before <= found->size && bytes <= found->size - before ? found : NULL;
 }
 
 static fake_region *touching(uintptr_t address, size_t bytes)
