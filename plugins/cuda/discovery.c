@@ -31,17 +31,19 @@ typedef struct survey {
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
 
-static void ask_nvml(void *request)
+static nvmlReturn_t ask_nvml(void *request)
 {
     survey *own = request;
     own->source = "NVML sees";
-    if (gpuhal_cuda_nvml.nvmlDeviceGetCount_v2(&own->count) != NVML_SUCCESS) {
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetCount_v2(&own->count);
+    if (code != NVML_SUCCESS) {
         own->count = 0;
     }
     if (gpuhal_cuda_nvml.nvmlSystemGetDriverVersion(own->driver_version, sizeof own->driver_version) != NVML_SUCCESS) {
         own->driver_version[0] = '\0';
     }
     own->driver_version[sizeof own->driver_version - 1] = '\0';
+    return code;
 }
 
 /* The kernel's files come first: reading them cannot hang, and listing has no deadline but that of the whole plugin. WSL has none. */

@@ -148,19 +148,20 @@ static void look_at_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
 
 /* ---- telling */
 
-static void look(void *argument)
+static nvmlReturn_t look(void *argument)
 {
     request *own = argument;
     nvmlDevice_t from = NULL, to = NULL, ignored = NULL;
     own->code = gpuhal_cuda_nvml_find(own->from, &ignored, &from);
     own->code = own->code == NVML_SUCCESS ? gpuhal_cuda_nvml_find(own->to, &ignored, &to) : own->code;
     if (own->code != NVML_SUCCESS) {
-        return;
+        return own->code;
     }
     look_at_nvlink(own, from, to);
     if (own->kind == 0) {
         look_at_pcie(own, from, to);
     }
+    return NVML_SUCCESS;
 }
 
 static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_cuda_why *why)

@@ -144,8 +144,19 @@ static gpuhal_cuda_why failed(gpuhal_missing reason, const char *text)
     return why;
 }
 
-/* Initialising again costs nothing, and NVML counts it: once is enough, and nobody shuts down. */
-gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request)
+/* Initialising again costs nothing, and NVML counts it: once is enough, and nobody here shuts down. */
+static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
+{
+    nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
+    initialised = code == NVML_SUCCESS;
+    if (initialised) {
+        initialised = work(request) != NVML_ERROR_UNINITIALIZED;
+        code = initialised ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+    }
+    return code;
+}
+
+gpuhal_cuda_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request)
 {
     if (!is_open()) {
         return failed(GPUHAL_MISSING_NOT_SUPPORTED, "NVML (libnvidia-ml.so.1) cannot be opened");
@@ -153,11 +164,8 @@ gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request)
     if (!take_turn()) {
         return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
     }
-    const nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
-    initialised = code == NVML_SUCCESS;
-    if (initialised) {
-        work(request);
-    }
+    nvmlReturn_t code = run(work, request);
+    code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;
     give_turn();
     return gpuhal_cuda_nvml_why(code);
 }

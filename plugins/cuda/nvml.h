@@ -27,8 +27,10 @@ typedef struct gpuhal_cuda_why {
 /* Opens the library, if there is one. */
 void gpuhal_cuda_nvml_open(const gpuhal_host *host);
 
-/* Runs work(request) once it is this thread's turn and NVML is initialised. Unless reason 0 comes back it did not run. */
-gpuhal_cuda_why gpuhal_cuda_nvml_run(void (*work)(void *request), void *request);
+/* Runs work(request) once it is this thread's turn and NVML is initialised. Where the work returns that NVML is not,
+ * since the engine has shut it down once too often, it runs a second time after another initialisation. Unless reason 0
+ * comes back it did not run to its end. */
+gpuhal_cuda_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
 /* Inside of that: the device, matched by its UUID, else by its PCI address, never by an index. For a MIG device @p out_board is the
  * whole GPU, which alone has a temperature; else both are the same. */

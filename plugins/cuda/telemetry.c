@@ -253,7 +253,7 @@ typedef struct sample {
     nvmlReturn_t codes[VALUE_COUNT];
 } sample;
 
-static void take_sample(void *request)
+static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;
     nvmlDevice_t device = NULL, board = NULL;
@@ -264,6 +264,7 @@ static void take_sample(void *request)
             own->codes[i] = values[i].read(values[i].whose == BOARD ? board : device, &own->numbers[i]);
         }
     }
+    return found;
 }
 
 static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)

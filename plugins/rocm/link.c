@@ -23,7 +23,7 @@ typedef struct request {
     uint64_t most; /* MB/s, one way */
 } request;
 
-static void ask(void *argument)
+static uint32_t ask(void *argument)
 {
     request *own = argument;
     gpuhal_rocm_smi_device from = {0}, to = {0};
@@ -32,7 +32,7 @@ static void ask(void *argument)
     own->code = gpuhal_rocm_smi_find(own->from, &from);
     own->code = own->code == 0 ? gpuhal_rocm_smi_find(own->to, &to) : own->code;
     if (own->code != 0) {
-        return;
+        return own->code;
     }
     own->code = GPUHAL_ROCM_SMI_NO_FUNCTION;
     if (amd && gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors) {
@@ -41,6 +41,7 @@ static void ask(void *argument)
     } else if (!amd && gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get) {
         own->code = gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get(from.index, to.index, &least, &own->most);
     }
+    return 0;
 }
 
 static bool look_at_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)

@@ -168,9 +168,30 @@ static gpuhal_rocm_why failed(gpuhal_missing reason, const char *text)
     return why;
 }
 
-/* Both libraries count who initialises them: once is enough, and nobody shuts down. Nor is one asked again that failed: each time
- * it would write to standard error. */
-gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request)
+static bool is_shut_down(uint32_t code)
+{
+    const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
+    return code == (amd ? (uint32_t)AMDSMI_STATUS_NOT_INIT : (uint32_t)RSMI_STATUS_INIT_ERROR);
+}
+
+/* Initialising once is enough, and nobody here shuts down. ROCm SMI counts who initialises it, and so do late versions
+ * of AMD SMI; with earlier ones the first to shut down did it for all (amd_smi.cc, initialized_lib). A library that
+ * failed is not asked again: each time it would write to standard error. */
+static uint32_t run(uint32_t (*work)(void *request), void *request)
+{
+    if (!initialised) {
+        initialisation_code = initialise();
+        initialised = true;
+    }
+    if (initialisation_code != 0) {
+        return initialisation_code;
+    }
+    const uint32_t code = work(request);
+    initialised = !is_shut_down(code);
+    return initialised ? 0 : code;
+}
+
+gpuhal_rocm_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request)
 {
     const gpuhal_rocm_smi_library which = gpuhal_rocm_smi_which();
     if (which == GPUHAL_ROCM_SMI_NONE || !has_directories(which)) {
@@ -179,14 +200,8 @@ gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request)
     if (!take_turn()) {
         return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
     }
-    if (!initialised) {
-        initialisation_code = initialise();
-        initialised = true;
-    }
-    const uint32_t code = initialisation_code;
-    if (code == 0) {
-        work(request);
-    }
+    uint32_t code = run(work, request);
+    code = initialised ? code : run(work, request);
     give_turn();
     return gpuhal_rocm_smi_why(code);
 }
@@ -203,10 +218,16 @@ static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
            (address >> 3 & 31) == entry->slot && (part != 0 ? part : function) == wanted;
 }
 
+/* A library that was shut down lists no device any more, and says nothing else (rocm_smi.cc). */
 static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
 {
+    static bool listed; /* by the one thread whose turn it is */
     uint32_t count = 0;
     uint32_t code = gpuhal_rocm_rocm_smi.rsmi_num_monitor_devices(&count);
+    if (code == RSMI_STATUS_SUCCESS && count == 0 && listed) {
+        return RSMI_STATUS_INIT_ERROR;
+    }
+    listed = listed || count > 0;
     for (uint32_t i = 0; i < count && code == RSMI_STATUS_SUCCESS; i++) {
         uint64_t address = 0;
         if (gpuhal_rocm_rocm_smi.rsmi_dev_pci_id_get(i, &address) == RSMI_STATUS_SUCCESS && is_address_of(entry, address)) {

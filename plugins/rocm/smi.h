@@ -51,8 +51,10 @@ typedef struct gpuhal_rocm_smi_device {
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 
-/* Runs work(request) once it is this thread's turn and the library is initialised. Unless reason 0 comes back it did not run. */
-gpuhal_rocm_why gpuhal_rocm_smi_run(void (*work)(void *request), void *request);
+/* Runs work(request) once it is this thread's turn and the library is initialised. Where the work returns that it is
+ * not, since the engine has shut it down, it runs a second time after another initialisation. Unless reason 0 comes
+ * back it did not run to its end. */
+gpuhal_rocm_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request);
 
 /* Inside of that: the device, matched by its PCI address, never by an index. A code of the open library. */
 uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device);

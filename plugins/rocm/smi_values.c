@@ -182,7 +182,7 @@ bool gpuhal_rocm_smi_tells(gpuhal_key key)
     }
 }
 
-static void ask(void *request)
+static uint32_t ask(void *request)
 {
     gpuhal_rocm_sample_request *own = request;
     gpuhal_rocm_smi_device device = {0};
@@ -198,6 +198,7 @@ static void ask(void *request)
             own->numbers[i] = value;
         }
     }
+    return found;
 }
 
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys)

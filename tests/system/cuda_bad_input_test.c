@@ -277,6 +277,28 @@ TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
     (void)nftw(kernel, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* More often than it initialised: the session that ends is ours. */
+TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_cuda(0);
+    gpuhal_device *device = select_or_fail(gpu, "cuda:0");
+    void *library = dlopen(getenv("GPUHAL_NVML_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    unsigned (*shut_down)(void);
+    *(void **)(void *)&shut_down = dlsym(library, "nvmlShutdown");
+    for (int i = 0; i < 3; i++) {
+        gpuhal_value value = {.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS};
+        assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+        assert_int_equal(value.missing, 0);
+        assert_int_equal(shut_down(), 0);
+        assert_int_equal(shut_down(), 1); /* NVML_ERROR_UNINITIALIZED */
+    }
+    dlclose(library);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 /* Each sample asks NVML at most once for what hangs, and does not wait for it again. */
 TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
 {

@@ -58,6 +58,37 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
     expect_clean();
 }
 
+/* The session that ends is ours: with ROCm SMI since it is shut down once too often, with AMD SMI by the first. */
+static void expect_values_after_shutdown(const char *variable, const char *function)
+{
+    gpuhal *gpu = open_rocm(0);
+    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    uint32_t (*shut_down)(void);
+    *(void **)(void *)&shut_down = dlsym(library, function);
+    for (int i = 0; i < 3; i++) {
+        expect_values(gpu);
+        assert_int_equal(shut_down(), 0);
+    }
+    dlclose(library);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(values_come_back_after_the_program_has_shut_rocm_smi_down_once_too_often)
+{
+    use_machine(machine);
+    use_amd_smi(false);
+    expect_values_after_shutdown("GPUHAL_ROCM_SMI_LIBRARY", "rsmi_shut_down");
+}
+
+TEST(values_come_back_after_the_program_has_shut_amd_smi_down)
+{
+    use_machine(machine);
+    use_rocm_smi(false);
+    expect_values_after_shutdown("GPUHAL_AMD_SMI_LIBRARY", "amdsmi_shut_down");
+}
+
 TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
 {
     use_machine("devices 1");

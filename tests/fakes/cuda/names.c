@@ -7,7 +7,7 @@
 
 #define NAME(name, parameters) #name,
 static const char *const cuda[] = {GPUHAL_CUDA_FUNCTIONS(NAME, NAME) FAKE_CUDA_TEST_FUNCTIONS(NAME) NULL};
-static const char *const nvml[] = {GPUHAL_NVML_FUNCTIONS(NAME, NAME) NULL};
+static const char *const nvml[] = {GPUHAL_NVML_FUNCTIONS(NAME, NAME) "nvmlShutdown", NULL};
 
 int main(int argc, char **argv)
 {

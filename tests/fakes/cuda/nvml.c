@@ -14,6 +14,7 @@
 
 #define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) nvmlReturn_t name parameters;
 GPUHAL_NVML_FUNCTIONS(PROTOTYPE, PROTOTYPE)
+PROTOTYPE(nvmlShutdown, (void))
 #undef PROTOTYPE
 
 enum { RESERVED = 1 << 20 }; /* what the driver keeps for itself: NVML counts it, CUDA does not */
@@ -26,6 +27,7 @@ struct nvmlDevice_st {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
 static unsigned references;
+static bool was_ready;
 static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
 
 static void pause_for(uint64_t ns)
@@ -43,7 +45,7 @@ static nvmlReturn_t enter(const char *function)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     bool first = strcmp(function, "nvmlInit_v2") == 0, ready = references > 0;
-    if (!first && !ready) {
+    if (!first && !ready && !was_ready) { /* what comes after another one's shutdown cannot know */
         fake_report_violation("%s: before nvmlInit_v2", function);
     }
     pthread_mutex_unlock(&lock);
@@ -72,6 +74,7 @@ nvmlReturn_t nvmlInit_v2(void)
     const fake_script *script = fake_script_get();
     pthread_mutex_lock(&lock);
     references++;
+    was_ready = true;
     fake_report_get()->smi_references = references;
     for (unsigned i = 0; i < script->device_count; i++) {
         const fake_plan *plan = &script->devices[i];
@@ -80,6 +83,20 @@ nvmlReturn_t nvmlInit_v2(void)
             parts[i][m] = (struct nvmlDevice_st){i, plan, &plan->migs[m]};
         }
     }
+    pthread_mutex_unlock(&lock);
+    return NVML_SUCCESS;
+}
+
+/* The engine's alone. It counts down whoever initialised. */
+nvmlReturn_t nvmlShutdown(void)
+{
+    nvmlReturn_t code = enter(__func__);
+    if (code) {
+        return code;
+    }
+    pthread_mutex_lock(&lock);
+    references--;
+    fake_report_get()->smi_references = references;
     pthread_mutex_unlock(&lock);
     return NVML_SUCCESS;
 }

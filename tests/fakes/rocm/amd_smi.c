@@ -7,6 +7,7 @@
 
 #define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) amdsmi_status_t name parameters;
 GPUHAL_AMD_SMI_FUNCTIONS(PROTOTYPE, PROTOTYPE)
+PROTOTYPE(amdsmi_shut_down, (void))
 #undef PROTOTYPE
 
 static smi_device devices[SMI_DEVICES]; /* handles point here; written once, before the first handle is given out */
@@ -22,6 +23,16 @@ amdsmi_status_t amdsmi_init(uint64_t flags)
     device_count = flags & AMDSMI_INIT_AMD_GPUS ? smi_list(devices) : 0;
     smi_begin();
     return AMDSMI_STATUS_SUCCESS;
+}
+
+/* The engine's alone. As in ROCm 6: the first ends it for all. */
+amdsmi_status_t amdsmi_shut_down(void)
+{
+    amdsmi_status_t code = smi_enter(__func__, true, 0);
+    if (!code) {
+        smi_end(true);
+    }
+    return code;
 }
 
 static amdsmi_status_t hand_out(unsigned count, void *const *handles, uint32_t *out_count, void **out_handles)

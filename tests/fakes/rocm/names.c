@@ -13,8 +13,8 @@
 
 static const char *const hip[] = {GPUHAL_HIP_FUNCTIONS(TYPED, TYPED) FAKE_HIP_TEST_FUNCTIONS(TYPED) NULL};
 static const char *const required[] = {GPUHAL_HIP_FUNCTIONS(TYPED, NOTHING) FAKE_HIP_TEST_FUNCTIONS(TYPED) NULL};
-static const char *const rocm_smi[] = {GPUHAL_ROCM_SMI_FUNCTIONS(NAME, NAME) NULL};
-static const char *const amd_smi[] = {GPUHAL_AMD_SMI_FUNCTIONS(NAME, NAME) NULL};
+static const char *const rocm_smi[] = {GPUHAL_ROCM_SMI_FUNCTIONS(NAME, NAME) "rsmi_shut_down", NULL};
+static const char *const amd_smi[] = {GPUHAL_AMD_SMI_FUNCTIONS(NAME, NAME) "amdsmi_shut_down", NULL};
 
 int main(int argc, char **argv)
 {

@@ -5,6 +5,7 @@
 
 #define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) rsmi_status_t name parameters;
 GPUHAL_ROCM_SMI_FUNCTIONS(PROTOTYPE, PROTOTYPE)
+PROTOTYPE(rsmi_shut_down, (void))
 #undef PROTOTYPE
 
 rsmi_status_t rsmi_init(uint64_t flags)
@@ -17,11 +18,22 @@ rsmi_status_t rsmi_init(uint64_t flags)
     return code;
 }
 
+/* The engine's alone. */
+rsmi_status_t rsmi_shut_down(void)
+{
+    rsmi_status_t code = smi_enter(__func__, false, RSMI_STATUS_INIT_ERROR);
+    if (!code) {
+        smi_end(false);
+    }
+    return code;
+}
+
+/* After the last shutdown there are none, without an error. */
 rsmi_status_t rsmi_num_monitor_devices(uint32_t *count)
 {
     smi_device all[SMI_DEVICES];
-    rsmi_status_t code = smi_enter(__func__, false, RSMI_STATUS_INIT_ERROR);
-    *count = code ? 0 : smi_list(all);
+    rsmi_status_t code = smi_enter(__func__, false, RSMI_STATUS_SUCCESS);
+    *count = code || !smi_is_ready() ? 0 : smi_list(all);
     return code;
 }
 

@@ -8,6 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the number below */
 static unsigned references;
+static bool was_ready;
 
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized)
 {
@@ -16,7 +17,7 @@ unsigned smi_enter(const char *function, bool first, unsigned uninitialized)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     const bool ready = first || references > 0;
-    if (!ready) {
+    if (!ready && !was_ready) { /* what comes after another one's shutdown cannot know */
         fake_report_violation("%s: before the initialisation", function);
     }
     pthread_mutex_unlock(&lock);
@@ -34,8 +35,24 @@ void smi_begin(void)
 {
     pthread_mutex_lock(&lock);
     references++;
+    was_ready = true;
     fake_report_get()->smi_references++;
     pthread_mutex_unlock(&lock);
+}
+
+void smi_end(bool for_all)
+{
+    pthread_mutex_lock(&lock);
+    references = for_all || references == 0 ? 0 : references - 1;
+    pthread_mutex_unlock(&lock);
+}
+
+bool smi_is_ready(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool ready = references > 0;
+    pthread_mutex_unlock(&lock);
+    return ready;
 }
 
 unsigned smi_list(smi_device out[SMI_DEVICES])

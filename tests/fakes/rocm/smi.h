@@ -23,6 +23,9 @@ enum { SMI_DEVICES = 64, SMI_EDGE = 41, SMI_JUNCTION = 52, SMI_MEMORY = 55, SMI_
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized);
 /* Counts an initialisation. */
 void smi_begin(void);
+/* Takes one of them away, or all. */
+void smi_end(bool for_all);
+bool smi_is_ready(void);
 /* How many devices there are. */
 unsigned smi_list(smi_device out[SMI_DEVICES]);
 /* domain << 32 | partition << 28 | bus << 8 | device << 3 */
