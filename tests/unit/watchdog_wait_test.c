@@ -423,6 +423,28 @@ TEST(a_native_section_may_end_in_a_full_ring)
     in_child(end_native_access_in_a_full_ring);
 }
 
+/* What is deferred while a section begins comes behind it. */
+static void defer_while_a_section_begins(scene *s)
+{
+    static const stop what = {"native_lock", NULL, do_native_begin, 0};
+    pthread_t thread;
+    waiter own;
+    begin_scene(s, &what, &thread);
+    begin_waiter(&own, s, do_synchronize);
+    pause_ms(100);
+    expect_end(s, thread);
+    assert_ok(do_record(s)); /* is deferred, too, and wakes the queue's thread */
+    pause_ms(100);
+    assert_ok(gpuhal_queue_native_end(s->queue));
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_ok(own.status);
+}
+
+TEST(a_wait_that_comes_while_a_native_section_begins_ends_with_it)
+{
+    in_child(defer_while_a_section_begins);
+}
+
 /* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
 static void have_many_native_sections(scene *s)
 {
