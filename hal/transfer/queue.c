@@ -395,6 +395,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!inside) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
+    atomic_fetch_sub(&queue->device->native_accesses, 1);
     if (status != GPUHAL_ERROR_FORKED && queue->device->ops.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
         queue->device->ops.native_unlock(queue->vendor);
@@ -407,7 +408,6 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!status) {
         gpuhal_queue_mark_access(queue, &told);
     }
-    atomic_fetch_sub(&queue->device->native_accesses, 1);
     queue->in_section = false;
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);

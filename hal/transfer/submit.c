@@ -347,9 +347,12 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
 
 /* The event shows whether that work goes on, when a driver whose ring is full waits in a later call. Such a driver
  * waits here already, for work of which nothing else tells: so the access lasts until it is back. Without the event the work
- * goes on all the same. */
+ * goes on all the same. Drivers that keep timeouts record nothing: they do not wait for room, and for some an event is a submission. */
 void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told)
 {
+    if (gpuhal_device_honors_timeouts(queue->device)) {
+        return;
+    }
     gpuhal_mutex_unlock(&queue->mutex);
     look_back(queue);
     gpuhal_point *point = gpuhal_point_create(queue, false);
