@@ -3,6 +3,8 @@
 #include "queues.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 enum { BYTES = 4096 };
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
@@ -84,6 +86,33 @@ TEST(a_function_that_returns_an_error_fails_its_queue_with_that)
     assert_ok(gpuhal_queue_reset(d.queue, PATIENCE_NS));
     assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
     close_desk(&d);
+}
+
+static gpuhal_status take_a_while(void *user)
+{
+    desk *d = user;
+    const struct timespec while_ns = {.tv_nsec = 300000000};
+    d->answer = GPUHAL_OK; /* it has begun */
+    nanosleep(&while_ns, NULL);
+    d->calls++;
+    return GPUHAL_OK;
+}
+
+TEST(gpuhal_close_returns_after_the_functions_of_queues_that_are_destroyed)
+{
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        if (d.device) {
+            d.answer = GPUHAL_NOT_READY;
+            assert_ok(gpuhal_queue_call(d.queue, take_a_while, &d));
+            while (d.answer != GPUHAL_OK) {
+                sched_yield();
+            }
+        }
+        const int expected = d.device ? 1 : 0;
+        close_desk(&d);
+        assert_int_equal(d.calls, expected);
+    }
 }
 
 static gpuhal_status wait_for_itself(void *user)
