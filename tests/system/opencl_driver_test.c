@@ -11,8 +11,8 @@ static gpuhal *open_opencl(uint32_t isolation)
     return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
 }
 
-/* Opens the library with that script; skips the test where there is no OpenCL at all. */
-static gpuhal *open_with_answers(const char *script)
+/* From now on the driver answers by that script; skips the test where there is no OpenCL at all. */
+static void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");
     if (!library || access(library, R_OK)) {
@@ -20,6 +20,11 @@ static gpuhal *open_with_answers(const char *script)
     }
     setenv("GPUHAL_OPENCL_LIBRARY", library, 1);
     setenv("GPUHAL_FAKE_OPENCL", script, 1);
+}
+
+static gpuhal *open_with_answers(const char *script)
+{
+    use_answers(script);
     return open_opencl(GPUHAL_ISOLATION_NEVER);
 }
 
@@ -85,6 +90,32 @@ TEST(a_gpu_that_is_no_software_renderer_keeps_its_type_and_identity)
     assert_ok(gpuhal_device_text(device, GPUHAL_FACT_UUID, &text));
     assert_string_equal(text, "65766572-7920-6d61-6368-696e65277300");
     gpuhal_close(gpu);
+}
+
+TEST(a_pci_address_that_cannot_be_is_not_believed)
+{
+    static const struct {
+        const char *script, *expected; /* NULL: missing */
+    } cases[] = {
+        {"0:0:0.0", NULL}, {"0:100:0.0", NULL}, {"0:1:20.0", NULL},           {"0:1:0.8", NULL},
+        {"0:0:2.0", "0000:00:02.0"},            {"0:ff:1f.7", "0000:ff:1f.7"}, {"10000:1:0.0", "10000:01:00.0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char script[80];
+        const char *text = NULL, *why = NULL;
+        snprintf(script, sizeof script, "gpu;name=A GPU;pci=%s", cases[i].script);
+        use_answers(script);
+        gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* this process would list the devices once */
+        gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+        const gpuhal_status status = gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &text);
+        if (cases[i].expected) {
+            assert_ok(status);
+            assert_string_equal(text, cases[i].expected);
+        } else {
+            assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_PCI_ADDRESS, &why), GPUHAL_MISSING_FAILED);
+        }
+        gpuhal_close(gpu);
+    }
 }
 
 /* CL_MEM_OBJECT_ALLOCATION_FAILURE is how drivers say that the memory they promised is not there. */

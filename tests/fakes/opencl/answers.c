@@ -5,6 +5,7 @@
  *
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
+ *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
  *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command queue,
  *                  for ever (as in rusticl)
@@ -76,6 +77,12 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_dev
     const char *name = word("name");
     if (what == CL_DEVICE_NAME && name) {
         return give(name, strlen(name) + 1, room, to, out_bytes);
+    }
+    cl_device_pci_bus_info_khr pci = {0};
+    const char *address = word("pci");
+    if (what == CL_DEVICE_PCI_BUS_INFO_KHR && address &&
+        sscanf(address, "%x:%x:%x.%x", &pci.pci_domain, &pci.pci_bus, &pci.pci_device, &pci.pci_function) == 4) {
+        return give(&pci, sizeof pci, room, to, out_bytes);
     }
     if (what == CL_DEVICE_TYPE && word("gpu")) {
         return give(&gpu, sizeof gpu, room, to, out_bytes);
