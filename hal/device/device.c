@@ -81,15 +81,18 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
+/* Each that ends gives the others their whole time again: a driver may close one after the other. */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver does not come back from closing the device", device->id);
+    } else if (device->closing) {
+        *left_ns = device->gpu->settings.hang_ns;
     }
     gpuhal_job_release(device->closing);
 }
 
-/* Of one that is not open. */
+/* Of one that was closed, or never opened. */
 void gpuhal_device_destroy(gpuhal_device *device)
 {
     free(device->traced);

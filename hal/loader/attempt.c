@@ -92,16 +92,17 @@ void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
 
 gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt)
 {
-    const char *name = attempt->name ? attempt->name : "";
-    char *sentence = attempt->reason ? gpuhal_text_format("%s%s%s", name, *name ? ": " : "", attempt->reason) : NULL;
-    if (!sentence) {
+    if (!attempt->reason) {
         return gpuhal_error_host_memory();
     }
-    /* Where the detail already speaks of this failure it has the vendor's code too. */
-    bool told = strcmp(gpuhal_last_error()->sentence, sentence) == 0;
-    gpuhal_status status = told ? attempt->status : gpuhal_error_set(attempt->status, "%s", sentence);
-    free(sentence);
-    return status;
+    /* Where the detail already speaks of this failure, behind a name, it has the vendor's code too. */
+    const char *last = gpuhal_last_error()->sentence;
+    const size_t all = strlen(last), length = strlen(attempt->reason);
+    if (all >= length && strcmp(last + all - length, attempt->reason) == 0) {
+        return attempt->status;
+    }
+    const char *name = attempt->name ? attempt->name : "";
+    return gpuhal_error_set(attempt->status, "%s%s%s", name, *name ? ": " : "", attempt->reason);
 }
 
 void gpuhal_attempt_finish(gpuhal_attempt *attempt)

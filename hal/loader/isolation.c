@@ -297,7 +297,9 @@ static void end_visit(round_of_visits *round, size_t place, bool late)
         remember(round, visit);
     } else {
         char reason[512];
-        snprintf(reason, sizeof reason, "%.400s does not speak as this version's helper does", round->helper);
+        snprintf(reason, sizeof reason,
+                 "%.350s said nothing: it is no helper of this version, or in another PID namespace than this process",
+                 round->helper);
         leave_out(round, candidate, reason);
     }
     if (good) {

@@ -412,5 +412,5 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
-    return status;
+    return status ? status : gpuhal_queue_check(queue);
 }

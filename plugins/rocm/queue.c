@@ -191,7 +191,7 @@ static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(queue->device, &visit);
     if (code == hipSuccess) {
-        code = queue->adopted ? gpuhal_rocm_may_record(queue->stream) : hipSuccess;
+        code = gpuhal_rocm_may_record(queue->stream); /* an engine may capture a graph in one of ours, by native access */
         code = code == hipSuccess ? record(queue, event) : code;
         gpuhal_rocm_leave(&visit);
     }

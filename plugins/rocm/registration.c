@@ -4,7 +4,7 @@
  * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never answered). So registrations are
  * counted here: one that lies inside another of ours shares it, and the last user gives it back. Memory that HIP knows and that
  * is none of ours, because the engine registered or allocated it, is refused: our release would end the engine's registration.
- * So is memory with some of the engine's in its middle. HIP would take it, and give back the right one of the two
+ * So is memory with some of the engine's in its middle, where HIP numbers what it knows. HIP would take it, and give back the right one of the two
  * later; but it looks an address up by the last piece that begins before it (device.cpp, MemObjMap::FindMemObj), so
  * what lies behind the engine's piece would be unknown to it, and a copy that begins inside too long.
  *

@@ -225,6 +225,7 @@ static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device
     uint32_t count = 0;
     uint32_t code = gpuhal_rocm_rocm_smi.rsmi_num_monitor_devices(&count);
     if (code == RSMI_STATUS_SUCCESS && count == 0 && listed) {
+        listed = false; /* should there be none after another initialisation either, they are gone */
         return RSMI_STATUS_INIT_ERROR;
     }
     listed = listed || count > 0;

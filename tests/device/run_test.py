@@ -187,11 +187,15 @@ def steps_that_fail_hang_or_crash_leave_the_others_running(here):
     expect((promise["device"], promise["worst"], promise["held"]) == ("cuda:0", 0.89, False) and promise["results"] > 0, f"{promise}")
     expect(f"at least 0.980 | {promise['results']} | 0.890 | 0.880 to 0.900 | 1 MiB | **missed**" in (here.work / "report-odd/report.md").read_text(), "it is not shown")
     expect("\n* a to a: x\n" in (here.work / "report-odd/report.md").read_text(), "it does not say why a pair failed")
-    # A step that would have had more time, had others taken less, has not failed.
-    code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", 15)
-    steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
-    expect(steps["bench-cuda-copy"][0] == "skipped" and "ran out" in steps["bench-cuda-copy"][1], f"{steps['bench-cuda-copy']}", text)
-    expect(steps["bench-cpu-call"] == ("skipped", "no time was left of the 15 s for everything"), f"{steps['bench-cpu-call']}", text)
+    # A step that would have had more time, had others taken less, has not failed. A busy machine needs longer to come so far.
+    for seconds in (15, 60, 240):
+        code, text, report = run_script(here, here.work / "report-late", "--use", build, "--seconds", seconds)
+        steps = {step["name"]: (step["result"], step["reason"]) for step in report["steps"]}
+        result, reason = steps.get("bench-cuda-copy", ("", ""))
+        if "ran out" in reason:
+            break
+    expect(result == "skipped" and "ran out" in reason, f"{result}: {reason}", text)
+    expect(steps["bench-cpu-call"] == ("skipped", f"no time was left of the {seconds} s for everything"), f"{steps['bench-cpu-call']}", text)
 
 
 def promises(report):

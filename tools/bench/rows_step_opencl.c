@@ -29,7 +29,7 @@ static const char source[] = "kernel void layer(global const float *matrix, glob
 #define FUNCTIONS(X)                                                                                                               \
     X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)      \
     X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clEnqueueNDRangeKernel) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer)      \
-    X(clFlush) X(clWaitForEvents) X(clReleaseEvent)
+    X(clFlush) X(clWaitForEvents) X(clReleaseEvent) X(clGetDeviceInfo)
 
 typedef struct step {
 #define MEMBER(name) __typeof__(&name) name;
@@ -128,6 +128,17 @@ static bool run_direct(void *user, uint64_t count)
     return true;
 }
 
+/* Not every driver has a compiler. */
+static bool compiles(gpuhal_device *device, const step *s)
+{
+    gpuhal_native native = {.size = sizeof native};
+    cl_bool available = CL_FALSE;
+    return gpuhal_device_native(device, &native) == GPUHAL_OK &&
+           s->clGetDeviceInfo((cl_device_id)(uintptr_t)native.values[1], CL_DEVICE_COMPILER_AVAILABLE, sizeof available, &available,
+                              NULL) == CL_SUCCESS &&
+           available;
+}
+
 static bool find_functions(gpuhal_device *device, step *s)
 {
 #define ENTRY(name) {#name, &s->name},
@@ -216,7 +227,7 @@ static bool open_direct(gpuhal_device *device, step *s)
 
 static bool open_step(gpuhal_device *device, step *s)
 {
-    if (!find_functions(device, s) || !gpuhal_bench_buffer(device, MATRIX_BYTES, &s->matrix) ||
+    if (!gpuhal_bench_buffer(device, MATRIX_BYTES, &s->matrix) ||
         !gpuhal_bench_buffer(device, VECTOR_BYTES, &s->vectors[0]) ||
         !gpuhal_bench_buffer(device, VECTOR_BYTES, &s->vectors[1]) || !write_matrix(s)) {
         return false;
@@ -269,6 +280,13 @@ bool gpuhal_bench_step_opencl(gpuhal_bench *bench, gpuhal_device *device)
     step s = {.queue = NULL};
     const gpuhal_bench_side sides[] = {{run_ours, &s, NULL}, {run_direct, &s, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    if (!find_functions(device, &s)) {
+        return false;
+    }
+    if (!compiles(device, &s)) {
+        gpuhal_bench_remark(bench->output, gpuhal_device_id(device), "step", "the driver has no compiler");
+        return true;
+    }
     const bool good = open_step(device, &s) && prove(&s, run_ours, 1) && prove(&s, run_direct, 1000) &&
                       gpuhal_bench_measure(sides, bench->options->baseline ? 2 : 1, &plan, &bench->times);
     close_step(&s);
