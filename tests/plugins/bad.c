@@ -538,7 +538,7 @@ const gpuhal_plugin *QUERY(__attribute__((unused)) uint32_t host_abi, __attribut
 #if defined VARIANT_query_null
     return NULL;
 #elif defined VARIANT_query_refuses
-    (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, "it wants plugin ABI 7.3");
+    (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, "vendorInit", 42, "it wants plugin ABI 7.3");
     return NULL;
 #elif defined VARIANT_query_rubbish
     return (const gpuhal_plugin *)(uintptr_t)64;

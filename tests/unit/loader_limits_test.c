@@ -264,11 +264,13 @@ static void *do_nothing(__attribute__((unused)) void *unused)
 
 static void *open_once(__attribute__((unused)) void *unused)
 {
-    gpuhal_close(open_with(PATIENT_NS));
-    return NULL;
+    gpuhal *gpu = open_with(PATIENT_NS);
+    gpuhal_status status = gpuhal_device_open(gpuhal_device_at(gpu, 0));
+    gpuhal_close(gpu);
+    return status ? gpu : NULL;
 }
 
-/* How deep a cold gpuhal_open() goes is seen by what is left of the paint on its stack. */
+/* How deep a cold gpuhal_open() and the first gpuhal_device_open() go is seen by what is left of the paint on the stack. */
 TEST(opening_needs_less_than_16_kib_of_the_callers_stack)
 {
     if (SANITIZED) {
@@ -287,7 +289,9 @@ TEST(opening_needs_less_than_16_kib_of_the_callers_stack)
         assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
         void *(*const runs[])(void *) = {do_nothing, open_once};
         assert_int_equal(pthread_create(&thread, &attributes, runs[i], NULL), 0);
-        pthread_join(thread, NULL);
+        void *failed = NULL;
+        pthread_join(thread, &failed);
+        assert_null(failed);
         pthread_attr_destroy(&attributes);
         size_t left = 0;
         while (left < STACK_BYTES && stack[left] == PAINT) {
