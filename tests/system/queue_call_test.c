@@ -176,14 +176,14 @@ TEST(a_function_cannot_wait_for_a_device_of_which_another_queue_waits_for_it)
 static gpuhal_status take_long(void *user)
 {
     (void)user;
-    pause_ms(2500);
+    pause_ms(4000);
     return GPUHAL_OK;
 }
 
 TEST(neither_a_long_function_nor_an_event_of_the_hosts_counts_as_a_hang)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = SECOND_NS});
+        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 2 * SECOND_NS});
         if (d.device) {
             gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
             calls seen = {0};
@@ -191,7 +191,7 @@ TEST(neither_a_long_function_nor_an_event_of_the_hosts_counts_as_a_hang)
             assert_ok(gpuhal_queue_wait(d.queue, host));
             assert_ok(gpuhal_event_record(d.event, d.queue));
             assert_ok(gpuhal_event_on_done(d.event, count_call, &seen));
-            assert_int_equal(gpuhal_event_wait(d.event, 4 * SECOND_NS), GPUHAL_ERROR_TIMEOUT);
+            assert_int_equal(gpuhal_event_wait(d.event, 5 * SECOND_NS), GPUHAL_ERROR_TIMEOUT);
             assert_ok(gpuhal_device_status(d.device));
             assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
             assert_ok(gpuhal_event_wait(d.event, PATIENCE_NS));
@@ -312,7 +312,7 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
     desk *d = user;
     d->calls++;
     d->answer = gpuhal_fill(NULL, d->buffer, 0, BYTES, 0x55, 1);
-    pause_ms(1500);
+    pause_ms(3000);
     return GPUHAL_OK;
 }
 
@@ -320,7 +320,7 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
 TEST(a_function_may_have_the_vendors_queue_for_longer_than_a_hang)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 400 * MILLISECOND_NS});
+        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
         if (d.device) {
             unsigned char got = 0;
             assert_ok(gpuhal_queue_native_call(d.queue, fill_inside, &d));

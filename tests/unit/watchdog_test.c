@@ -143,7 +143,7 @@ static void prepare_peer(scene *s)
 /* Staged, through a chunk with a queue and an event. */
 static void prepare_staging(scene *s)
 {
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 16 << 20};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
     gpuhal_buffer *large = NULL;
     unsigned char *bytes = calloc(1, desc.bytes);
     assert_non_null(bytes);
