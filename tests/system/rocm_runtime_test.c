@@ -22,7 +22,7 @@ static gpuhal *open_quickly(uint32_t isolation)
     const double begun = seconds_now();
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "rocm", .isolation = isolation});
     const double took = seconds_now() - begun;
-    if (took >= 0.5) {
+    if (took >= 5) { /* 0.1 s on a quiet machine; a driver that waits for something waits longer */
         fail_msg("it took %.3f seconds", took);
     }
     return gpu;
@@ -40,7 +40,7 @@ static void expect_refused(uint32_t isolation)
     gpuhal_close(gpu);
 }
 
-TEST(the_distributions_runtime_is_no_device_with_its_words_in_under_half_a_second)
+TEST(the_distributions_runtime_is_no_device_with_its_words_and_without_waiting)
 {
     need_runtime_without_gpu();
     expect_refused(0);
