@@ -141,7 +141,8 @@ static gpuhal_status cuda_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
     gpuhal_cuda_visit visit;
     CUresult code = gpuhal_cuda_enter(queue->device, &visit);
     if (code == CUDA_SUCCESS) {
-        code = gpuhal_cuda_may_record(queue->stream); /* an engine may capture a graph in one of ours, by native access */
+        /* An engine may capture a graph in one of ours, by native access. */
+        code = gpuhal_cuda_may_record(queue->stream);
         code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuEventRecord(event->event, queue->stream) : code;
         gpuhal_cuda_leave(&visit);
     }

@@ -191,7 +191,8 @@ static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(queue->device, &visit);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_may_record(queue->stream); /* an engine may capture a graph in one of ours, by native access */
+        /* An engine may capture a graph in one of ours, by native access. */
+        code = gpuhal_rocm_may_record(queue->stream);
         code = code == hipSuccess ? record(queue, event) : code;
         gpuhal_rocm_leave(&visit);
     }

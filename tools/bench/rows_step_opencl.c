@@ -157,7 +157,7 @@ static bool find_functions(gpuhal_device *device, step *s)
     return true;
 }
 
-/* A layer moves every element by one place, so whoever has run all of them on the right vector shows it exactly. */
+/* A layer moves every element by one place: the result shows exactly whether all of them have run, on the right vector. */
 static bool write_matrix(step *s)
 {
     float matrix[WIDTH * WIDTH] = {0};
