@@ -105,23 +105,18 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* What is no transfer finds the ring full every other time. */
-static bool is_full(gpuhal_plugin_queue *queue, const command *model)
+/* Of what is no transfer every other finds the ring full. Under the lock. */
+static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
 {
-    static _Atomic uint32_t asked;
-    if (model->work == NULL && is(good_ring)) {
-        return asked++ % 2 == 0;
+    static uint32_t asked;
+    if (model->work == NULL) {
+        return is(good_ring) && asked++ % 2 == 0;
     }
-    if (model->work == NULL || !(is(ring_busy) || is(ring_loses) || is(good_ring))) {
-        return false;
-    }
-    pthread_mutex_lock(&lock);
-    const bool full = queue->places >= RING_PLACES;
-    pthread_mutex_unlock(&lock);
-    return full;
+    return queue->places >= RING_PLACES && (is(ring_busy) || is(ring_loses) || is(good_ring));
 }
 
-static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
+/* A refusal has no effects: an event counts as recorded only here. Under the lock. */
+static gpuhal_status append_locked(gpuhal_plugin_queue *queue, const command *model)
 {
     if (is_full(queue, model)) {
         return is(ring_busy) ? GPUHAL_ERROR_BUSY : is(ring_loses) ? GPUHAL_OK : GPUHAL_NOT_READY;
@@ -131,7 +126,9 @@ static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
         return GPUHAL_ERROR_HOST_MEMORY;
     }
     *one = *model;
-    pthread_mutex_lock(&lock);
+    if (one->signals != NULL) {
+        one->generation = ++one->signals->recorded;
+    }
     queue->places++;
     if (is(queue_backwards) && one->work != NULL) {
         one->next = queue->waiting;
@@ -141,8 +138,15 @@ static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
         *queue->waiting_end = one;
         queue->waiting_end = &one->next;
     }
-    pthread_mutex_unlock(&lock);
     return GPUHAL_OK;
+}
+
+static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
+{
+    pthread_mutex_lock(&lock);
+    const gpuhal_status status = append_locked(queue, model);
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
@@ -219,17 +223,9 @@ static void faulty_event_destroy(gpuhal_plugin_event *event)
 
 static gpuhal_status faulty_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    pthread_mutex_lock(&lock);
-    command one = {.signals = event, .generation = ++event->recorded};
-    pthread_mutex_unlock(&lock);
-    gpuhal_status status = append(queue, &one);
-    if (status == GPUHAL_NOT_READY) {
-        pthread_mutex_lock(&lock);
-        event->recorded--;
-        pthread_mutex_unlock(&lock);
-    }
-    if (is(event_early)) {
-        finish_event(event, one.generation);
+    const gpuhal_status status = append(queue, &(const command){.signals = event});
+    if (status == GPUHAL_OK && is(event_early)) {
+        finish_event(event, event->recorded);
     }
     return status != GPUHAL_OK ? status : faulty_flush(queue);
 }
