@@ -220,7 +220,7 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* On the caller's thread. What the job waits for calls no driver either. */
+/* On the caller's thread. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
@@ -239,21 +239,20 @@ static void run_here(gpuhal_job *job)
 gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)
 {
     int error = 0;
-    gpuhal_job_retain(job);
-    lock_pool();
-    job->worker = begin_job(job, &error);
-    gpuhal_mutex_unlock(&pool.mutex);
-    if (job->worker) {
-        return GPUHAL_JOB_RUNNING;
-    }
-    gpuhal_job_release(job);
     job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
     if (job->calls_no_driver) {
         run_here(job);
         return GPUHAL_JOB_DONE;
     }
-    gpuhal_error_no_thread(error);
-    return GPUHAL_JOB_NO_THREAD;
+    gpuhal_job_retain(job);
+    lock_pool();
+    job->worker = begin_job(job, &error);
+    gpuhal_mutex_unlock(&pool.mutex);
+    if (!job->worker) {
+        gpuhal_job_release(job);
+        gpuhal_error_no_thread(error);
+    }
+    return job->worker ? GPUHAL_JOB_RUNNING : GPUHAL_JOB_NO_THREAD;
 }
 
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)

@@ -88,9 +88,6 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
                    gpuhal_listed_device *device)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    if (gpuhal_facts_find(&device->facts, key)) {
-        return true; /* the plugin gave it along */
-    }
     if (!plugin->sample) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
         return !device->facts.failed || gpuhal_attempt_no_memory(attempt);

@@ -157,27 +157,13 @@ static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
     }
 }
 
-static bool read_memory(gpuhal_cpu_entry *entry, gpuhal_cpu_memory *out_memory)
-{
-    *out_memory = (gpuhal_cpu_memory){.total = entry->total};
-    if (entry->limited) {
-        out_memory->free = entry->total - atomic_load(&entry->allocated);
-        return true;
-    }
-    return gpuhal_cpu_system_memory("", out_memory);
-}
-
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
                                 1u << GPUHAL_MEMORY_DEVICE_MAPPED;
     for (uint32_t index = 0; index < instance->count; index++) {
         uint64_t total = instance->entries[index].total;
-        gpuhal_cpu_memory memory;
         host->device(host, sink, index);
-        if (read_memory(&instance->entries[index], &memory)) {
-            host->u64(host, sink, GPUHAL_VALUE_MEMORY_FREE_BYTES, memory.free);
-        }
         name_processor(host, sink);
         tell_system(host, sink);
         host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_CPU);
@@ -228,8 +214,11 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
-    gpuhal_cpu_memory memory;
-    bool known = read_memory(entry, &memory);
+    gpuhal_cpu_memory memory = {.total = entry->total};
+    bool known = entry->limited || gpuhal_cpu_system_memory("", &memory);
+    if (entry->limited) {
+        memory.free = entry->total - atomic_load(&entry->allocated);
+    }
     tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES, known, memory.free);
     tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, known, memory.total - memory.free);
     return GPUHAL_OK;

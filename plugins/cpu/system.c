@@ -1,7 +1,7 @@
 /* cpu/system.c: reading /proc and /sys.
  *
- * Files are read whole into a buffer on the stack; of long ones (/proc/cpuinfo) the beginning is enough. Nothing is kept between
- * calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
+ * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all this runs on the
+ * stack of whoever calls the library. Nothing is kept between calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
  */
 #include "system.h"
 
@@ -19,26 +19,34 @@
 #define PATH_BYTES 1024
 #define NO_LIMIT   (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
 
-/* Reads root + path; false when it is not there, cannot be read, or the path is too long. */
-static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
+static size_t read_file(const char *root, const char *path, char *text, size_t size)
 {
     char full[PATH_BYTES];
     int length = snprintf(full, sizeof full, "%s%s", root, path);
-    if (length < 0 || (size_t)length >= sizeof full) {
-        return false;
-    }
-    int file = open(full, O_RDONLY | O_CLOEXEC);
+    int file = length > 0 && (size_t)length < sizeof full ? open(full, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) {
-        return false;
+        return 0;
     }
     size_t used = 0;
     ssize_t got;
-    while (used < TEXT_BYTES - 1 && (got = read(file, text + used, TEXT_BYTES - 1 - used)) > 0) {
+    while (used < size && (got = read(file, text + used, size - used)) > 0) {
         used += (size_t)got;
     }
     close(file);
+    return used;
+}
+
+/* What is in root + path, which the caller frees; NULL when it is empty, not there or cannot be read, and without memory. */
+static char *read_text(const char *root, const char *path)
+{
+    char *text = malloc(TEXT_BYTES);
+    const size_t used = text != NULL ? read_file(root, path, text, TEXT_BYTES - 1) : 0;
+    if (used == 0) {
+        free(text);
+        return NULL;
+    }
     text[used] = '\0';
-    return used > 0;
+    return text;
 }
 
 /* Finds the line that begins with @p key followed by blanks or a colon; returns its value, not ended, or NULL. */
@@ -69,14 +77,22 @@ static bool copy_line(const char *text, const char *key, char *to, size_t size)
     return to[0] != '\0';
 }
 
-static bool read_number(const char *text, uint64_t *out_number)
+/* The number at the beginning of @p text, which may be NULL. */
+static bool parse_number(const char *text, uint64_t *out_number)
 {
-    char *end;
     if (text == NULL || *text < '0' || *text > '9') {
         return false;
     }
-    *out_number = strtoull(text, &end, 10);
+    *out_number = strtoull(text, NULL, 10);
     return true;
+}
+
+static bool read_number(const char *root, const char *path, uint64_t *out_number)
+{
+    char *text = read_text(root, path);
+    const bool known = parse_number(text, out_number);
+    free(text);
+    return known;
 }
 
 /* The two versions of control groups name the same things differently. */
@@ -90,35 +106,46 @@ static const group_version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
-/* Reads one file of one group; @p group is "" for the topmost. */
-static bool group_text(const char *root, const group_version *version, const char *group, const char *file, char text[TEXT_BYTES])
+/* The path of a file of a group, which is "" for the topmost. */
+static bool group_path(const group_version *version, const char *group, const char *file, char path[PATH_BYTES])
 {
-    char path[PATH_BYTES];
-    int length = snprintf(path, sizeof path, "%s%s/%s", version->mount, group, file);
-    return length > 0 && (size_t)length < sizeof path && read_text(root, path, text);
+    int length = snprintf(path, PATH_BYTES, "%s%s/%s", version->mount, group, file);
+    return length > 0 && (size_t)length < PATH_BYTES;
 }
 
-/* Narrows @p memory by one group. Cached file contents count as used there, but give way like they do in MemAvailable. */
+static bool group_number(const char *root, const group_version *version, const char *group, const char *file, uint64_t *out_number)
+{
+    char path[PATH_BYTES];
+    return group_path(version, group, file, path) && read_number(root, path, out_number);
+}
+
+/* Cached file contents count as used in a group, but give way like they do in MemAvailable. */
+static uint64_t group_cached(const char *root, const group_version *version, const char *group)
+{
+    char path[PATH_BYTES];
+    uint64_t cached = 0, part;
+    char *text = group_path(version, group, "memory.stat", path) ? read_text(root, path) : NULL;
+    for (int i = 0; text != NULL && i < 2; i++) {
+        cached += parse_number(find_line(text, version->caches[i]), &part) ? part : 0;
+    }
+    free(text);
+    return cached;
+}
+
+/* Narrows @p memory by one group. */
 static void bound_by_group(const char *root, const group_version *version, const char *group, gpuhal_cpu_memory *memory)
 {
-    char text[TEXT_BYTES];
-    uint64_t limit, used, cached = 0;
-    if (!group_text(root, version, group, version->limit, text) || !read_number(text, &limit)) {
+    uint64_t limit, used;
+    if (!group_number(root, version, group, version->limit, &limit)) {
         return; /* "max" is no limit, and no number */
     }
     if (limit < memory->total) {
         memory->total = limit;
     }
-    if (limit >= NO_LIMIT || !group_text(root, version, group, version->used, text) || !read_number(text, &used)) {
+    if (limit >= NO_LIMIT || !group_number(root, version, group, version->used, &used)) {
         return;
     }
-    bool counted = group_text(root, version, group, "memory.stat", text);
-    for (int i = 0; counted && i < 2; i++) {
-        uint64_t part;
-        if (read_number(find_line(text, version->caches[i]), &part)) {
-            cached += part;
-        }
-    }
+    const uint64_t cached = group_cached(root, version, group);
     used = used > cached ? used - cached : 0;
     uint64_t room = limit > used ? limit - used : 0;
     if (room < memory->free) {
@@ -144,15 +171,12 @@ static void bound_by_groups(const char *root, const group_version *version, cons
 /* Lines of /proc/self/cgroup: "0::/path" for version 2, "4:cpu,memory:/path" for version 1. */
 static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
 {
-    char text[TEXT_BYTES];
-    if (!read_text(root, "/proc/self/cgroup", text)) {
-        return;
-    }
+    char *text = read_text(root, "/proc/self/cgroup");
     for (const char *line = text; line != NULL; line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
         const char *controllers = strchr(line, ':');
         const char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
         if (!path) {
-            return;
+            break;
         }
         char list[PATH_BYTES];
         snprintf(list, sizeof list, ",%.*s,", (int)(path - controllers - 1), controllers + 1);
@@ -163,20 +187,20 @@ static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
             bound_by_groups(root, &version_1, path + 1, memory);
         }
     }
+    free(text);
 }
 
 static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
 {
-    char text[TEXT_BYTES];
-    uint64_t total, available;
-    if (!read_text(root, "/proc/meminfo", text) || !read_number(find_line(text, "MemTotal"), &total)) {
-        return false;
+    uint64_t total = 0, available = 0;
+    char *text = read_text(root, "/proc/meminfo");
+    const bool known = text != NULL && parse_number(find_line(text, "MemTotal"), &total) &&
+                       (parse_number(find_line(text, "MemAvailable"), &available) || parse_number(find_line(text, "MemFree"), &available));
+    free(text);
+    if (known) {
+        *out_memory = (gpuhal_cpu_memory){.total = total << 10, .free = available << 10};
     }
-    if (!read_number(find_line(text, "MemAvailable"), &available) && !read_number(find_line(text, "MemFree"), &available)) {
-        return false;
-    }
-    *out_memory = (gpuhal_cpu_memory){.total = total << 10, .free = available << 10};
-    return true;
+    return known;
 }
 
 /* Services may see a /proc without it (systemd: ProcSubset=pid), or none at all. What caches would give back does not count here. */
@@ -245,9 +269,9 @@ static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor)
 {
     static const char *const name_keys[] = {"model name", "cpu model", "uarch", "cpu"}; /* x86, MIPS, RISC-V, POWER */
-    char text[TEXT_BYTES];
+    char *text = read_text(root, "/proc/cpuinfo");
     *out_processor = (gpuhal_cpu_processor){.name = "", .vendor = ""};
-    if (!read_text(root, "/proc/cpuinfo", text)) {
+    if (!text) {
         return;
     }
     for (size_t i = 0; i < sizeof name_keys / sizeof name_keys[0] && out_processor->name[0] == '\0'; i++) {
@@ -262,6 +286,7 @@ void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_pro
         }
     }
     name_arm(text, out_processor);
+    free(text);
 }
 
 bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz)
@@ -269,9 +294,9 @@ bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hert
     const uint32_t asked[2] = {0, cpus > 0 ? cpus - 1 : 0};
     uint64_t highest = 0, kilohertz;
     for (int i = 0; i < 2; i++) {
-        char path[96], text[TEXT_BYTES];
+        char path[96];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", asked[i]);
-        if (read_text(root, path, text) && read_number(text, &kilohertz) && kilohertz > highest) {
+        if (read_number(root, path, &kilohertz) && kilohertz > highest) {
             highest = kilohertz;
         }
     }
@@ -281,9 +306,10 @@ bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hert
 
 bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node)
 {
-    char text[TEXT_BYTES];
-    return read_text(root, "/sys/devices/system/node/has_memory", text) && read_number(text, out_node) &&
-           strpbrk(text, ",-") == NULL;
+    char *text = read_text(root, "/sys/devices/system/node/has_memory");
+    const bool one = parse_number(text, out_node) && strpbrk(text, ",-") == NULL;
+    free(text);
+    return one;
 }
 
 uint32_t gpuhal_cpu_system_affinity(void)
@@ -328,13 +354,13 @@ uint32_t gpuhal_cpu_system_data_types(const char *root)
         {"amx_bf16", GPUHAL_DATA_BF16},    {"bf16", GPUHAL_DATA_BF16},         {"avx_vnni", GPUHAL_DATA_INT8_DOT},
         {"avx512_vnni", GPUHAL_DATA_INT8_DOT}, {"asimddp", GPUHAL_DATA_INT8_DOT},
     };
-    char text[TEXT_BYTES];
     uint32_t types = GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64;
-    const bool told = read_text(root, "/proc/cpuinfo", text);
-    const char *flags = told ? find_line(text, "flags") : NULL;
-    flags = told && flags == NULL ? find_line(text, "Features") : flags;
+    char *text = read_text(root, "/proc/cpuinfo");
+    const char *flags = text != NULL ? find_line(text, "flags") : NULL;
+    flags = text != NULL && flags == NULL ? find_line(text, "Features") : flags;
     for (size_t i = 0; flags != NULL && i < sizeof known / sizeof known[0]; i++) {
         types |= has_flag(flags, known[i].flag) ? known[i].type : 0;
     }
+    free(text);
     return types;
 }

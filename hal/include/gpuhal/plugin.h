@@ -364,9 +364,7 @@ typedef struct gpuhal_plugin {
      *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
     gpuhal_status (*start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
     /** BLOCKS. Names the devices and their facts; takes no device memory and creates no context. No device at all is OK, or
-     *  NO_DEVICE with a reason. An index never changes its owner in a process: a later call only appends or leaves out.
-     *  A plugin that knows GPUHAL_VALUE_MEMORY_FREE_BYTES here may give it along; else the core asks sample() for it, on
-     *  another thread. */
+     *  NO_DEVICE with a reason. An index never changes its owner in a process: a later call only appends or leaves out. */
     gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
     /** Fills the slots of device @p index; opens nothing. NOT_FOUND for an index that was never enumerated. */
     gpuhal_status (*describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
