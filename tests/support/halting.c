@@ -234,7 +234,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     (void)queue;
     pass("event_record");
     event->time = ++clock;
-    return GPUHAL_OK;
+    return gpuhal_halting.record_says;
 }
 
 static gpuhal_status event_query(gpuhal_plugin_event *event)

@@ -22,6 +22,7 @@ typedef struct gpuhal_halting_state {
     uint32_t honors_timeouts, no_native_lock, no_write, fork_safe;
     _Atomic uint32_t samples;   /* that were asked for */
     _Atomic uint32_t work_goes_on; /* events are not done */
+    _Atomic gpuhal_status record_says; /* what event_record answers */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
 } gpuhal_halting_state;
 

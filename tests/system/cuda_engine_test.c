@@ -109,6 +109,31 @@ TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
     expect_clean();
 }
 
+TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const driver api = load_driver();
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    gpuhal_plugin_event *event = event_on(&with, 0);
+    gpuhal_native native = {.size = sizeof native};
+    expect_fine(with.ops.native_queue(queue, &native), &with, "native_queue");
+    CUstream stream = (CUstream)(uintptr_t)native.values[0];
+    CUgraph graph;
+    assert_int_equal(api.cuCtxPushCurrent_v2(context_of(&with, 0)), CUDA_SUCCESS);
+    assert_int_equal(api.cuStreamBeginCapture_v2(stream, 0), CUDA_SUCCESS);
+    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    CUcontext context;
+    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(queue);
+    end(&with);
+    expect_clean();
+}
+
 /* ---- contexts */
 
 TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works)

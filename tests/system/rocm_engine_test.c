@@ -92,6 +92,28 @@ TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
     expect_clean();
 }
 
+TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    const runtime api = load_runtime();
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    gpuhal_plugin_event *event = event_on(&with, 0);
+    gpuhal_native native = {.size = sizeof native};
+    expect_fine(with.ops.native_queue(queue, &native), &with, "native_queue");
+    hipStream_t stream = (hipStream_t)(uintptr_t)native.values[0];
+    hipGraph_t graph = NULL;
+    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
+    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
+    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
+    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
+    with.ops.event_destroy(event);
+    with.ops.queue_destroy(queue);
+    end(&with);
+    expect_clean();
+}
+
 /* ---- events */
 
 typedef struct blocked {

@@ -423,6 +423,22 @@ TEST(a_native_section_may_end_in_a_full_ring)
     in_child(end_native_access_in_a_full_ring);
 }
 
+static void lose_the_device_as_native_access_ends(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    prepare_scene(s);
+    assert_ok(do_native_begin(s));
+    gpuhal_halting.record_says = GPUHAL_ERROR_DEVICE_LOST;
+    assert_int_equal(do_native_end(s), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
+}
+
+TEST(a_native_section_that_costs_the_device_as_it_ends_says_so)
+{
+    in_child(lose_the_device_as_native_access_ends);
+}
+
 /* What is deferred while a section begins comes behind it. */
 static void defer_while_a_section_begins(scene *s)
 {
