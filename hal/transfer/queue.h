@@ -189,11 +189,13 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
 /* With the mutex held, which is let go meanwhile: the right to call the plugin on `vendor`, and the end of it. BUSY in a native section,
  * TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
+/* On the queue's own thread, whose work may have come while a native section began: the right comes when that ends. */
+gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
 /* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. Without a detail: NOT_SUPPORTED, it has to be
- * done by the queue's thread; NOT_READY, it would have to wait, and the queue's thread tries again. What the plugin refuses for another reason is missing from then on, so the queue has failed. On success the
- * caller tells by the functions below, with the mutex held. */
+ * done by the queue's thread; NOT_READY, it would have to wait, and the queue's thread tries again. What the plugin refuses for another
+ * reason is missing from then on, so the queue has failed. On success the caller tells by the functions below, with the mutex held. */
 gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point);
 void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op);

@@ -58,7 +58,7 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
 {
     gpuhal_plugin_queue *fresh = NULL;
     gpuhal_watcher *told = NULL;
-    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    gpuhal_status status = gpuhal_queue_begin_late_call(queue);
     bool may_call = !status;
     if (may_call && queue->vendor) {
         gpuhal_mutex_unlock(&queue->mutex);

@@ -346,8 +346,9 @@ static gpuhal_status mark_now(gpuhal_queue *queue, gpuhal_point *point, gpuhal_w
 }
 
 /* The event shows whether that work goes on, when a driver whose ring is full waits in a later call. Such a driver
- * waits here already, for work of which nothing else tells: so the access lasts until it is back. Where there is no memory
- * for it, or the driver does not record now, the work goes on without it. Drivers that keep timeouts record nothing: they do not wait for room, and for some an event is a submission. */
+ * waits here already, for work of which nothing else tells: so the access lasts until it is back. Where there is no memory for it, or the
+ * driver does not record now, the work goes on without it. Drivers that keep timeouts record nothing: they do not wait for room, and for
+ * some an event is a submission. */
 void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told)
 {
     if (gpuhal_device_honors_timeouts(queue->device)) {

@@ -174,9 +174,7 @@ static void sleep_before_retry(gpuhal_queue *queue)
     gpuhal_queue_doze(queue, gpuhal_deadline(queue->retry_ns));
 }
 
-/* The right to call, once no native section has it any more: work may be deferred while one begins. With the mutex held,
- * which is let go meanwhile. */
-static gpuhal_status begin_call(gpuhal_queue *queue)
+gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 {
     gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
@@ -193,7 +191,7 @@ static void mark_tail(gpuhal_queue *queue)
     gpuhal_watcher *told = NULL;
     gpuhal_cause *cause = NULL;
     gpuhal_point *point = gpuhal_point_create(queue, false);
-    gpuhal_status status = point ? begin_call(queue) : gpuhal_error_host_memory();
+    gpuhal_status status = point ? gpuhal_queue_begin_late_call(queue) : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_mutex_unlock(&queue->mutex);
         status = gpuhal_queue_hand_over_point(queue, point);
@@ -257,7 +255,7 @@ static void run_first(gpuhal_queue *queue)
 static void submit_first(gpuhal_queue *queue)
 {
     gpuhal_held *held = queue->held;
-    gpuhal_status status = begin_call(queue);
+    gpuhal_status status = gpuhal_queue_begin_late_call(queue);
     if (status || queue->held != held) {
         if (!status) {
             gpuhal_queue_end_call(queue);
