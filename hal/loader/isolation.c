@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_NS    200000000u /* for an orderly process to leave */
-#define TERM_NS     100000000u /* for one that hangs, to end when asked to */
-#define SLICE_NS    500000000u /* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
+#define GRACE_NS    1000000000u /* for an orderly process to leave, on a busy machine too */
+#define TERM_NS     100000000u  /* for one that hangs, to end when asked to */
+#define SLICE_NS    500000000u  /* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
 #define PRINTED_MAX (4u << 20) /* of what a plugin may print while it is met */

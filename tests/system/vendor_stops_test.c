@@ -153,10 +153,23 @@ static void prepare_staging(scene *s)
     free(memory);
 }
 
+/* On a busy machine a helper that does not stop may need longer than one that does is given. */
+static gpuhal *open_with_helper(uint32_t isolation)
+{
+    gpuhal *gpu = open_object(isolation);
+    for (int tries = 1; tries < 4 && report_of_plugin(gpu, BACKEND).state == GPUHAL_PLUGIN_TIMED_OUT; tries++) {
+        gpuhal_close(gpu);
+        remove_registry();
+        use_registry();
+        gpu = open_object(isolation);
+    }
+    return gpu;
+}
+
 /* Listed from the registry: this process has neither loaded the vendor's library nor does it start a helper. */
 static void prepare_warm(scene *s)
 {
-    gpuhal_close(open_object(GPUHAL_ISOLATION_ONCE));
+    gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
     s->gpu = open_object(GPUHAL_ISOLATION_ONCE);
     assert_int_equal(report_of_plugin(s->gpu, BACKEND).remembered, 1);
     (void)device_of(s, BACKEND ":0");
@@ -164,7 +177,7 @@ static void prepare_warm(scene *s)
 
 static void prepare_isolated(scene *s)
 {
-    s->gpu = open_object(GPUHAL_ISOLATION_ALWAYS);
+    s->gpu = open_with_helper(GPUHAL_ISOLATION_ALWAYS);
     assert_ok(gpuhal_device_open(device_of(s, BACKEND ":0")));
 }
 

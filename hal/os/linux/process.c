@@ -21,7 +21,7 @@
 
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
 #define STREAM               3
-#define REAP_NS              500000000u /* for a killed process to go; one stuck in a driver may never */
+#define REAP_NS              2000000000u /* for a killed process to go, on a busy machine too; one stuck in a driver may never */
 #define BLIND_NS             20000000u  /* between two looks at a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_process){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
