@@ -115,6 +115,12 @@ void gpuhal_error_forget_report(void)
     last.report_status = GPUHAL_OK;
 }
 
+bool gpuhal_error_is_cause(gpuhal_status status)
+{
+    return status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_ERROR_TIMEOUT &&
+           status != GPUHAL_ERROR_BUSY;
+}
+
 void gpuhal_error_clear(void)
 {
     gpuhal_error_forget_report();

@@ -8,6 +8,8 @@
 
 #include <gpuhal/error.h>
 
+#include <stdbool.h>
+
 /* Sets a new detail with this sentence and returns `status`. */
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* malloc failed. */
@@ -21,6 +23,8 @@ gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call,
 void gpuhal_error_forget_report(void);
 /* Makes the thread's detail that of a thread which has had no error, and forgets such a report. */
 void gpuhal_error_clear(void);
+/* Whether work of the application's own can fail with it: not with what waits for that work mean otherwise, nor with what is no error. */
+bool gpuhal_error_is_cause(gpuhal_status status);
 /* Turns the status that a plugin returned into a detail: the sentence is "<device or backend>: <what>: <vendor call, text and
  * code>". `what` is the action in words ("allocating 4096 bytes"); device may be NULL. A number that is no error becomes
  * GPUHAL_ERROR_DRIVER. Returns the status. */

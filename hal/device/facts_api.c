@@ -138,8 +138,12 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
 
 gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred)
 {
-    if (!device || !out_number || !out_preferred) {
+    if (!out_number || !out_preferred) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: an argument is NULL");
+    }
+    *out_number = *out_preferred = 0;
+    if (!device) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: device is NULL");
     }
     const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
     *out_number = device->known_physical;

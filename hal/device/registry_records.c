@@ -201,13 +201,18 @@ gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t 
 {
     const void *record = NULL;
     const uint32_t any = 1;
+    if (out_version) {
+        *out_version = NULL;
+    }
+    if (out_since) {
+        *out_since = 0;
+    }
     gpuhal_status status = find("gpuhal_registry_driver", view, GPUHAL_RECORD_FACE, face, out_version ? &any : NULL, &record);
     if (status) {
         return status;
     }
     const gpuhal_known_versions *drivers = &((const gpuhal_known_face *)record)->drivers;
     if (index >= drivers->count) {
-        *out_version = NULL;
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", index, drivers->count);
     }
     *out_version = gpuhal_view_text(drivers->list[index].version);

@@ -280,6 +280,33 @@ static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
     }
 }
 
+/* @return whether there are software devices, which one may have counted on */
+static bool say_passed_over(const gpuhal_listing *listing, gpuhal_text *to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        const gpuhal_device *device = listing->entries[i].device;
+        if (device && is_passed_over(device)) {
+            gpuhal_text_printf(to, "%s%s", count++ == 0 ? "; " : ", ", device->id);
+        }
+    }
+    if (count > 0) {
+        gpuhal_text_printf(to, " %s, only used when named", count == 1 ? "is a software device" : "are software devices");
+    }
+    return count > 0;
+}
+
+static void say_hidden(const gpuhal_listing *listing, gpuhal_text *to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listing->identity.count; i++) {
+        count += !listing->entries[i].device;
+    }
+    if (count > 0) {
+        gpuhal_text_printf(to, "; %u %s hidden by GPUHAL_DEVICES or config.devices", count, count == 1 ? "is" : "are");
+    }
+}
+
 /* Names the device that one may have counted on: a lost one, or a software device. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text,
                                         const char *source)
@@ -290,17 +317,12 @@ gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpu
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device that can be used matches \"%s\"; %s %s", source, colon, text,
                                 lost->id, listing->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
     }
-    for (uint32_t i = 0; is_general(selector) && i < listing->identity.count; i++) {
-        const gpuhal_device *device = listing->entries[i].device;
-        if (device && is_passed_over(device)) {
-            return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                                    "%s%sno device matches \"%s\"; %s is a software device, only used when named", source, colon,
-                                    text, device->id);
-        }
-    }
     gpuhal_text more = {0};
-    say_why_not(listing, selector, &more);
-    say_what_there_is(listing, &more);
+    if (!is_general(selector) || !say_passed_over(listing, &more)) {
+        say_why_not(listing, selector, &more);
+        say_what_there_is(listing, &more);
+    }
+    say_hidden(listing, &more);
     gpuhal_status status =
         gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon, text, gpuhal_text_get(&more));
     gpuhal_text_finish(&more);

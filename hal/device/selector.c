@@ -81,7 +81,7 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     take_value(selector, value);
     char unused[24], problem[160];
     if (selector->form == GPUHAL_SELECT_PCI && !gpuhal_identity_pci(selector->text, unused)) {
-        return refuse(word, source, "\"%s\" is not a PCI address (domain:bus:device.function)", value);
+        return refuse(word, source, "\"%s\" is not a PCI address (domain:bus:device.function, with devices to 1f and functions to 7)", value);
     }
     if (selector->form == GPUHAL_SELECT_UUID &&
         !gpuhal_rules_text(GPUHAL_FACT_UUID, selector->text, problem, sizeof problem)) {
@@ -90,13 +90,29 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     return GPUHAL_OK;
 }
 
+/* Whether the first bytes are one of the words. */
+static bool is_word(const char *text, size_t length, const char *const words[])
+{
+    while (*words && (strlen(*words) != length || strncmp(*words, text, length) != 0)) {
+        words++;
+    }
+    return *words != NULL;
+}
+
 /* "cuda" or "cuda:0"; `name` is the length of the backend's. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
+    static const char *const general[] = {"auto", "gpu", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
     const char *index_text = word[name] ? word + name + 1 : NULL;
     uint64_t index = 0;
     if (name == 0) {
         return refuse(word, source, "no backend stands before \":\"");
+    }
+    if (is_word(word, name, general)) {
+        return refuse(word, source, "\"%.*s\" takes no index", (int)name, word);
+    }
+    if (is_word(word, name, keys)) {
+        return refuse(word, source, "no \"=\" follows \"%.*s\"", (int)name, word);
     }
     if (!is_backend_name(word, name)) {
         return refuse(word, source, "\"%.*s\" is not the name of a backend (up to 31 lower-case letters, digits and _)",

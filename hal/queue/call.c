@@ -19,8 +19,7 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
-    bool is_failure = status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED;
-    gpuhal_error_set(is_failure ? status : GPUHAL_ERROR_CANCELLED,
+    gpuhal_error_set(gpuhal_error_is_cause(status) ? status : GPUHAL_ERROR_CANCELLED,
                      "%s: a function that the queue called returned \"%s\"%s%s", queue->device->id, gpuhal_status_name(status),
                      is_known ? ": " : "", is_known ? why.error.sentence : "");
     gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);

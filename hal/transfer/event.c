@@ -63,9 +63,13 @@ void gpuhal_event_destroy(gpuhal_event *event)
 
 gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
 {
-    if (!event || !(event->flags & GPUHAL_EVENT_HOST) || status > 0 || status < GPUHAL_ERROR_FILE) {
+    if (!event || !(event->flags & GPUHAL_EVENT_HOST)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: %s",
+                                event ? "the event was not created with GPUHAL_EVENT_HOST" : "event is NULL");
+    }
+    if (status && !gpuhal_error_is_cause(status)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_event_signal: the event was not created with GPUHAL_EVENT_HOST, or the status is neither OK nor an error");
+                                "gpuhal_event_signal: \"%s\" is neither OK nor an error that work can fail with", gpuhal_status_name(status));
     }
     gpuhal_cause *cause = NULL;
     if (status) {
@@ -188,7 +192,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     if (!status && queue->device->gpu != event->gpu) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_wait: event and queue belong to two gpuhal objects");
     }
-    status = status || !point ? status : gpuhal_queue_await(queue, point);
+    status = status ? status : gpuhal_queue_await(queue, point);
     gpuhal_point_release(point);
     return status;
 }

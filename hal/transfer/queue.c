@@ -364,6 +364,8 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     status = status ? status : lock_native(queue, deadline);
     if (status == GPUHAL_NOT_READY) {
         status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the vendor's queue was not free in time", device->id);
+    } else if (status == GPUHAL_ERROR_BUSY) {
+        gpuhal_device_failed(device, status, "beginning a native section");
     } else if (status) {
         gpuhal_device_failed(device, status, "beginning a native section");
         gpuhal_cause *cause = gpuhal_cause_create();

@@ -183,7 +183,7 @@ gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_n
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 /* BUSY with its detail in the thread in which the queue calls a function of the application: it would wait for itself. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
-/* What is enqueued from now on comes after the point. */
+/* What is enqueued from now on comes after the point; NULL: after nothing more. */
 gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
 
 /* With the mutex held, which is let go meanwhile: the right to call the plugin on `vendor`, and the end of it. BUSY in a native section,

@@ -473,8 +473,9 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
 {
     const gpuhal_op op = {.await = point};
     gpuhal_status status = gpuhal_queue_check(queue);
-    bool has_failed = gpuhal_point_now(point) == GPUHAL_POINT_DONE && point->cause;
-    bool is_behind = !has_failed && (point->queue == queue || gpuhal_point_now(point) == GPUHAL_POINT_DONE);
+    bool is_done = !point || gpuhal_point_now(point) == GPUHAL_POINT_DONE;
+    bool has_failed = point && is_done && point->cause;
+    bool is_behind = !has_failed && (is_done || point->queue == queue);
     if (status) {
         return status;
     }

@@ -232,9 +232,12 @@ void gpuhal_vulkan_port_init(gpuhal_vulkan_port *port);
 void gpuhal_vulkan_port_finish(gpuhal_vulkan_port *port);
 /* The right to submit once, on this thread. False: a native section has the port, and this thread may not wait for its end. */
 bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait);
+/* What that becomes for a call that would have to wait. */
+gpuhal_status gpuhal_vulkan_port_busy(const gpuhal_plugin_device *device);
 void gpuhal_vulkan_port_leave(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
-/* The same for a native section, which any thread may end. False when the time is over. */
-bool gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns);
+/* The same for a native section, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the thread that began the
+ * section that has it. */
+gpuhal_status gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns);
 void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
 /* vkQueueSubmit with the locks it wants; waits for native sections. */
 VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence);

@@ -302,8 +302,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
         return await(device, lane);
     }
     if (code == VK_NOT_READY) {
-        return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0,
-                                    "this thread is in a native section, which holds the VkQueue");
+        return gpuhal_vulkan_port_busy(device);
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {

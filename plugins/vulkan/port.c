@@ -49,6 +49,11 @@ static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_port *p
     }
 }
 
+gpuhal_status gpuhal_vulkan_port_busy(const gpuhal_plugin_device *device)
+{
+    return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0, "this thread is in a native section, which holds the VkQueue");
+}
+
 bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait)
 {
     pthread_mutex_lock(&port->mutex);
@@ -69,7 +74,7 @@ void gpuhal_vulkan_port_leave(gpuhal_plugin_device *device, gpuhal_vulkan_port *
     pthread_mutex_unlock(&port->mutex);
 }
 
-bool gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns)
+gpuhal_status gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns)
 {
     struct timespec until = {0};
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -78,19 +83,22 @@ bool gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *p
     until = (struct timespec){.tv_sec = (time_t)(end / SECOND_NS), .tv_nsec = (long)(end % SECOND_NS)};
     int waited = 0;
     pthread_mutex_lock(&port->mutex);
-    while (port->taken && waited == 0) {
+    while (port->taken && port->taker != this_thread() && waited == 0) {
         waited = pthread_cond_timedwait(&port->freed, &port->mutex, &until);
     }
-    const bool free = !port->taken;
+    const bool free = !port->taken, own = port->taken && port->taker == this_thread();
     if (free) {
         port->taken = true;
         port->taker = this_thread();
     }
     pthread_mutex_unlock(&port->mutex);
+    if (own) {
+        return gpuhal_vulkan_port_busy(device);
+    }
     if (free) {
         lock_of_caller(device, port);
     }
-    return free;
+    return free ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
 void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)

@@ -361,8 +361,9 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
     if (status != GPUHAL_OK) {
         return status;
     }
-    if (!gpuhal_vulkan_port_take(queue->device, queue->port, timeout_ns)) {
-        return GPUHAL_NOT_READY;
+    status = gpuhal_vulkan_port_take(queue->device, queue->port, timeout_ns);
+    if (status != GPUHAL_OK) {
+        return status;
     }
     status = gpuhal_vulkan_queue_submit(queue);
     if (status != GPUHAL_OK) {

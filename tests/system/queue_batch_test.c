@@ -147,6 +147,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     }
     assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
     assert_int_equal(gpuhal_fill(queue, buffer, 0, PIECE, 4, 1), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_queue_wait(queue, filled), GPUHAL_ERROR_BUSY); /* of which there is no recording yet */
     assert_ok(gpuhal_queue_native_end(queue));
     assert_ok(gpuhal_fill(queue, buffer, 0, PIECE, 5, 1));
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));

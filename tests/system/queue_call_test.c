@@ -257,6 +257,29 @@ TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
     close_desk(&d);
 }
 
+/* What a wait means otherwise is no cause: who waits again while it says TIMEOUT would never end. */
+static const gpuhal_status no_causes[] = {GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
+
+static gpuhal_status return_status(void *user)
+{
+    return *(const gpuhal_status *)user;
+}
+
+TEST(a_queue_fails_with_nothing_that_a_wait_for_it_means_otherwise)
+{
+    desk d = open_desk("cpu:0", (gpuhal_config){0});
+    gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
+    for (size_t i = 0; i < sizeof no_causes / sizeof *no_causes; i++) {
+        gpuhal_status returned = no_causes[i];
+        assert_ok(gpuhal_queue_call(d.queue, return_status, &returned));
+        assert_int_equal(gpuhal_queue_synchronize(d.queue, PATIENCE_NS), GPUHAL_ERROR_CANCELLED);
+        assert_ok(gpuhal_queue_reset(d.queue, PATIENCE_NS));
+        assert_int_equal(gpuhal_event_signal(host, no_causes[i]), GPUHAL_ERROR_INVALID_ARGUMENT);
+    }
+    gpuhal_event_destroy(host);
+    close_desk(&d);
+}
+
 TEST(an_event_counts_as_done_until_it_is_recorded)
 {
     desk d = open_desk("cpu:0", (gpuhal_config){0});

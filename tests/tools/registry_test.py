@@ -170,8 +170,8 @@ def paths_of_large_writes_are_shown_with_the_speed_of_both(probe):
     check(result.code == 0 and result.err == "", result)
     words = " ".join(result.out.split())
     both = "12.00 GiB/s staged and 6.00 GiB/s by the plugin, 2026-07-12 09:03"
-    check(f"large writes: the faster of two paths that were measured cuda face 1: staged, as {both} cuda face 2: by the plugin, as {both}"
-          f" vulkan face 4: staged, as {both}, with another file of the plugin" in words, result)
+    check(f"large writes: of two paths that were measured; staged, where that was faster by a tenth cuda face 1: staged, as {both} cuda face 2: by the plugin, as {both}"
+          f" vulkan face 4: staged, as {both}, by a file of the plugin that is not remembered" in words, result)
     result = probe.run("--registry", **Place(registry_text(face(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))).settings())
     check("cuda face 1: staged, " in result.out and "2026-07-12 09:03, with an earlier driver" in " ".join(result.out.split()), result)
 

@@ -81,7 +81,10 @@ static const struct {
     {":1", "no backend stands before \":\""},
     {"LAB", "\"LAB\" is not the name of a backend"},
     {"a b", "\"a b\" is not the name of a backend"},
-    {"uuid:zz", "\"zz\" is not an index"},
+    {"uuid:zz", "no \"=\" follows \"uuid\""},
+    {"pci", "no \"=\" follows \"pci\""},
+    {"gpu:0", "\"gpu\" takes no index"},
+    {"auto:0", "\"auto\" takes no index"},
     {"speed=9", "\"speed\" before \"=\" is none of pci, uuid and name"},
     {"=", "\"\" before \"=\" is none of"},
     {"pci=", "nothing follows \"pci=\""},
@@ -580,6 +583,11 @@ TEST(when_the_preferred_face_is_hidden_another_is_preferred)
     assert_int_equal(preferred, 1);
     assert_string_equal(chosen(gpu, "name=[soft]", 0), "lab:0");
     assert_string_equal(chosen(gpu, "name=*[a-z]*", 0), "none");
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; available: lab:0; 1 is hidden by GPUHAL_DEVICES or config.devices"));
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; lab:0 is a software device, only used when named; 1 is hidden"));
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
     gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};
@@ -589,7 +597,7 @@ TEST(when_the_preferred_face_is_hidden_another_is_preferred)
 TEST(null_objects_are_answered_and_never_touched)
 {
     gpuhal_device *device = NULL;
-    uint32_t a = 0, b = 0;
+    uint32_t a = 7, b = 7;
     gpuhal_native native = {.size = sizeof native};
     assert_int_equal(gpuhal_open(NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_count(NULL), 0);
@@ -598,6 +606,7 @@ TEST(null_objects_are_answered_and_never_touched)
     assert_string_equal(gpuhal_device_backend(NULL), "");
     assert_int_equal(gpuhal_device_by_native(NULL, "cpu", 0, &device), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_physical(NULL, &a, &b), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(a + b, 0);
     assert_int_equal(gpuhal_device_limit_memory(NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_native(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_vendor_fn *function = NULL;

@@ -112,7 +112,9 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_int_equal(gpuhal_registry_driver(view, 2, 0, &version, &since), GPUHAL_OK);
     assert_string_equal(version, "535.1");
     assert_int_equal(since, 1700000000);
-    assert_int_equal(gpuhal_registry_driver(view, 2, 1, &version, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_registry_driver(view, 2, 1, &version, &since), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(version);
+    assert_int_equal(since, 0);
 
     assert_int_equal(gpuhal_registry_link(view, 0, &link), GPUHAL_OK);
     assert_int_equal(link.from, 1);

@@ -220,7 +220,7 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
         const bool earlier = !is_newest_driver(view, path.face, path.driver);
         if (i == 0) {
             fputc('\n', screen->out);
-            print_title(screen, "large writes", "the faster of two paths that were measured", PROBE_GOOD);
+            print_title(screen, "large writes", "of two paths that were measured; staged, where that was faster by a tenth", PROBE_GOOD);
         }
         name_face(view, path.face, title + 2, sizeof title - 2);
         gpuhal_probe_time_words(path.measured, when);
@@ -228,7 +228,7 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
                  (double)path.plugin_bytes_per_second / GIB, when,
                  earlier                            ? ", with an earlier driver"
-                 : !knows_plugin(view, path.plugin) ? ", with another file of the plugin"
+                 : !knows_plugin(view, path.plugin) ? ", by a file of the plugin that is not remembered"
                                                     : "");
         print_title(screen, title, text, PROBE_PLAIN);
     }

@@ -49,7 +49,7 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, take the CPU instead of failing. */ };
 
 /** Chooses one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`, `uuid=…`,
- *  `name=glob` (`*`, `?`, without regard to case). @p selector NULL or "": auto. `auto` and `gpu` pass over software devices;
+ *  `name=glob` (`*`, `?`, without regard to case), of at most 127 bytes; blanks around it do not count. @p selector NULL or "": auto. `auto` and `gpu` pass over software devices;
  *  `auto` ends at the CPU, `gpu` fails. @p out_reason may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */

@@ -329,7 +329,7 @@ typedef struct gpuhal_ops {
                                  gpuhal_memory *out_memory);
     /** Around the caller's own submissions to native_queue(). Lock flushes what the queue holds and takes the vendor's
      *  queue where the API wants that (VkQueue); it BLOCKS up to @p timeout_ns, and answers NOT_READY, with nothing
-     *  taken, when that is over. Unlock gives it back, from any thread, also of a device that was given up. Work of the
+     *  taken, when that is over, and BUSY at once where this thread has it already, by another queue. Unlock gives it back, from any thread, also of a device that was given up. Work of the
      *  queue is ordered with what was submitted in between. Both or none; without them the core flushes. */
     gpuhal_status (*native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
     void (*native_unlock)(gpuhal_plugin_queue *queue);

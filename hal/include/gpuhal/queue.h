@@ -63,7 +63,8 @@ typedef struct gpuhal_queue_desc {
 GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc, gpuhal_queue **out_queue);
 
 /** Gives the queue up, and ends its native section. What was enqueued is flushed and still done; buffers stay alive until then, events
- *  become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns.
+ *  become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns: one behind an event that the host has
+ *  not signalled by then goes on, and calls its functions, when that is signalled or destroyed.
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no. */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
 
@@ -101,8 +102,8 @@ GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeou
  *  enqueued later, without barriers of the caller's around it: on Vulkan, what the library submits begins and ends with barriers for all
  *  commands. Meanwhile other calls on this queue are BUSY.
  *  Several queues may share one VkQueue. While one of them is in a section, another one cannot begin one, and what is enqueued on it is
- *  submitted later; blocking transfers of the device wait for the section to end, and are BUSY on the thread that began
- *  it.
+ *  submitted later; blocking transfers of the device that need that VkQueue wait for the section to end. On the thread that began it they,
+ *  and another section, are BUSY at once.
  *  @return GPUHAL_OK; TIMEOUT when deferred work could not be handed over, or the vendor's queue not be had, in time; NOT_SUPPORTED for a
  *  queue that is the library's own; INVALID_ARGUMENT, also for a size of 0; BUSY in another native section; the cause of the queue's
  *  failure; DEVICE_LOST; FORKED
@@ -129,8 +130,8 @@ typedef gpuhal_status gpuhal_call_fn(void *user);
  *  it. It may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin() of
  *  this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it are
  *  BUSY. Waiting for work of another queue that waits for this one takes the whole time. It may take as long as it
- *  likes. Never called where the queue fails before its turn. A queue cannot fail with NOT_READY or NOT_SUPPORTED: the
- *  cause is then CANCELLED.
+ *  likes. Never called where the queue fails before its turn. A queue cannot fail with what its waits mean
+ *  otherwise (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY), nor with what is no status: the cause is then CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
@@ -166,6 +167,7 @@ GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 /** Ends an event that was created with GPUHAL_EVENT_HOST: what waits for it goes on, or fails with @p status. Once. Destroying one that was not
  *  signalled fails what waits for it with CANCELLED. No driver sees such an event, so a wait for it is never a hang.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also the second time, for another event, and for a status that is neither OK nor an error
+ *  that a queue can fail with (gpuhal_queue_call())
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
 

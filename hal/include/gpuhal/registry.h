@@ -20,7 +20,7 @@ extern "C" {
 /** Everything that was known at one moment. */
 typedef struct gpuhal_registry_view gpuhal_registry_view;
 
-/** The newest state that @p gpu knows.
+/** The newest state that @p gpu knows. What a transfer has found comes within moments, or with gpuhal_registry_flush().
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_registry_view_release(); may outlive @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_view);
