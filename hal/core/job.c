@@ -220,11 +220,12 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* On the caller's thread. */
+/* On the caller's thread, which is not cancelled meanwhile: others wait for what it holds. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
     gpuhal_error_detail before;
+    int cancel = gpuhal_os_cancel_defer();
     gpuhal_error_save(&before);
     current = job;
     gpuhal_error_clear();
@@ -234,6 +235,7 @@ static void run_here(gpuhal_job *job)
     gpuhal_error_restore(&before);
     atomic_store(&job->ended, true);
     job->state = GPUHAL_JOB_DONE;
+    gpuhal_os_cancel_restore(cancel);
 }
 
 gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)

@@ -334,6 +334,32 @@ static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
+/* Where this thread has the vendor's queue by another section, nothing would ever come of waiting, not even for what is held here. With the
+ * mutex held, which is let go meanwhile. */
+static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
+{
+    gpuhal_device *device = queue->device;
+    if (atomic_load(&device->native_accesses) == 0 || !device->ops.native_lock || queue->failed) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = gpuhal_queue_begin_call(queue, deadline);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    status = try_native(queue, 0);
+    if (status == GPUHAL_OK) {
+        const gpuhal_call call = gpuhal_call_prompt(device);
+        device->ops.native_unlock(queue->vendor);
+        gpuhal_call_end(call);
+    } else if (status == GPUHAL_ERROR_BUSY) {
+        gpuhal_device_failed(device, status, "beginning a native section");
+    }
+    gpuhal_queue_lock(queue);
+    gpuhal_queue_end_call(queue);
+    return status == GPUHAL_ERROR_BUSY ? status : GPUHAL_OK; /* another failure comes again */
+}
+
 gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native)
 {
     if (!queue || !out_native) {
@@ -352,7 +378,8 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return gpuhal_device_lacks(device, "beginning a native section: the queue is the library's own");
     }
     gpuhal_queue_lock(queue);
-    status = drain(queue, deadline);
+    status = refuse_second_section(queue, deadline);
+    status = status ? status : drain(queue, deadline);
     status = status ? status : queue->failed ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
     if (status) {
@@ -364,8 +391,6 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     status = status ? status : lock_native(queue, deadline);
     if (status == GPUHAL_NOT_READY) {
         status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the vendor's queue was not free in time", device->id);
-    } else if (status == GPUHAL_ERROR_BUSY) {
-        gpuhal_device_failed(device, status, "beginning a native section");
     } else if (status) {
         gpuhal_device_failed(device, status, "beginning a native section");
         gpuhal_cause *cause = gpuhal_cause_create();

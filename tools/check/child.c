@@ -84,7 +84,7 @@ static const char *outside(gpuhal_status status)
     case GPUHAL_ERROR_NO_DRIVER:
     case GPUHAL_ERROR_NO_DEVICE:
     case GPUHAL_ERROR_DEVICE_LOST:
-        return "The driver or the device may have gone during the run: see that it is there, and run the check again.";
+        return "See that the vendor's driver is installed and the device there, and run the check again.";
     case GPUHAL_ERROR_NO_PERMISSION:
         return "Run the check as a user who may use the device.";
     default:

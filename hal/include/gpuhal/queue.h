@@ -54,7 +54,9 @@ typedef struct gpuhal_queue_desc {
     int32_t priority;           /**< Higher is more urgent, 0 is usual; what the API does not have is cut to what it has. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
-    const gpuhal_native *adopt; /**< A vendor's queue that the caller keeps (native.h); NULL: a new one. */
+    const gpuhal_native *adopt; /**< A vendor's queue that the caller keeps (native.h); NULL: a new one. What the caller submits to it
+                                 *   outside of native sections the library does not know of: where its ring is full of that, a call
+                                 *   that waits there for longer than gpuhal_config.hang_ns is a hang. */
 } gpuhal_queue_desc;
 
 /** Makes a queue. @p desc may be NULL. Opens the device when it is not.
