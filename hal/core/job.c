@@ -242,7 +242,8 @@ gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)
 {
     int error = 0;
     job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
-    if (job->calls_no_driver) {
+    job->at_once = job->at_once || (current && current->at_once);
+    if (job->at_once) {
         run_here(job);
         return GPUHAL_JOB_DONE;
     }
@@ -250,11 +251,16 @@ gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)
     lock_pool();
     job->worker = begin_job(job, &error);
     gpuhal_mutex_unlock(&pool.mutex);
-    if (!job->worker) {
-        gpuhal_job_release(job);
-        gpuhal_error_no_thread(error);
+    if (job->worker) {
+        return GPUHAL_JOB_RUNNING;
     }
-    return job->worker ? GPUHAL_JOB_RUNNING : GPUHAL_JOB_NO_THREAD;
+    gpuhal_job_release(job);
+    if (job->calls_no_driver) {
+        run_here(job);
+        return GPUHAL_JOB_DONE;
+    }
+    gpuhal_error_no_thread(error);
+    return GPUHAL_JOB_NO_THREAD;
 }
 
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)

@@ -32,7 +32,8 @@ struct gpuhal_job {
     gpuhal_job_fn *late;    /* there, after run(), when the caller has gone; may be NULL */
     gpuhal_job_fn *destroy; /* frees it, on the side that lets go last */
     const void *caller;     /* gpuhal_job_caller() of the caller */
-    bool calls_no_driver;   /* nothing in it can hang, so it runs on the caller's thread; so do jobs inside of it */
+    bool calls_no_driver;   /* so it runs on the caller's thread where the system gives none, and so do jobs inside of it */
+    bool at_once;           /* and waits for nothing that a driver may hold, so it runs there in any case; likewise */
     gpuhal_job_worker *worker; /* runs it; the caller's until it was awaited */
     gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;

@@ -262,7 +262,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     device->generation = gpuhal_backend_generation(device->backend);
     device->gpu->watch(device);
     gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
-    own->job.calls_no_driver = gpuhal_candidate_is_own_cpu(device->candidate);
+    own->job.calls_no_driver = own->job.at_once = gpuhal_candidate_is_own_cpu(device->candidate);
     own->plugin = device->plugin;
     own->instance = gpuhal_backend_instance(device->backend);
     own->index = listed->index;

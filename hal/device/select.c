@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NAMED = 8 }; /* so many devices in a sentence */
+
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
 
 static bool is_software(const gpuhal_device *device)
@@ -261,7 +263,6 @@ static void say_why_not(const gpuhal_listing *listing, const gpuhal_selector *se
 /* Enough of them to choose from. Where there is none at all, the search has said why. */
 static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
 {
-    enum { NAMED = 8 };
     uint32_t count = 0;
     for (uint32_t i = 0; i < listing->identity.count; i++) {
         const gpuhal_device *device = usable(listing, i);
@@ -286,9 +287,12 @@ static bool say_passed_over(const gpuhal_listing *listing, gpuhal_text *to)
     uint32_t count = 0;
     for (uint32_t i = 0; i < listing->identity.count; i++) {
         const gpuhal_device *device = listing->entries[i].device;
-        if (device && is_passed_over(device)) {
-            gpuhal_text_printf(to, "%s%s", count++ == 0 ? "; " : ", ", device->id);
+        if (device && is_passed_over(device) && count++ < NAMED) {
+            gpuhal_text_printf(to, "%s%s", count == 1 ? "; " : ", ", device->id);
         }
+    }
+    if (count > NAMED) {
+        gpuhal_text_printf(to, " and %u more", count - NAMED);
     }
     if (count > 0) {
         gpuhal_text_printf(to, " %s, only used when named", count == 1 ? "is a software device" : "are software devices");

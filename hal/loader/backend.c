@@ -51,6 +51,7 @@ struct gpuhal_backend {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
+static uint32_t loads_here; /* not 0: in this fork generation the own cpu is being loaded on its caller's thread, and no driver meanwhile */
 
 static bool same_text(const char *one, const char *other)
 {
@@ -272,16 +273,33 @@ static bool start_in_time(gpuhal_attempt *attempt, gpuhal_backend *backend, star
     return state != GPUHAL_JOB_ABANDONED;
 }
 
+/* Loading takes the dynamic loader's lock, in which a driver may hang, once there is one in this process. Called with list_mutex held. */
+static bool is_first_of_process(const gpuhal_backend *backend)
+{
+    for (const gpuhal_backend *other = first; other; other = other->next) {
+        if (other != backend && (other->started || other->progress != BACKEND_FAILED)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Called with list_mutex held, which is given up meanwhile. */
 static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
 {
+    while (loads_here == gpuhal_os_fork_generation()) {
+        gpuhal_condition_wait(&list_changed, &list_mutex);
+    }
     start_job *own = attempt->deadline_ns ? make_start(attempt, backend, path) : NULL;
     if (attempt->deadline_ns && !own) {
         return gpuhal_attempt_no_memory(attempt);
     }
     if (own) {
         own->job.calls_no_driver = backend->calls_no_driver;
+        own->job.at_once = backend->calls_no_driver && (backend->builtin || is_first_of_process(backend));
     }
+    const bool here = own && own->job.at_once && !backend->builtin;
+    loads_here = here ? gpuhal_os_fork_generation() : 0;
     backend->progress = BACKEND_STARTING;
     backend->starter = gpuhal_job_caller();
     backend->job = own ? &own->job : NULL;
@@ -298,6 +316,10 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
     gpuhal_mutex_lock(&list_mutex);
     if (!ended && backend->progress == BACKEND_STARTING) {
         backend->progress = BACKEND_STUCK;
+        gpuhal_condition_signal_all(&list_changed);
+    }
+    if (here) {
+        loads_here = 0;
         gpuhal_condition_signal_all(&list_changed);
     }
     good = own ? backend->progress == BACKEND_STUCK ? stuck(attempt, backend) : repeat_outcome(backend, attempt) : good;
@@ -449,7 +471,7 @@ bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend,
         return gpuhal_attempt_no_memory(attempt);
     }
     gpuhal_job_init(&own->job, run_list, NULL, destroy_list);
-    own->job.calls_no_driver = backend->calls_no_driver;
+    own->job.calls_no_driver = own->job.at_once = backend->calls_no_driver;
     own->backend = backend;
     own->attempt = (gpuhal_attempt){
         .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = attempt->deadline_ns / 3};

@@ -307,7 +307,7 @@ void gpuhal_os_process_close_stream(gpuhal_process *process);
 typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2, GPUHAL_ENDED_NOT = 3 } gpuhal_ended;
 /* Gives the process `grace_ns` to end by itself, then `term_ns` to end by SIGTERM, then kills it, and in any case what is left of its
  * group; closes the stream and reaps the process if nobody did. *out_value: exit code or signal number of a process that ended by itself.
- * ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after half a second more. */
+ * ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after two seconds more. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);

@@ -334,6 +334,20 @@ static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
+/* Somebody else's section costs nothing. Without the mutex. */
+static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
+{
+    status = gpuhal_device_failed(queue->device, status, "beginning a native section");
+    if (status == GPUHAL_ERROR_BUSY) {
+        return status;
+    }
+    gpuhal_cause *cause = gpuhal_cause_create();
+    gpuhal_queue_break(queue, cause, false);
+    status = gpuhal_cause_status(cause);
+    gpuhal_cause_release(cause);
+    return status;
+}
+
 /* Where this thread has the vendor's queue by another section, nothing would ever come of waiting, not even for what is held here. With the
  * mutex held, which is let go meanwhile. */
 static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
@@ -352,12 +366,12 @@ static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadlin
         const gpuhal_call call = gpuhal_call_prompt(device);
         device->ops.native_unlock(queue->vendor);
         gpuhal_call_end(call);
-    } else if (status == GPUHAL_ERROR_BUSY) {
-        gpuhal_device_failed(device, status, "beginning a native section");
+    } else if (status != GPUHAL_NOT_READY) {
+        status = section_failed(queue, status);
     }
     gpuhal_queue_lock(queue);
     gpuhal_queue_end_call(queue);
-    return status == GPUHAL_ERROR_BUSY ? status : GPUHAL_OK; /* another failure comes again */
+    return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 
 gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native)
@@ -392,11 +406,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     if (status == GPUHAL_NOT_READY) {
         status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the vendor's queue was not free in time", device->id);
     } else if (status) {
-        gpuhal_device_failed(device, status, "beginning a native section");
-        gpuhal_cause *cause = gpuhal_cause_create();
-        gpuhal_queue_break(queue, cause, false);
-        status = gpuhal_cause_status(cause);
-        gpuhal_cause_release(cause);
+        status = section_failed(queue, status);
     }
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     gpuhal_queue_lock(queue);

@@ -201,7 +201,7 @@ static void mark_tail(gpuhal_queue *queue)
         }
         gpuhal_queue_end_call(queue);
     }
-    if (status == GPUHAL_NOT_READY) {
+    if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) {
         sleep_before_retry(queue);
     } else if (status) {
         cause = gpuhal_cause_create();
@@ -251,6 +251,13 @@ static void run_first(gpuhal_queue *queue)
     finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
 }
 
+/* What the plugin cannot take now: the vendor's queue is captured, or in somebody's section. A mapping is the program's own to end. */
+static bool comes_later(const gpuhal_op *op, gpuhal_status status)
+{
+    const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from));
+    return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
+}
+
 /* Hands the first piece to the plugin. */
 static void submit_first(gpuhal_queue *queue)
 {
@@ -272,7 +279,7 @@ static void submit_first(gpuhal_queue *queue)
     }
     gpuhal_queue_lock(queue);
     bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !held->op.record;
-    bool later = status == GPUHAL_NOT_READY;
+    bool later = comes_later(&held->op, status);
     gpuhal_watcher *told = NULL;
     if (status == GPUHAL_OK && held->op.record) {
         gpuhal_queue_note_point(queue, held->op.record, &told);

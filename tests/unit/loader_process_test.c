@@ -367,7 +367,7 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* One after the other they would take 24 times 200 ms. */
+/* One after the other they would take 24 seconds. */
 TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
 {
     new_folder();
@@ -385,7 +385,7 @@ TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
     uint64_t used = gpuhal_os_monotonic_ns() - begun;
     assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
                    "sent no end: the stream stopped while loading");
-    assert_true(used < 4500000000u);
+    assert_true(used < 12000000000u);
     gpuhal_candidates_finish(&candidates);
 }
 

@@ -91,10 +91,12 @@ static bool lists_processors_alone(const gpuhal_library *library)
     uint32_t devices = 0;
     for (uint32_t d = 0; d < gpuhal_device_count(library->gpu); d++) {
         const gpuhal_device *device = gpuhal_device_at(library->gpu, d);
-        uint64_t type = 0;
+        uint64_t type = 0, software = 0;
         if (strcmp(gpuhal_device_backend(device), library->name) == 0) {
             devices++;
-            if (gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type) != GPUHAL_OK || type != GPUHAL_DEVICE_CPU) {
+            (void)gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
+            (void)gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
+            if (type != GPUHAL_DEVICE_CPU || software != 0) {
                 return false;
             }
         }

@@ -1,8 +1,8 @@
 /** gpuhal/gpuhal.h: the whole application API.
  *
  *  Conventions, true for every function unless its comment says otherwise
- *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, but structures, which
- *    keep what they held. What went wrong is in gpuhal_last_error(). The library never aborts, exits or prints, and installs no signal handler.
+ *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, but structures: what
+ *    is in one then says nothing. What went wrong is in gpuhal_last_error(). The library never aborts, exits or prints, and installs no signal handler.
  *  - A NULL argument where an object is needed is INVALID_ARGUMENT. Destroying, releasing or closing NULL does nothing.
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:

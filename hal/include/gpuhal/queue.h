@@ -132,8 +132,8 @@ typedef gpuhal_status gpuhal_call_fn(void *user);
  *  it. It may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin() of
  *  this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it are
  *  BUSY. Waiting for work of another queue that waits for this one takes the whole time. It may take as long as it
- *  likes. Never called where the queue fails before its turn. A queue cannot fail with what its waits mean
- *  otherwise (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY), nor with what is no status: the cause is then CANCELLED.
+ *  likes. Never called where the queue fails before its turn. What waits mean otherwise (NOT_READY, NOT_SUPPORTED,
+ *  TIMEOUT, BUSY) and what is no status is no cause: a queue fails with CANCELLED then.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY in a native section, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller keeps @p user until then. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
