@@ -42,6 +42,7 @@ static struct {
     _Atomic bool block_lies;  /* event_block says that all is done, and it is not */
     _Atomic gpuhal_status block_says; /* what event_block answers when its time is over; OK: it does the work */
     _Atomic int busy;         /* so many records and copies with a queue are not ready */
+    _Atomic bool says_busy;   /* or answer BUSY */
     bool honors_timeouts;
 } engine;
 
@@ -53,6 +54,11 @@ static bool fails(slot which)
 static gpuhal_status failed(const char *call)
 {
     return gpuhal_error_report(engine.failure, call, 77, "told to fail");
+}
+
+static gpuhal_status not_now(void)
+{
+    return engine.says_busy ? gpuhal_error_report(GPUHAL_ERROR_BUSY, "engineQueue", 78, "captured") : GPUHAL_NOT_READY;
 }
 
 static void perform(const work *w)
@@ -118,7 +124,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     }
     if (engine.busy > 0) {
         engine.busy--;
-        return GPUHAL_NOT_READY;
+        return not_now();
     }
     event->queue = queue;
     event->asked = 0;
@@ -159,7 +165,7 @@ static gpuhal_status begin(gpuhal_plugin_queue *queue, const work *w)
     }
     if (engine.busy > 0) {
         engine.busy--;
-        return GPUHAL_NOT_READY;
+        return not_now();
     }
     assert_true(queue->count < PENDING);
     queue->pending[queue->count++] = *w;

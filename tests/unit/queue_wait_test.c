@@ -105,6 +105,20 @@ TEST(what_a_plugin_is_not_ready_for_is_done_later_and_in_order)
     }
 }
 
+/* As while an engine captures the vendor's queue into a graph. */
+TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
+{
+    desk d = open_desk(false);
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
+    engine.says_busy = true;
+    engine.busy = 5;
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
+    assert_int_equal(engine.busy, 0);
+    engine.says_busy = false;
+    expect_copied(&d);
+    close_desk(&d);
+}
+
 TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
 {
     desk d = open_desk(true);
