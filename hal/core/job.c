@@ -220,19 +220,26 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
+/* The job's detail and this thread's. Apart, so that the job runs on what this takes of the stack. */
+static __attribute__((noinline)) void swap_details(gpuhal_job *job)
+{
+    gpuhal_error_detail own;
+    gpuhal_error_save(&own);
+    gpuhal_error_restore(&job->detail);
+    job->detail = own;
+}
+
 /* On the caller's thread, which is not cancelled meanwhile: others wait for what it holds. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
-    gpuhal_error_detail before;
     int cancel = gpuhal_os_cancel_defer();
-    gpuhal_error_save(&before);
+    gpuhal_error_save(&job->detail);
     current = job;
     gpuhal_error_clear();
     job->run(job);
-    gpuhal_error_save(&job->detail);
     current = outer;
-    gpuhal_error_restore(&before);
+    swap_details(job);
     atomic_store(&job->ended, true);
     job->state = GPUHAL_JOB_DONE;
     gpuhal_os_cancel_restore(cancel);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define TEXT_BYTES 8192
-#define PATH_BYTES 1024
+#define PATH_BYTES 768
 #define NO_LIMIT   (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
 
 static size_t read_file(const char *root, const char *path, char *text, size_t size)
@@ -178,7 +178,7 @@ static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
         if (!path) {
             break;
         }
-        char list[PATH_BYTES];
+        char list[256];
         snprintf(list, sizeof list, ",%.*s,", (int)(path - controllers - 1), controllers + 1);
         if (strcmp(list, ",,") == 0) {
             bound_by_groups(root, &version_2, path + 1, memory);

@@ -1,6 +1,8 @@
 /* The cpu plugin through the library, loaded from the build tree. */
 #include "system.h"
 
+#include "support/stack.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,27 @@ TEST(the_processor_is_found_with_its_facts_and_verifies)
     assert_true(strlen(name) > 0);
     assert_ok(gpuhal_device_verify(cpu));
     gpuhal_close(gpu);
+}
+
+/* All of it on the caller's thread: the plugin is loaded, started, listed and opened there. */
+static void *open_cpu(__attribute__((unused)) void *unused)
+{
+    const gpuhal_config config = {.size = sizeof config, .backends = "cpu", .isolation = GPUHAL_ISOLATION_NEVER, .registry = "none"};
+    static int failed;
+    gpuhal *gpu = NULL;
+    gpuhal_device *cpu = NULL;
+    bool opens = gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_select(gpu, "cpu:0", 0, &cpu, NULL) == GPUHAL_OK &&
+                 gpuhal_device_open(cpu) == GPUHAL_OK;
+    gpuhal_close(gpu);
+    return opens ? NULL : &failed;
+}
+
+TEST(opening_the_processor_needs_less_than_16_kib_of_the_callers_stack)
+{
+    if (!STACK_IS_TOLD) {
+        SKIP_TEST("sanitizers make frames larger");
+    }
+    assert_true(stack_taken_by(open_cpu) < 16384);
 }
 
 TEST(memory_is_there_when_the_allocation_returns)

@@ -1,6 +1,8 @@
 /* What a process learns that may do less than others: its failures are its own, its successes are everybody's. Each is learned in a child. */
 #include "loader_remember.h"
 
+#include "support/stack.h"
+
 #include <gpuhal/gpuhal.h>
 
 #include <linux/filter.h>
@@ -250,18 +252,6 @@ TEST(a_device_that_opens_ends_the_quarantine_of_its_plugin_for_every_program)
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-enum { STACK_BYTES = 256 << 10, PAINT = 0x5a };
-
-static void *do_nothing(__attribute__((unused)) void *unused)
-{
-    return NULL;
-}
-
 static void *open_once(__attribute__((unused)) void *unused)
 {
     gpuhal *gpu = open_with(PATIENT_NS);
@@ -270,38 +260,14 @@ static void *open_once(__attribute__((unused)) void *unused)
     return status ? gpu : NULL;
 }
 
-/* How deep a cold gpuhal_open() and the first gpuhal_device_open() go is seen by what is left of the paint on the stack. */
 TEST(opening_needs_less_than_16_kib_of_the_callers_stack)
 {
-    if (SANITIZED) {
+    if (!STACK_IS_TOLD) {
         SKIP_TEST("sanitizers make frames larger");
     }
     new_folder();
     own_plugin("good", "");
-    unsigned char *stack = aligned_alloc(4096, STACK_BYTES);
-    assert_non_null(stack);
-    size_t used[2] = {0};
-    for (int i = 0; i < 2; i++) {
-        pthread_attr_t attributes;
-        pthread_t thread;
-        memset(stack, PAINT, STACK_BYTES);
-        pthread_attr_init(&attributes);
-        assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
-        void *(*const runs[])(void *) = {do_nothing, open_once};
-        assert_int_equal(pthread_create(&thread, &attributes, runs[i], NULL), 0);
-        void *failed = NULL;
-        pthread_join(thread, &failed);
-        assert_null(failed);
-        pthread_attr_destroy(&attributes);
-        size_t left = 0;
-        while (left < STACK_BYTES && stack[left] == PAINT) {
-            left++;
-        }
-        used[i] = STACK_BYTES - left;
-    }
-    printf("# %zu bytes, of which the thread itself %zu\n", used[1], used[0]);
-    assert_true(used[1] - used[0] < 16384);
-    free(stack);
+    assert_true(stack_taken_by(open_once) < 16384);
 }
 
 static void *rescan(void *gpu)
