@@ -334,18 +334,9 @@ static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
-/* Somebody else's section costs nothing. Without the mutex. */
 static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
 {
-    status = gpuhal_device_failed(queue->device, status, "beginning a native section");
-    if (status == GPUHAL_ERROR_BUSY) {
-        return status;
-    }
-    gpuhal_cause *cause = gpuhal_cause_create();
-    gpuhal_queue_break(queue, cause, false);
-    status = gpuhal_cause_status(cause);
-    gpuhal_cause_release(cause);
-    return status;
+    return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning a native section"));
 }
 
 /* Where this thread has the vendor's queue by another section, nothing would ever come of waiting, not even for what is held here. With the

@@ -192,6 +192,9 @@ gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 /* On the queue's own thread, whose work may have come while a native section began: the right comes when that ends. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
+/* The plugin refused a call; this thread's last error is why. What was submitted before is not concerned; what the plugin has no time for now
+ * is not lost, and the queue goes on. Without the mutex. */
+gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
 /* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. Without a detail: NOT_SUPPORTED, it has to be
  * done by the queue's thread; NOT_READY, it would have to wait, and the queue's thread tries again. What the plugin refuses for another

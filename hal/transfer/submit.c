@@ -103,8 +103,7 @@ static bool is_deferred(gpuhal_status status)
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
-/* This thread's last error is why. What was submitted before is not concerned; what the plugin has no time for now is not lost. */
-static gpuhal_status refused(gpuhal_queue *queue, gpuhal_status status)
+gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_BUSY) {
         return status;
@@ -129,7 +128,7 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
     if (status && !queue->joined) {
         leave(op->to, op->from);
     }
-    return status && !is_deferred(status) ? refused(queue, status) : status;
+    return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
 void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
@@ -180,7 +179,7 @@ gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *po
     }
     status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {
-        status = status == GPUHAL_NOT_READY ? status : refused(queue, gpuhal_device_failed(device, status, "recording an event"));
+        status = status == GPUHAL_NOT_READY ? status : gpuhal_queue_refused(queue, gpuhal_device_failed(device, status, "recording an event"));
         gpuhal_queue_put_event(queue, event, point->timed);
         return status;
     }
@@ -308,7 +307,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
         return enqueue_locked(queue, op);
     }
     if (__builtin_expect(status != GPUHAL_OK, 0)) {
-        status = is_deferred(status) ? status : refused(queue, status);
+        status = is_deferred(status) ? status : gpuhal_queue_refused(queue, status);
         gpuhal_queue_lock(queue);
         status = conclude(queue, op, status);
         gpuhal_mutex_unlock(&queue->mutex);
@@ -466,7 +465,7 @@ static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_point *point)
     if (status && status != GPUHAL_NOT_READY && gpuhal_device_is_reachable(queue->device)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return refused(queue, gpuhal_error_restore(&detail));
+    return gpuhal_queue_refused(queue, gpuhal_error_restore(&detail));
 }
 
 gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)

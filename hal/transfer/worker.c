@@ -251,7 +251,7 @@ static void run_first(gpuhal_queue *queue)
     finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
 }
 
-/* What the plugin cannot take now: the vendor's queue is captured, or in somebody's section. A mapping is the program's own to end. */
+/* What the plugin cannot take now: the vendor's queue is captured, or in another section. A mapping is the program's own to end. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from));

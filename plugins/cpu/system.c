@@ -1,7 +1,7 @@
 /* cpu/system.c: reading /proc and /sys.
  *
  * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all this runs on the
- * stack of whoever calls the library. Nothing is kept between calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
+ * stack of the library's caller. Nothing is kept between calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
  */
 #include "system.h"
 
