@@ -2,12 +2,12 @@
 #include "core/error.h"
 #include "device/diary.h"
 #include "device/listing.h"
+#include "hotplug/change.h"
 #include "memory/address_index.h"
+#include "queue/async.h"
+#include "queue/queue.h"
 #include "queue/watchdog.h"
-#include "transfer/async.h"
-#include "transfer/change.h"
 #include "transfer/peer.h"
-#include "transfer/queue.h"
 #include "transfer/staging.h"
 
 #include <gpuhal/instance.h>
@@ -36,7 +36,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal *gpu = (gpuhal *)job;
     gpuhal_diary_destroy(gpu);
     gpuhal_devices_destroy(gpu);
-    gpuhal_address_index_destroy(gpu->addresses);
+    gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
@@ -61,8 +61,8 @@ static void destroy(gpuhal *gpu)
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         gpuhal_watchdog_remove(gpuhal_device_at(gpu, d));
     }
-    gpuhal_herald_destroy(gpu->herald);
-    gpuhal_async_destroy(gpu->async);
+    gpuhal_herald_destroy(gpu->layers.herald);
+    gpuhal_async_destroy(gpu->layers.async);
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_job_init(&gpu->ending, end_links_and_staging, NULL, destroy_rest);
@@ -77,13 +77,6 @@ static void destroy(gpuhal *gpu)
     }
     gpuhal_job_release(&gpu->ending);
     gpuhal_error_restore(&before);
-}
-
-void gpuhal_unreference(gpuhal *gpu)
-{
-    if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1) {
-        destroy(gpu);
-    }
 }
 
 static void tell_what_was_ignored(const gpuhal *gpu)
@@ -104,18 +97,19 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     }
     const gpuhal_settings *settings = &gpu->settings;
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
-    gpu->addresses = gpuhal_address_index_create();
-    gpu->async = gpuhal_async_create();
+    gpu->layers.destroy = destroy;
+    gpu->layers.addresses = gpuhal_address_index_create();
+    gpu->layers.async = gpuhal_async_create();
     gpu->diary = gpuhal_diary_create();
-    gpu->herald = gpuhal_herald_create();
-    gpu->on_lost = gpuhal_change_lost;
-    gpu->on_changed = gpuhal_change_facts;
-    gpu->watch = gpuhal_watchdog_add;
-    gpu->unwatch = gpuhal_watchdog_remove;
-    gpu->reclaim = gpuhal_queues_reclaim;
-    gpu->serve = gpuhal_async_serve;
-    gpu->serve_released = gpuhal_async_released;
-    if (!gpu->log || !gpu->addresses || !gpu->async || !gpu->diary || !gpu->herald) {
+    gpu->layers.herald = gpuhal_herald_create();
+    gpu->layers.on_lost = gpuhal_change_lost;
+    gpu->layers.on_changed = gpuhal_change_facts;
+    gpu->layers.watch = gpuhal_watchdog_add;
+    gpu->layers.unwatch = gpuhal_watchdog_remove;
+    gpu->layers.reclaim = gpuhal_queues_reclaim;
+    gpu->layers.serve = gpuhal_async_serve;
+    gpu->layers.serve_released = gpuhal_async_released;
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.async || !gpu->diary || !gpu->layers.herald) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);

@@ -214,6 +214,14 @@ void gpuhal_facts_finish(gpuhal_facts *facts)
     *facts = (gpuhal_facts){0};
 }
 
+void gpuhal_facts_free(gpuhal_facts *facts)
+{
+    if (facts) {
+        gpuhal_facts_finish(facts);
+        free(facts);
+    }
+}
+
 static void write_key(gpuhal_key key, const char *form, char *out, size_t capacity)
 {
     const char *name = gpuhal_key_name(key);

@@ -32,6 +32,8 @@ uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t ot
 /* The text, or NULL when it is missing. */
 const char *gpuhal_facts_text(const gpuhal_facts *facts, gpuhal_key key);
 void gpuhal_facts_finish(gpuhal_facts *facts);
+/* The same for one that was malloc'ed. NULL does nothing. */
+void gpuhal_facts_free(gpuhal_facts *facts);
 
 /* How a sentence calls a key: by its name, else "key 0x8001". */
 enum { GPUHAL_KEY_WORD_BYTES = 64 };

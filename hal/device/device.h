@@ -16,27 +16,20 @@
 
 #include <stdatomic.h>
 
-struct gpuhal_address_index; /* memory/address_index.h */
-struct gpuhal_async;         /* transfer/async.h */
 struct gpuhal_staging;       /* transfer/staging.h */
-struct gpuhal_crew;          /* transfer/crew.h */
 struct gpuhal_listing;       /* listing.h */
 struct gpuhal_link;          /* link.h */
 struct gpuhal_diary;         /* diary.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
-struct gpuhal_herald;        /* transfer/change.h */
 
-struct gpuhal {
-    gpuhal_job ending;           /* comes first; gpuhal.c */
-    _Atomic uint64_t references; /* the caller's one, and one for each buffer */
-    gpuhal_settings settings;
-    gpuhal_log *log;
-    gpuhal_registry *registry;
-    struct gpuhal_diary *diary;
-    _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
-    struct gpuhal_herald *herald;
-    struct gpuhal_address_index *addresses;
-    struct gpuhal_async *async; /* what all queues share */
+/* What the layers above keep in the object, and what this layer and `memory` have them do. Set by gpuhal.c, which alone knows all layers. */
+typedef struct gpuhal_layers {
+    struct gpuhal_address_index *addresses; /* memory/address_index.h */
+    _Atomic(struct gpuhal_crew *) crew;     /* made and ended by transfer/crew.c */
+    struct gpuhal_async *async;             /* queue/async.h: what all queues share */
+    struct gpuhal_herald *herald;           /* hotplug/change.h */
+
+    void (*destroy)(gpuhal *gpu); /* the last reference is gone */
     /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
     void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);
     /* The service thread calls back for buffers that the application imported: `serve` starts the thread, and returns 0 or errno;
@@ -49,7 +42,17 @@ struct gpuhal {
     void (*unwatch)(gpuhal_device *device);
     /* Called when the plugin, loaded into this process, tells something else of the device than was listed; calls no plugin. */
     void (*on_changed)(gpuhal_device *device, const char *sentence);
-    _Atomic(struct gpuhal_crew *) crew; /* made and ended by transfer/crew.c */
+} gpuhal_layers;
+
+struct gpuhal {
+    gpuhal_job ending;           /* comes first; gpuhal.c */
+    _Atomic uint64_t references; /* the caller's one, and one for each buffer */
+    gpuhal_settings settings;
+    gpuhal_log *log;
+    gpuhal_registry *registry;
+    struct gpuhal_diary *diary;
+    _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
+    gpuhal_layers layers;
 };
 
 /* The plugin answered DEVICE_LOST; or it did not come back from a call, and is not called any more; or the device is not listed any more. */
@@ -205,8 +208,13 @@ gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Drops one reference; the last one frees everything. Set by gpuhal.c, which alone knows all layers. */
-void gpuhal_unreference(gpuhal *gpu);
+/* Drops one reference; the last one frees everything. */
+static inline void gpuhal_unreference(gpuhal *gpu)
+{
+    if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1) {
+        gpu->layers.destroy(gpu);
+    }
+}
 
 /* Finds the visible devices that a selector names, `auto` and `gpu` not resolved. selector.c reads it, select.c
  * matches it. */

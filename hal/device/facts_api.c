@@ -4,22 +4,10 @@
 
 #include "core/error.h"
 #include "loader/device_rules.h"
-#include "loader/load.h"
+#include "loader/host.h"
 
 #include <stdio.h>
 #include <string.h>
-
-uint32_t gpuhal_device_count(const gpuhal *gpu)
-{
-    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
-    return listing ? listing->device_count : 0;
-}
-
-gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
-{
-    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
-    return listing && index < listing->device_count ? listing->devices[index] : NULL;
-}
 
 const char *gpuhal_device_id(const gpuhal_device *device)
 {
@@ -258,12 +246,4 @@ const char *gpuhal_data_type_name(uint32_t bit)
 {
     static const char *const names[GPUHAL_DATA_COUNT] = {"fp16", "bf16", "fp64", "fp8", "int8", "int16", "int64", "int8_dot", "int4"};
     return bit < GPUHAL_DATA_COUNT ? names[bit] : NULL;
-}
-
-const char *gpuhal_native_type_name(uint32_t type)
-{
-    static const char *const names[] = {"unknown",       "opencl_device", "opencl_buffer", "opencl_queue",     "vulkan_device", "vulkan_buffer",
-                                        "vulkan_queue",  "vulkan_semaphore", "cuda_device", "cuda_memory",     "cuda_stream",   "cuda_event",
-                                        "hip_device",    "hip_memory",    "hip_stream",    "hip_event",        "opencl_event"};
-    return type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64 ? "vendor" : names[type < sizeof names / sizeof *names ? type : 0];
 }

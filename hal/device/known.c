@@ -152,8 +152,8 @@ void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, 
     if (has_record(device->gpu, entry->candidate)) {
         replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_OK, NULL, gpuhal_backend_devices(backend));
     }
-    if (differs && device->gpu->on_changed) {
-        device->gpu->on_changed(device, sentence);
+    if (differs && device->gpu->layers.on_changed) {
+        device->gpu->layers.on_changed(device, sentence);
     }
     gpuhal_error_restore(&before);
 }

@@ -15,41 +15,6 @@ static const gpuhal_key told_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_B
                                        GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT, GPUHAL_LINK_NAME};
 enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
 
-gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
-{
-    for (uint32_t row = 0; (UINT32_C(1) << row) - 1 < count; row++) {
-        if (atomic_load(&device->links[row])) {
-            continue;
-        }
-        gpuhal_link *links = calloc((size_t)1 << row, sizeof *links);
-        if (!links) {
-            return gpuhal_error_host_memory();
-        }
-        atomic_store(&device->links[row], links);
-    }
-    return GPUHAL_OK;
-}
-
-static void facts_free(gpuhal_facts *facts)
-{
-    if (facts) {
-        gpuhal_facts_finish(facts);
-        free(facts);
-    }
-}
-
-void gpuhal_links_free(gpuhal_device *device)
-{
-    gpuhal_link *link;
-    for (uint32_t position = 0; (link = gpuhal_link_to(device, position)) != NULL; position++) {
-        facts_free(atomic_load(&link->facts));
-        free(atomic_load(&link->why_broken));
-    }
-    for (size_t row = 0; row < sizeof device->links / sizeof *device->links; row++) {
-        free(atomic_exchange(&device->links[row], NULL));
-    }
-}
-
 /* ---- where devices lie */
 
 static bool works_in_host_memory(const gpuhal_device *device)
@@ -168,11 +133,11 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     gpuhal_facts *mine = calloc(1, sizeof *mine);
     gpuhal_status status = mine ? ask(from, to, mine) : gpuhal_error_host_memory();
     if (status) {
-        facts_free(mine);
+        gpuhal_facts_free(mine);
         return status;
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel, memory_order_acquire)) {
-        facts_free(mine);
+        gpuhal_facts_free(mine);
         mine = known;
     }
     *out_facts = mine;

@@ -45,7 +45,6 @@ static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const 
 
 /* Before devices are published: gives the device links to the first so many. HOST_MEMORY with its detail. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count);
-void gpuhal_links_free(gpuhal_device *device);
 /* INVALID_ARGUMENT with its detail unless they are two devices of one gpuhal object. */
 gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to);
 

@@ -442,3 +442,15 @@ gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
     gpuhal_os_cancel_restore(cancel);
     return status;
 }
+
+uint32_t gpuhal_device_count(const gpuhal *gpu)
+{
+    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
+    return listing ? listing->device_count : 0;
+}
+
+gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
+{
+    const gpuhal_listing *listing = gpu ? gpuhal_listing_now(gpu) : NULL;
+    return listing && index < listing->device_count ? listing->devices[index] : NULL;
+}

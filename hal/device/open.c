@@ -260,7 +260,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     begin_anew(device);
     device->plugin = gpuhal_backend_plugin(device->backend);
     device->generation = gpuhal_backend_generation(device->backend);
-    device->gpu->watch(device);
+    device->gpu->layers.watch(device);
     gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
     own->job.calls_no_driver = own->job.at_once = gpuhal_candidate_is_own_cpu(device->candidate);
     own->plugin = device->plugin;
@@ -272,7 +272,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     if (!status) {
         take_opening(device, own, &listed->facts);
         begin_anew(device); /* another caller may have stopped waiting for it, and the watchdog too */
-        device->gpu->watch(device);
+        device->gpu->layers.watch(device);
         gpuhal_known_opened(device);
     }
     gpuhal_job_release(&own->job);
@@ -338,7 +338,7 @@ static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt
     }
     gpuhal_status status = open_now(device, adopt);
     if (status) {
-        device->gpu->unwatch(device);
+        device->gpu->layers.unwatch(device);
     }
     gpuhal_mutex_lock(&device->mutex);
     atomic_store_explicit(&device->state, status ? GPUHAL_DEVICE_CLOSED : GPUHAL_DEVICE_IS_OPEN, memory_order_release);
@@ -400,4 +400,12 @@ gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *gi
         gpuhal_error_add_device(device->candidate->name, device->id);
     }
     return status;
+}
+
+const char *gpuhal_native_type_name(uint32_t type)
+{
+    static const char *const names[] = {"unknown",       "opencl_device", "opencl_buffer", "opencl_queue",     "vulkan_device", "vulkan_buffer",
+                                        "vulkan_queue",  "vulkan_semaphore", "cuda_device", "cuda_memory",     "cuda_stream",   "cuda_event",
+                                        "hip_device",    "hip_memory",    "hip_stream",    "hip_event",        "opencl_event"};
+    return type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64 ? "vendor" : names[type < sizeof names / sizeof *names ? type : 0];
 }

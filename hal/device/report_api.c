@@ -57,20 +57,6 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
     return GPUHAL_OK;
 }
 
-const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
-{
-    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "broken",     "timed_out",
-                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined"};
-    return state < sizeof names / sizeof *names ? names[state] : "unknown";
-}
-
-const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
-{
-    static const char *const names[] = {"search", "manifest",  "select", "file",      "spawn",
-                                        "load",   "handshake", "start",  "enumerate", "done"};
-    return stage < sizeof names / sizeof *names ? names[stage] : "unknown";
-}
-
 const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index)
 {
     const gpuhal_candidates *candidates = gpu ? &gpuhal_listing_now(gpu)->candidates : NULL;

@@ -5,7 +5,7 @@
 #include "core/options.h"
 #include "core/records.h"
 #include "core/text.h"
-#include "loader/host.h"
+#include "os/os.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 
 /* The plugin calls back without saying which attempt it belongs to; it does so on the thread that called it. */
 static _Thread_local gpuhal_attempt *current;
+static _Thread_local gpuhal_status reported;
 
 void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage)
 {
@@ -119,7 +120,7 @@ void gpuhal_attempt_call_begin(gpuhal_attempt *attempt)
 {
     attempt->outer = current;
     current = attempt;
-    gpuhal_host_forget_report();
+    gpuhal_attempt_forget_report();
 }
 
 void gpuhal_attempt_call_end(gpuhal_attempt *attempt)
@@ -184,4 +185,48 @@ void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const ch
             gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);
         }
     }
+}
+
+const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
+{
+    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "broken",     "timed_out",
+                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined"};
+    return state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
+{
+    static const char *const names[] = {"search", "manifest",  "select", "file",      "spawn",
+                                        "load",   "handshake", "start",  "enumerate", "done"};
+    return stage < sizeof names / sizeof *names ? names[stage] : "unknown";
+}
+
+void gpuhal_attempt_forget_report(void)
+{
+    reported = GPUHAL_OK;
+    gpuhal_error_forget_report();
+}
+
+void gpuhal_attempt_note_report(gpuhal_status status)
+{
+    reported = status;
+}
+
+gpuhal_status gpuhal_attempt_reported(void)
+{
+    return reported;
+}
+
+/* A name that does not fit is no setting of ours. An empty variable counts as not set, as in core/config.c. While an attempt is
+ * under way on this thread its configuration decides; outside of one nobody knows whose configuration it would be. */
+const char *gpuhal_attempt_variable(const char *name, const char *suffix)
+{
+    const gpuhal_attempt *attempt = gpuhal_attempt_current();
+    char variable[96];
+    int length = snprintf(variable, sizeof variable, "GPUHAL_%s%s", name, suffix);
+    if (length < 0 || (size_t)length >= sizeof variable || (attempt && attempt->ignore_environment)) {
+        return NULL;
+    }
+    const char *value = gpuhal_os_environment(variable);
+    return value && *value ? value : NULL;
 }

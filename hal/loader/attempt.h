@@ -57,6 +57,13 @@ void gpuhal_attempt_finish(gpuhal_attempt *attempt);
 void gpuhal_attempt_call_begin(gpuhal_attempt *attempt);
 void gpuhal_attempt_call_end(gpuhal_attempt *attempt);
 gpuhal_attempt *gpuhal_attempt_current(void);
+/* The status that a plugin reported last on this thread, GPUHAL_OK when there was none: the one way to learn why a query returned NULL.
+ * It is forgotten before a call that may fail without a report. */
+void gpuhal_attempt_forget_report(void);
+void gpuhal_attempt_note_report(gpuhal_status status);
+gpuhal_status gpuhal_attempt_reported(void);
+/* The value of GPUHAL_<name><suffix>, where the attempt under way may read the environment. */
+const char *gpuhal_attempt_variable(const char *name, const char *suffix);
 
 /* "while loading": a stage as the end of a sentence. */
 const char *gpuhal_attempt_while(gpuhal_plugin_stage stage);

@@ -1,6 +1,7 @@
 /* loader/direct.c: gpuhal/direct.h: a plugin for those who drive it themselves. */
 #include "core/call.h"
 #include "core/error.h"
+#include "loader/attempt.h"
 #include "loader/file_check.h"
 #include "loader/host.h"
 #include "loader/load.h"
@@ -67,7 +68,7 @@ gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin
                                 plugin ? "listener" : "plugin");
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_host_forget_report();
+    gpuhal_attempt_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
     gpuhal_call_end(call);
@@ -91,7 +92,7 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_in
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no sample()", plugin->name);
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_host_forget_report();
+    gpuhal_attempt_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->sample(gpuhal_host_table(), instance, index, keys, count, flags, &sink);
     gpuhal_call_end(call);
@@ -111,7 +112,7 @@ gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_inst
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no link()", plugin->name);
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_host_forget_report();
+    gpuhal_attempt_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->link(gpuhal_host_table(), instance, from, to, &sink);
     gpuhal_call_end(call);

@@ -9,9 +9,6 @@
 
 #include <stdio.h>
 
-/* What report() was last called with on this thread: the one way to learn why a query returned NULL. */
-static _Thread_local gpuhal_status reported;
-
 /* A plugin's line has no gpuhal object: objects share backends, so all listeners hear it. A level out of range is moved to the
  * nearest one instead of being lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
@@ -27,33 +24,8 @@ static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t le
 static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host, gpuhal_status status, const char *vendor_call,
                                  int64_t vendor_code, const char *text)
 {
-    reported = status;
+    gpuhal_attempt_note_report(status);
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
-}
-
-void gpuhal_host_forget_report(void)
-{
-    reported = GPUHAL_OK;
-    gpuhal_error_forget_report();
-}
-
-gpuhal_status gpuhal_host_reported(void)
-{
-    return reported;
-}
-
-/* A name that does not fit is no setting of ours. An empty variable counts as not set, as in core/config.c. While an attempt is
- * under way on this thread its configuration decides; outside of one nobody knows whose configuration it would be. */
-const char *gpuhal_host_variable(const char *name, const char *suffix)
-{
-    const gpuhal_attempt *attempt = gpuhal_attempt_current();
-    char variable[96];
-    int length = snprintf(variable, sizeof variable, "GPUHAL_%s%s", name, suffix);
-    if (length < 0 || (size_t)length >= sizeof variable || (attempt && attempt->ignore_environment)) {
-        return NULL;
-    }
-    const char *value = gpuhal_os_environment(variable);
-    return value && *value ? value : NULL;
 }
 
 /* Outside of an attempt the plugin is driven directly (gpuhal/direct.h), with the operator's options. */

@@ -2,7 +2,6 @@
  * no member is read before the size says that it is there. */
 #include "loader/load.h"
 
-#include "core/job.h"
 #include "core/records.h"
 #include "core/text.h"
 #include "loader/host.h"
@@ -88,7 +87,7 @@ bool gpuhal_plugin_shake_hands(gpuhal_attempt *attempt, gpuhal_plugin_query_fn *
     const gpuhal_plugin *plugin = query(GPUHAL_ABI, gpuhal_host_table());
     gpuhal_attempt_call_end(attempt);
     if (!plugin) {
-        gpuhal_status reported = gpuhal_host_reported();
+        gpuhal_status reported = gpuhal_attempt_reported();
         return reported < 0 ? gpuhal_attempt_fail_call(attempt, reported, "shaking hands")
                             : broken(attempt, "gpuhal_plugin_query returned NULL and gave no reason");
     }
@@ -116,19 +115,6 @@ static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *
     }
     free(origin);
     return good;
-}
-
-void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
-{
-    gpuhal_job *job = gpuhal_job_current();
-    if (job) {
-        atomic_store(&job->in_dynamic_loader, true);
-    }
-    void *library = gpuhal_os_library_open(name, reason, reason_bytes);
-    if (job) {
-        atomic_store(&job->in_dynamic_loader, false);
-    }
-    return library;
 }
 
 bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,

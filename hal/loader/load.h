@@ -11,9 +11,6 @@
 /* A backend's name by the grammar of plugin.h. */
 bool gpuhal_plugin_name_is_valid(const char *name);
 
-/* gpuhal_os_library_open(), noted in the job that it runs in: what hangs there holds the lock of the process's dynamic loader. */
-void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
-
 /* Loads a file that was checked: stages LOAD and HANDSHAKE. `device` and `inode`, not both 0, must be those of the file that the
  * dynamic loader took in the end. */
 bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,

@@ -4,14 +4,27 @@
  * with the attempt under way, for the report; what was tried and failed becomes the sentence of the error.
  */
 #include "core/error.h"
+#include "core/job.h"
 #include "core/text.h"
 #include "loader/attempt.h"
 #include "loader/host.h"
-#include "loader/load.h"
 #include "os/os.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
+{
+    gpuhal_job *job = gpuhal_job_current();
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, true);
+    }
+    void *library = gpuhal_os_library_open(name, reason, reason_bytes);
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, false);
+    }
+    return library;
+}
 
 /* Takes the malloc'ed line. */
 static void log_debug(char *line)
@@ -43,7 +56,7 @@ static void *try_name(const char *name, gpuhal_text *tried)
 
 static void *open_first(const char *setting, const char *const *sonames, gpuhal_text *tried)
 {
-    const char *override = setting ? gpuhal_host_variable(setting, "_LIBRARY") : NULL;
+    const char *override = setting ? gpuhal_attempt_variable(setting, "_LIBRARY") : NULL;
     if (override && override[0] != '/') {
         gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is no absolute path", setting, override);
         return NULL;

@@ -3,14 +3,11 @@
 
 #include "core/error.h"
 #include "device/diary.h"
-#include "loader/query.h"
 #include "memory/loan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HOST_ALIGNMENT 64u /* what buffer.h promises of host addresses: a cache line, the widest vectors */
 
 /* Takes `bytes` from the device's limit. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
@@ -48,88 +45,6 @@ static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Adds free and total to the detail of a plugin's out-of-memory; asking for them must not replace that detail. */
-static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
-{
-    uint64_t free_bytes = UINT64_MAX;
-    uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
-    status = gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", action, bytes);
-    const gpuhal_plugin *plugin = device->plugin;
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
-        const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-        gpuhal_facts facts;
-        gpuhal_error_detail before;
-        char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-        gpuhal_error_save(&before);
-        if (gpuhal_query_sample(plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
-                                gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
-            free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
-        }
-        gpuhal_facts_finish(&facts);
-        gpuhal_error_restore(&before);
-    }
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
-        gpuhal_error_add_bytes(bytes, free_bytes, total);
-    }
-    return status;
-}
-
-/* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
-static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
-{
-    gpuhal_memory_release(device, memory);
-    gpuhal_error_report(GPUHAL_ERROR_DRIVER, "allocate", 0, promise);
-    return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
-}
-
-static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
-{
-    const gpuhal_call call = gpuhal_call_blocking(device, alloc->bytes);
-    return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
-}
-
-/* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its own. */
-static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
-{
-    alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
-    if (alloc.import.as.os < 0) {
-        return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor can be had");
-    }
-    gpuhal_status status = allocate(device, &alloc, out_memory);
-    if (status) {
-        gpuhal_os_descriptor_close(alloc.import.as.os);
-    }
-    return status;
-}
-
-gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
-{
-    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
-    gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
-                                                                         : allocate(device, alloc, out_memory);
-    if (status) {
-        return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
-    }
-    if (out_memory->bytes < alloc->bytes) {
-        return unkept_promise(device, out_memory, "the plugin gave less memory than was asked for");
-    }
-    bool of_host = alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
-    if (of_host && out_memory->host != alloc->import.as.pointer) {
-        return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
-    }
-    const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
-    if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
-        return unkept_promise(device, out_memory, "the plugin gave memory that is not aligned as asked for");
-    }
-    if (!alloc->import.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
-        return unkept_promise(device, out_memory, "the plugin gave a host address that is not a multiple of 64");
-    }
-    if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
-        return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
-    }
-    return GPUHAL_OK;
-}
-
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
     /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. Nor
@@ -163,17 +78,8 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
-    gpuhal_address_index_add(device->gpu->addresses, buffer->ranges);
+    gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
-}
-
-/* Whether others can import it at its host address, where that was asked for. */
-static gpuhal_status check_shareable(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_memory *memory)
-{
-    const bool by_address = desc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1;
-    return !by_address || memory->host
-               ? GPUHAL_OK
-               : unkept_promise(device, memory, "the plugin gave memory without a host address, by which it was to be shared");
 }
 
 /* *out_full: the device has no room, whatever limit was set for it. */
@@ -195,7 +101,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     }
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
     *out_full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
-    status = status ? status : check_shareable(device, desc, &buffer->memory);
+    status = status ? status : gpuhal_memory_check_shareable(device, desc->export_kinds, &buffer->memory);
     if (status) {
         discharge(device, alloc.bytes);
         gpuhal_buffer_free(buffer);
@@ -220,7 +126,7 @@ static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffe
     }
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
-    device->gpu->reclaim(device, &pending);
+    device->gpu->layers.reclaim(device, &pending);
     /* It may also have come free between the two looks, without this thread's help. */
     status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, out_buffer, out_full) : gpuhal_error_restore(&detail);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
@@ -256,29 +162,6 @@ gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
     return buffer;
 }
 
-/* A buffer whose last reference just went may still be in the index for a moment. */
-bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
-{
-    uint32_t references = atomic_load(&buffer->references);
-    while (references > 0) {
-        if (atomic_compare_exchange_weak(&buffer->references, &references, references + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the vendor is not touched. A
- * device that was lost otherwise is still told. */
-void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
-{
-    if (gpuhal_device_is_reachable(device)) {
-        const gpuhal_call call = gpuhal_call_blocking(device, memory->bytes);
-        device->ops.release(device->handle, memory);
-        gpuhal_call_end(call);
-    }
-}
-
 void gpuhal_buffer_end(gpuhal_buffer *buffer)
 {
     gpuhal *gpu = buffer->device->gpu;
@@ -296,14 +179,14 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         gpuhal_device *device = buffer->device;
         gpuhal_buffer *original = buffer->origin.original;
         /* First out of the index: whoever searches must not find memory that is being freed. */
-        gpuhal_address_index_remove(device->gpu->addresses, buffer->ranges);
+        gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_loans_return(buffer);
         gpuhal_memory_release(device, &buffer->memory);
         discharge(device, buffer->charged);
         if (by_caller || !buffer->origin.released) {
             gpuhal_buffer_end(buffer);
         } else {
-            device->gpu->serve_released(buffer);
+            device->gpu->layers.serve_released(buffer);
         }
         buffer = original;
     }
@@ -373,14 +256,6 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
 
-gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
-{
-    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    return gpuhal_device_result(device, call,
-                                invalidate ? device->ops.memory_invalidate(device->handle, memory, offset, bytes)
-                                           : device->ops.memory_flush(device->handle, memory, offset, bytes));
-}
-
 gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     gpuhal_device *device = buffer->device;
@@ -426,7 +301,7 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     }
     gpuhal_buffer *buffer = NULL;
     for (gpuhal_address_kind kind = GPUHAL_ADDRESS_DEVICE; !buffer && kind < GPUHAL_ADDRESS_KINDS; kind++) {
-        buffer = gpuhal_address_index_find(gpu->addresses, kind, address, out_offset);
+        buffer = gpuhal_address_index_find(gpu->layers.addresses, kind, address, out_offset);
     }
     if (!buffer) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer holds the address 0x%" PRIx64, address);
@@ -453,4 +328,11 @@ gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *o
     status = gpuhal_device_result(device, call, status);
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
+{
+    gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the buffer is mapped: unmap it first", buffer->device->id);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_BUSY;
 }

@@ -62,9 +62,19 @@ static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
 {
     return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
 }
+/* What is in such a handle only the plugin knows: nothing of it is looked at, copied or closed. */
+static inline bool gpuhal_is_vendor_kind(gpuhal_handle_kind kind)
+{
+    return kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
+}
+
+/* ---- vendor.c: memory of the plugin's */
+
 /* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. A descriptor to import stays open
  * and the caller's. */
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory);
+/* Whether others can import it at its host address, where that was asked for: DRIVER with its detail, and the memory given back. */
+gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t export_kinds, gpuhal_memory *memory);
 /* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate; its status is not worded yet. */
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate);
 /* Gives it back, unless it is that of a parent process. */
@@ -97,8 +107,17 @@ static inline uint32_t gpuhal_buffer_import_flags(const gpuhal_buffer *buffer)
 /* INVALID_ARGUMENT with its detail. */
 gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer);
 
-/* Adds a reference unless the last one is gone already. */
-bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer);
+/* Adds a reference unless the last one is gone already: such a buffer may still be in the index for a moment. */
+static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
+{
+    uint32_t references = atomic_load(&buffer->references);
+    while (references > 0) {
+        if (atomic_compare_exchange_weak(&buffer->references, &references, references + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
 /* BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);
 
@@ -118,6 +137,26 @@ static inline void gpuhal_buffer_leave(gpuhal_buffer *buffer, bool writes)
     if (__builtin_expect(buffer->counted, 0)) {
         gpuhal_buffer_leave_counted(buffer, writes);
     }
+}
+
+/* The same for both sides of a transfer, either of which may be NULL. */
+static inline void gpuhal_buffers_leave(gpuhal_buffer *to, gpuhal_buffer *from)
+{
+    if (from) {
+        gpuhal_buffer_leave(from, false);
+    }
+    if (to) {
+        gpuhal_buffer_leave(to, true);
+    }
+}
+
+static inline gpuhal_status gpuhal_buffers_enter(gpuhal_buffer *to, gpuhal_buffer *from)
+{
+    gpuhal_status status = to ? gpuhal_buffer_enter(to, true) : GPUHAL_OK;
+    if (!status && from && (status = gpuhal_buffer_enter(from, false))) {
+        gpuhal_buffers_leave(to, NULL);
+    }
+    return status;
 }
 
 /* Whether who enters would be refused. NULL is not mapped. */

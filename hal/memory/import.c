@@ -10,26 +10,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is in such a handle only the plugin knows: nothing of it is looked at, copied or closed. */
-static bool is_vendors(gpuhal_handle_kind kind)
-{
-    return kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
-}
-
 static bool is_kind(gpuhal_handle_kind kind)
 {
-    return (kind >= GPUHAL_HANDLE_HOST_POINTER && kind <= GPUHAL_HANDLE_IPC) || is_vendors(kind);
+    return (kind >= GPUHAL_HANDLE_HOST_POINTER && kind <= GPUHAL_HANDLE_IPC) || gpuhal_is_vendor_kind(kind);
 }
 
 static bool passes_through_plugin(gpuhal_handle_kind kind)
 {
-    return gpuhal_is_descriptor_kind(kind) || is_vendors(kind);
-}
-
-const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
-{
-    static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
-    return is_vendors(kind) ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
+    return gpuhal_is_descriptor_kind(kind) || gpuhal_is_vendor_kind(kind);
 }
 
 static gpuhal_status no_such_way(const gpuhal_device *device, const char *action, gpuhal_handle_kind kind)
@@ -42,7 +30,7 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
 /* Before a `released` callback is promised. */
 static gpuhal_status serve_callbacks(const gpuhal_device *device)
 {
-    const int error = device->gpu->serve(device->gpu);
+    const int error = device->gpu->layers.serve(device->gpu);
     return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
@@ -180,7 +168,7 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     if (status) {
         return gpuhal_device_failed(device, status, "giving out memory as %s", gpuhal_handle_kind_name(kind));
     }
-    if (out_handle->kind != kind || (!is_vendors(kind) && !gpuhal_os_is_descriptor(out_handle->as.os))) {
+    if (out_handle->kind != kind || (!gpuhal_is_vendor_kind(kind) && !gpuhal_os_is_descriptor(out_handle->as.os))) {
         gpuhal_error_report(GPUHAL_ERROR_DRIVER, "export_memory", 0,
                             "the plugin gave a handle of another kind, or no descriptor");
         return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "giving out memory as %s", gpuhal_handle_kind_name(kind));
@@ -218,7 +206,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     gpuhal_handle handle;
     status = gpuhal_buffer_give_out(buffer, kind, &handle, &offset);
     if (!status && offset != 0) {
-        if (!is_vendors(kind)) {
+        if (!gpuhal_is_vendor_kind(kind)) {
             gpuhal_os_descriptor_close(handle.as.os);
         }
         gpuhal_error_report(GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
@@ -248,7 +236,7 @@ static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buff
     if (!passes_through_plugin(handle->kind) || !(kinds >> handle->kind & 1)) {
         return no_such_way(device, "imports no", handle->kind);
     }
-    if (!is_vendors(handle->kind) && !gpuhal_os_is_descriptor(handle->as.os)) {
+    if (!gpuhal_is_vendor_kind(handle->kind) && !gpuhal_os_is_descriptor(handle->as.os)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is no open descriptor",
                                 handle->as.os);
     }
@@ -276,7 +264,7 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
     }
     alloc.import = *handle;
     status = gpuhal_buffer_of_import(device, &alloc, desc.bytes, (gpuhal_origin){0}, out_buffer);
-    if (!status && !is_vendors(handle->kind)) {
+    if (!status && !gpuhal_is_vendor_kind(handle->kind)) {
         gpuhal_os_descriptor_close(handle->as.os);
     }
     return status;

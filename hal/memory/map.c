@@ -7,13 +7,6 @@
 
 #include <inttypes.h>
 
-gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
-{
-    gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the buffer is mapped: unmap it first", buffer->device->id);
-    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
-    return GPUHAL_ERROR_BUSY;
-}
-
 /* Where that needs saying: what the host is to see, or has written, in the mapping. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {

@@ -102,3 +102,9 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
     out_alloc->bytes = (desc->bytes + mask) & ~mask;
     return desc->export_kinds ? check_export_kinds(device, desc) : GPUHAL_OK;
 }
+
+const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
+{
+    static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
+    return gpuhal_is_vendor_kind(kind) ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
+}

@@ -2,7 +2,7 @@
  * other: the queue's thread comes to it in its turn. */
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/queue.h"
+#include "queue/queue.h"
 
 /* In the queue's thread, which a function may keep for as long as it likes: it is in no plugin, so the watchdog does not see it. A
  * status that is no error, or that means something else here, is a failure all the same. */

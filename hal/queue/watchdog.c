@@ -7,8 +7,8 @@
 #include "queue/watchdog.h"
 
 #include "core/error.h"
-#include "transfer/async.h"
-#include "transfer/queue.h"
+#include "queue/async.h"
+#include "queue/queue.h"
 
 #define PERIOD_MOST_NS UINT64_C(500000000)
 

@@ -43,7 +43,4 @@ static inline gpuhal_status gpuhal_bytes_copy(gpuhal_device *device, const gpuha
     return __builtin_expect((status | lost) != 0, 0) ? gpuhal_bytes_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* The plugin's event_record, again and again with pauses where it is NOT_READY: for threads that may block. */
-gpuhal_status gpuhal_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-
 #endif

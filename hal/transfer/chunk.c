@@ -4,8 +4,8 @@
 #include "core/error.h"
 #include "device/link.h"
 #include "memory/buffer.h"
-#include "transfer/bytes.h"
 #include "transfer/plugin_event.h"
+#include "transfer/ranges.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -94,13 +94,27 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 
 /* ---- the copies, with a queue or blocking */
 
-static gpuhal_status clean(gpuhal_device *device, const gpuhal_chunk *chunk, uint64_t bytes, bool invalidate)
+/* The device offers no memory for this direction, so it has a slot, or its memory is the host's to see. */
+static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
+                                uint64_t bytes)
 {
-    if ((chunk->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) || !device->ops.memory_flush) {
+    gpuhal_status status = gpuhal_blocks_read(device, chunk->host, from, from_offset, bytes, gpuhal_slot_read);
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED && gpuhal_host_writes(from)) {
+        memcpy(chunk->host, (const char *)from->host + from_offset, (size_t)bytes);
         return GPUHAL_OK;
     }
-    gpuhal_status status = gpuhal_memory_clean(device, &chunk->memory, 0, bytes, invalidate);
-    return status ? gpuhal_device_failed(device, status, "making staging memory coherent") : GPUHAL_OK;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_STAGING_FROM_DEVICE) : status;
+}
+
+static gpuhal_status plain_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset,
+                                 uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_blocks_write(device, to, to_offset, chunk->host, bytes, gpuhal_slot_write);
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED && gpuhal_host_writes(to)) {
+        memcpy((char *)to->host + to_offset, chunk->host, (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_STAGING_TO_DEVICE) : status;
 }
 
 /* The device copies whole alignment blocks. */
@@ -121,7 +135,7 @@ static gpuhal_status end_fill(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     uint64_t bytes = chunk->arriving, lead = chunk->lead;
     chunk->arriving = chunk->lead = 0;
-    gpuhal_status status = bytes > 0 ? clean(device, chunk, (lead + bytes + device->copy_mask) & ~device->copy_mask, 1) : GPUHAL_OK;
+    gpuhal_status status = bytes > 0 ? gpuhal_slot_clean(device, &chunk->memory, (lead + bytes + device->copy_mask) & ~device->copy_mask, true) : GPUHAL_OK;
     if (!status && lead > 0) {
         memmove(chunk->host, (char *)chunk->host + lead, (size_t)bytes);
     }
@@ -132,7 +146,7 @@ gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, cons
                                 uint64_t bytes)
 {
     if (chunk->plain) {
-        return gpuhal_bytes_read(device, chunk->host, from, from_offset, bytes);
+        return plain_fill(device, chunk, from, from_offset, bytes);
     }
     gpuhal_status status = start_fill(device, NULL, chunk, from, from_offset, bytes);
     return status ? status : end_fill(device, chunk);
@@ -142,7 +156,7 @@ static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *que
                                  uint64_t to_offset, uint64_t bytes)
 {
     chunk->arriving = chunk->lead = 0;
-    gpuhal_status status = clean(device, chunk, bytes, 0);
+    gpuhal_status status = gpuhal_slot_clean(device, &chunk->memory, bytes, false);
     if (status) {
         return status;
     }
@@ -153,7 +167,7 @@ static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *que
 
 gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset, uint64_t bytes)
 {
-    return chunk->plain ? gpuhal_bytes_write(device, to, to_offset, chunk->host, bytes)
+    return chunk->plain ? plain_empty(device, chunk, to, to_offset, bytes)
                         : start_empty(device, NULL, chunk, to, to_offset, bytes);
 }
 

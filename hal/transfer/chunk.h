@@ -3,9 +3,7 @@
 #ifndef GPUHAL_TRANSFER_CHUNK_H
 #define GPUHAL_TRANSFER_CHUNK_H
 
-#include "device/device.h"
-
-typedef enum { GPUHAL_STAGING_TO_DEVICE = 0, GPUHAL_STAGING_FROM_DEVICE = 1 } gpuhal_staging_direction;
+#include "transfer/slot.h"
 
 typedef struct gpuhal_chunk {
     struct gpuhal_chunk *next;

@@ -1,17 +1,10 @@
-/* transfer/copy.c: the linear transfers of the application API: check, find the path, move.
- *
- * The way to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. */
-#include "core/error.h"
-#include "memory/buffer.h"
-#include "memory/loan.h"
-#include "transfer/account.h"
-#include "transfer/bytes.h"
-#include "transfer/enqueue.h"
-#include "transfer/peer.h"
-#include "transfer/ranges.h"
-#include "transfer/staged.h"
+/* transfer/copy.c: see copy.h. Between two devices: which way is open, and the best of them. */
+#include "transfer/copy.h"
 
-#include <gpuhal/transfer.h>
+#include "core/error.h"
+#include "memory/loan.h"
+#include "transfer/peer.h"
+#include "transfer/staged.h"
 
 #include <inttypes.h>
 
@@ -23,63 +16,9 @@ gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, u
     return GPUHAL_ERROR_OUT_OF_RANGE;
 }
 
-static gpuhal_status null_error(const char *call)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 static gpuhal_status two_objects(const char *call)
 {
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffers belong to two gpuhal objects", call);
-}
-
-gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
-{
-    if (!to || (!from && bytes > 0)) {
-        return null_error("gpuhal_write");
-    }
-    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
-    if (status || bytes == 0) {
-        return status;
-    }
-    if (__builtin_expect(queue != NULL, 0)) {
-        return gpuhal_enqueue_write(queue, to, to_offset, from, bytes);
-    }
-    uint64_t begin_ns = gpuhal_count_from(bytes);
-    status = gpuhal_buffer_enter(to, true);
-    if (!status) {
-        status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
-        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
-        gpuhal_buffer_leave(to, true);
-    }
-    if (!status) {
-        gpuhal_count(&to->device->written, bytes, begin_ns);
-    }
-    return status;
-}
-
-gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
-{
-    if (!from || (!to && bytes > 0)) {
-        return null_error("gpuhal_read");
-    }
-    gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
-    if (status || bytes == 0) {
-        return status;
-    }
-    if (__builtin_expect(queue != NULL, 0)) {
-        return gpuhal_enqueue_read(queue, to, from, from_offset, bytes);
-    }
-    uint64_t begin_ns = gpuhal_count_from(bytes);
-    status = gpuhal_buffer_enter(from, false);
-    if (!status) {
-        status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
-        gpuhal_buffer_leave(from, false);
-    }
-    if (!status) {
-        gpuhal_count(&from->device->read, bytes, begin_ns);
-    }
-    return status;
 }
 
 /* Between two devices. */
@@ -122,14 +61,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* A copy of `bytes` bytes between two buffers of two devices. */
-typedef struct crossing {
-    gpuhal_buffer *to, *from;
-    uint64_t to_offset, from_offset, bytes;
-} crossing;
-
 /* Without anybody's direct access: the visible side is read or written piece by piece, or both halves go through the ring. */
-static gpuhal_status cross_staged(const crossing *c)
+static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
     if (gpuhal_host_reads(&from->memory)) {
@@ -151,7 +84,7 @@ static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, u
 
 /* One copy of the plugin's between its own memory and a loan. Others' caches are dealt with around it where the loan is not coherent.
  * *out_done: false when it cannot be had after all, which is no error. */
-static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool *out_done)
+static gpuhal_status cross_on_loan(const gpuhal_buffer_copy *c, bool source_is_lent, bool *out_done)
 {
     gpuhal_buffer *lent = source_is_lent ? c->from : c->to;
     gpuhal_device *device = source_is_lent ? c->to->device : c->from->device;
@@ -176,7 +109,7 @@ static gpuhal_status cross_on_loan(const crossing *c, bool source_is_lent, bool 
 }
 
 /* By the slot of one side. A slot that refuses the memory is remembered; one that the range does not fit tells nothing. */
-static gpuhal_status cross_directly(const crossing *c, bool by_writing, bool *out_done)
+static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
     gpuhal_status status =
@@ -190,7 +123,7 @@ static gpuhal_status cross_directly(const crossing *c, bool by_writing, bool *ou
     return *out_done ? status : GPUHAL_OK;
 }
 
-static gpuhal_status cross_by_peer(const crossing *c, bool *out_done)
+static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
 {
     gpuhal_device *to = c->to->device, *from = c->from->device;
     if ((c->to_offset | c->from_offset | c->bytes) & (to->copy_mask | from->copy_mask)) {
@@ -202,9 +135,8 @@ static gpuhal_status cross_by_peer(const crossing *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* A way that turns out to be closed leads to the next best one, and in the end to staging, which is always open. Not inlined: its
- * variables would cost the small copy inside a device registers. */
-__attribute__((noinline)) static gpuhal_status copy_between_devices(const crossing *c)
+/* A way that turns out to be closed leads to the next best one, and in the end to staging, which is always open. */
+gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);
     if (status) {
@@ -237,8 +169,7 @@ __attribute__((noinline)) static gpuhal_status copy_between_devices(const crossi
     return status;
 }
 
-/* Apart from the rest, so that the clock costs the small copy no register. */
-__attribute__((noinline)) static gpuhal_status copy_timed(const crossing *c)
+gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
 {
     uint64_t begin_ns = gpuhal_os_monotonic_ns();
     gpuhal_status status = gpuhal_bytes_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
@@ -248,69 +179,17 @@ __attribute__((noinline)) static gpuhal_status copy_timed(const crossing *c)
     return status;
 }
 
-static inline gpuhal_status copy_inside(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
-{
-    if (bytes >= GPUHAL_TIMED_FROM_BYTES) {
-        return copy_timed(&(crossing){to, from, to_offset, from_offset, bytes});
-    }
-    gpuhal_status status = gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes);
-    if (!status) {
-        gpuhal_count(&to->device->copied, bytes, 0);
-    }
-    return status;
-}
-
 /* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it). */
-static gpuhal_status check_pair(const gpuhal_buffer *to, uint64_t to_offset, const gpuhal_buffer *from, uint64_t from_offset,
-                                uint64_t bytes)
+gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
-    if (to->device->gpu != from->device->gpu) {
+    if (copy->to->device->gpu != copy->from->device->gpu) {
         return two_objects("gpuhal_copy");
     }
-    if (__builtin_expect(to->root != from->root, 1)) {
-        return GPUHAL_OK;
-    }
-    uint64_t distance = to_offset > from_offset ? to_offset - from_offset : from_offset - to_offset;
-    if (distance < bytes) {
+    uint64_t one = copy->to_offset, other = copy->from_offset;
+    if ((one > other ? one - other : other - one) < copy->bytes) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: source and destination overlap in one piece of memory");
     }
     return GPUHAL_OK;
-}
-
-gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
-                          uint64_t bytes)
-{
-    if (!to || !from) {
-        return null_error("gpuhal_copy");
-    }
-    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
-    if (status) {
-        return status;
-    }
-    if (from_offset > from->bytes || bytes > from->bytes - from_offset) {
-        return gpuhal_range_error(from, from_offset, bytes);
-    }
-    status = check_pair(to, to_offset, from, from_offset, bytes);
-    if (status || bytes == 0) {
-        return status;
-    }
-    if (__builtin_expect(queue != NULL, 0)) {
-        return gpuhal_enqueue_copy(queue, to, to_offset, from, from_offset, bytes);
-    }
-    status = gpuhal_buffer_enter(to, true);
-    if (status) {
-        return status;
-    }
-    status = gpuhal_buffer_enter(from, false);
-    if (!status) {
-        status = to->device == from->device
-                     ? copy_inside(to, to_offset, from, from_offset, bytes)
-                     : copy_between_devices(&(crossing){to, from, to_offset, from_offset, bytes});
-        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
-        gpuhal_buffer_leave(from, false);
-    }
-    gpuhal_buffer_leave(to, true);
-    return status;
 }
 
 const char *gpuhal_path_name(gpuhal_path path)
@@ -322,7 +201,7 @@ const char *gpuhal_path_name(gpuhal_path path)
 gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path)
 {
     if (!to || !from || !out_path) {
-        return null_error("gpuhal_copy_path");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_path: an argument is NULL");
     }
     *out_path = 0;
     if (to->device->gpu != from->device->gpu) {

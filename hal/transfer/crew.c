@@ -78,7 +78,7 @@ static void *serve(void *user)
 /* Made when first asked for: most gpuhal objects move little. NULL without memory. */
 static struct gpuhal_crew *crew_of(gpuhal *gpu)
 {
-    struct gpuhal_crew *crew = atomic_load_explicit(&gpu->crew, memory_order_acquire);
+    struct gpuhal_crew *crew = atomic_load_explicit(&gpu->layers.crew, memory_order_acquire);
     if (crew || !(crew = calloc(1, sizeof *crew))) {
         return crew;
     }
@@ -87,7 +87,7 @@ static struct gpuhal_crew *crew_of(gpuhal *gpu)
     gpuhal_condition_init(&crew->ended);
     crew->generation = gpuhal_os_fork_generation();
     struct gpuhal_crew *other = NULL;
-    if (!atomic_compare_exchange_strong(&gpu->crew, &other, crew)) {
+    if (!atomic_compare_exchange_strong(&gpu->layers.crew, &other, crew)) {
         gpuhal_condition_finish(&crew->ended);
         gpuhal_condition_finish(&crew->wake);
         gpuhal_mutex_finish(&crew->mutex);
@@ -128,7 +128,7 @@ void gpuhal_crew_offer(gpuhal *gpu, gpuhal_crew_job *job, uint32_t helpers)
 
 void gpuhal_crew_withdraw(gpuhal *gpu, gpuhal_crew_job *job)
 {
-    struct gpuhal_crew *crew = atomic_load_explicit(&gpu->crew, memory_order_acquire);
+    struct gpuhal_crew *crew = atomic_load_explicit(&gpu->layers.crew, memory_order_acquire);
     if (!crew) {
         return;
     }
@@ -147,7 +147,7 @@ void gpuhal_crew_withdraw(gpuhal *gpu, gpuhal_crew_job *job)
 
 void gpuhal_crew_destroy(gpuhal *gpu)
 {
-    struct gpuhal_crew *crew = atomic_exchange(&gpu->crew, NULL);
+    struct gpuhal_crew *crew = atomic_exchange(&gpu->layers.crew, NULL);
     if (!crew) {
         return;
     }

@@ -1,9 +1,9 @@
-/* transfer/file.c: the calls of the application that read and write files: check, open, and do it now or leave it to a queue. */
+/* transfer/file.c: see file.h. What is checked before bytes move between a file and a buffer, and what comes after the last one. */
 #include "transfer/file.h"
 
 #include "core/error.h"
 #include "transfer/account.h"
-#include "transfer/enqueue.h"
+#include "transfer/file_pieces.h"
 #include "transfer/ranges.h"
 
 #include <errno.h>
@@ -11,46 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What the caller can do about it decides. The descriptor is the caller's, so a bad one is a mistake in the program. */
-static gpuhal_status status_of(int error)
-{
-    switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-        return GPUHAL_ERROR_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return GPUHAL_ERROR_NO_PERMISSION;
-    case EBADF:
-    case EINVAL:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case ENXIO:
-    case ESPIPE:
-        return GPUHAL_ERROR_INVALID_ARGUMENT;
-    case ENOMEM:
-        return GPUHAL_ERROR_HOST_MEMORY;
-    default:
-        return GPUHAL_ERROR_FILE;
-    }
-}
-
-gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error)
-{
-    const char *words = strerror(error);
-    gpuhal_error_set(status_of(error), "%s %s from offset %" PRIu64 " on: %s (%s answered errno %d)", action, name, offset, words,
-                     call, error);
-    gpuhal_error_add_call(call, error, words);
-    return status_of(error);
-}
-
-gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_FILE, "%s became shorter while it was read: it ended at byte %" PRIu64, name, offset);
-}
 
 /* What is the matter with a descriptor or a path is said better than by the system's words for it. */
 static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
@@ -63,9 +23,9 @@ static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int e
     } else if (error == EINVAL && !by_path) {
         why = "it is open for appending, or does not open again without O_DIRECT";
     }
-    gpuhal_error_set(status_of(error), "%s cannot be %s: %s", job->name, job->writes ? "written" : "read", why);
+    gpuhal_error_set(gpuhal_file_status(error), "%s cannot be %s: %s", job->name, job->writes ? "written" : "read", why);
     gpuhal_error_add_call(by_path ? "open" : "fcntl", error, strerror(error));
-    return status_of(error);
+    return gpuhal_file_status(error);
 }
 
 static gpuhal_status open_file(gpuhal_file_job *job, const gpuhal_file *file)
@@ -212,60 +172,18 @@ gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
     return status;
 }
 
-static gpuhal_status run_job(void *job)
+gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file)
 {
-    return gpuhal_file_transfer(job);
-}
-
-static void free_job(void *job)
-{
-    gpuhal_file_job_finish(job);
-    free(job);
-}
-
-/* The queue has the job from now on. How long a disk takes says nothing of the device: so many bytes may take for ever. */
-static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job job)
-{
-    gpuhal_file_job *kept = malloc(sizeof *kept);
-    if (!kept) {
-        gpuhal_file_job_finish(&job);
-        return gpuhal_error_host_memory();
-    }
-    *kept = job;
-    return gpuhal_enqueue_job(queue, job.buffer, UINT64_MAX, run_job, kept, free_job);
-}
-
-static gpuhal_status begin(const char *call, gpuhal_queue *queue, gpuhal_file_job job, const gpuhal_file *file)
-{
-    gpuhal_status status = check_arguments(call, job.buffer, file, job.writes);
+    job->file = -1;
+    gpuhal_status status = check_arguments(call, job->buffer, file, job->writes);
     if (status) {
         return status;
     }
-    job.flags = file->flags;
-    job.file_offset = file->offset;
-    job.progress = file->progress;
-    job.user = file->user;
-    job.file = -1;
-    status = check_range(call, &job);
-    status = status ? status : open_file(&job, file);
-    status = status ? status : check_whole(&job);
-    if (!status && queue) {
-        return enqueue(queue, job);
-    }
-    status = status ? status : gpuhal_file_transfer(&job);
-    gpuhal_file_job_finish(&job);
-    return status;
-}
-
-gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const gpuhal_file *from,
-                               uint64_t bytes)
-{
-    return begin("gpuhal_read_file", queue, (gpuhal_file_job){.buffer = to, .buffer_offset = to_offset, .bytes = bytes}, from);
-}
-
-gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from, uint64_t from_offset,
-                                uint64_t bytes)
-{
-    return begin("gpuhal_write_file", queue,
-                 (gpuhal_file_job){.writes = true, .buffer = from, .buffer_offset = from_offset, .bytes = bytes}, to);
+    job->flags = file->flags;
+    job->file_offset = file->offset;
+    job->progress = file->progress;
+    job->user = file->user;
+    status = check_range(call, job);
+    status = status ? status : open_file(job, file);
+    return status ? status : check_whole(job);
 }

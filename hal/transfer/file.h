@@ -21,15 +21,11 @@ typedef struct gpuhal_file_job {
     void *user;
 } gpuhal_file_job;
 
+/* Fills in what `file` says and opens it. `call` is for messages. The job is to be finished, also where this fails. */
+gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
 gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
 /* Closes the file. */
 void gpuhal_file_job_finish(gpuhal_file_job *job);
-
-/* The detail for what the system answered to `call` at an offset of the file. */
-gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error);
-
-/* The same for a file that ends at `offset`, before the transfer does. */
-gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset);
 
 /* ---- file_move.c */
 

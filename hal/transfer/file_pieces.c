@@ -12,7 +12,49 @@
 #include "transfer/crew.h"
 #include "transfer/staging.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+
+/* What the caller can do about it decides. The descriptor is the caller's, so a bad one is a mistake in the program. */
+gpuhal_status gpuhal_file_status(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return GPUHAL_ERROR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return GPUHAL_ERROR_NO_PERMISSION;
+    case EBADF:
+    case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+    case ESPIPE:
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    case ENOMEM:
+        return GPUHAL_ERROR_HOST_MEMORY;
+    default:
+        return GPUHAL_ERROR_FILE;
+    }
+}
+
+gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error)
+{
+    const char *words = strerror(error);
+    gpuhal_error_set(gpuhal_file_status(error), "%s %s from offset %" PRIu64 " on: %s (%s answered errno %d)", action, name, offset, words,
+                     call, error);
+    gpuhal_error_add_call(call, error, words);
+    return gpuhal_file_status(error);
+}
+
+gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "%s became shorter while it was read: it ended at byte %" PRIu64, name, offset);
+}
 
 /* Reads of one thread. */
 enum { SLOTS = 4 };

@@ -25,4 +25,12 @@ typedef struct gpuhal_file_moving {
  * takes aligned pieces only, both are aligned in the buffer. */
 void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end);
 
+/* What the caller can do about an errno. */
+gpuhal_status gpuhal_file_status(int error);
+/* The detail for what the system answered to `call` at an offset of the file. */
+gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error);
+
+/* The same for a file that ends at `offset`, before the transfer does. */
+gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset);
+
 #endif

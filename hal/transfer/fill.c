@@ -1,10 +1,6 @@
 /* transfer/fill.c: repeating a pattern: by the plugin where it offers that and the range is aligned, else by writing blocks of it. */
 #include "core/error.h"
-#include "memory/buffer.h"
-#include "transfer/account.h"
-#include "transfer/bytes.h"
-#include "transfer/enqueue.h"
-#include "transfer/ranges.h"
+#include "transfer/copy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -57,19 +53,11 @@ static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes
                                : fill_by_writing(to, offset + head + middle, tail, pattern, pattern_bytes, (head + middle) % pattern_bytes);
 }
 
-gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
-                          uint32_t pattern_bytes)
+gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
-    if (!to || (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) || bytes % pattern_bytes != 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: the buffer is NULL, the pattern has not 1, 2 or 4 bytes, or bytes is no multiple of it");
-    }
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {
         return status;
-    }
-    if (queue) {
-        return gpuhal_enqueue_fill(queue, to, to_offset, bytes, pattern, pattern_bytes);
     }
     uint64_t begin_ns = gpuhal_count_from(bytes);
     status = gpuhal_buffer_enter(to, true);

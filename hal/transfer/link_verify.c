@@ -1,11 +1,10 @@
-/* transfer/link_verify.c: proving and measuring the way between two devices, with the calls that applications use, and buffers like
- * theirs. Odd offsets, and ranges from one byte to many pages, because drivers handle the ragged ends and the middle differently. */
+/* transfer/link_verify.c: proving and measuring the way between two devices, by the way of the application's own calls, with
+ * buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers handle the ragged ends and the middle differently. */
 #include "transfer/peer.h"
 
 #include "core/error.h"
 #include "device/diary.h"
-
-#include <gpuhal/transfer.h>
+#include "transfer/copy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,9 +67,9 @@ static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t
 static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes, uint32_t seed)
 {
     fill_pattern(v->wanted, seed);
-    gpuhal_status status = gpuhal_write(NULL, v->to, 0, v->wanted, PATTERN_BYTES);
-    status = status ? status : gpuhal_copy(NULL, v->to, to_offset, v->from, from_offset, bytes);
-    status = status ? status : gpuhal_read(NULL, v->got, v->to, 0, PATTERN_BYTES);
+    gpuhal_status status = gpuhal_write_blocking(v->to, 0, v->wanted, PATTERN_BYTES);
+    status = status ? status : gpuhal_copy_blocking(v->to, to_offset, v->from, from_offset, bytes);
+    status = status ? status : gpuhal_read_blocking(v->got, v->to, 0, PATTERN_BYTES);
     if (status) {
         return status;
     }
@@ -86,7 +85,7 @@ static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64
 static gpuhal_status copy_patterns(const verification *v)
 {
     fill_pattern(v->sent, 1);
-    gpuhal_status status = gpuhal_write(NULL, v->from, 0, v->sent, PATTERN_BYTES);
+    gpuhal_status status = gpuhal_write_blocking(v->from, 0, v->sent, PATTERN_BYTES);
     status = status ? status : copy_once(v, 4097, 1, 1, 2);
     status = status ? status : copy_once(v, 7, 4093, 5003, 3);
     return status ? status : copy_once(v, 3, 1, PATTERN_BYTES - 5, 4);
@@ -97,7 +96,7 @@ static gpuhal_status copy_patterns(const verification *v)
 static gpuhal_status time_copy(const verification *v, uint64_t bytes, uint64_t *out_ns)
 {
     uint64_t begin = gpuhal_os_monotonic_ns();
-    gpuhal_status status = gpuhal_copy(NULL, v->to, 0, v->from, 0, bytes);
+    gpuhal_status status = gpuhal_copy_blocking(v->to, 0, v->from, 0, bytes);
     uint64_t took = gpuhal_os_monotonic_ns() - begin;
     *out_ns = took ? took : 1;
     return status;
@@ -143,7 +142,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     v->got = malloc(PATTERN_BYTES);
     gpuhal_status status = v->sent && v->wanted && v->got ? make_buffers(v) : gpuhal_error_host_memory();
     /* The first copy finds out which ways are open. */
-    status = status ? status : gpuhal_copy(NULL, v->to, 0, v->from, 0, SMALL_BYTES);
+    status = status ? status : gpuhal_copy_blocking(v->to, 0, v->from, 0, SMALL_BYTES);
     status = status ? status : gpuhal_copy_path(v->to, v->from, &v->path);
     status = status ? status : copy_patterns(v);
     status = status ? status : measure(v, link);

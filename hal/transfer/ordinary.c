@@ -17,7 +17,7 @@
  * calls cannot be told apart. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
 {
-    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
+    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->layers.addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
     if (!buffer) {
         return NULL;
     }
@@ -131,14 +131,6 @@ static gpuhal_status take_chunk(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-/* plugin.h wants one of the two for all memory that a plugin hides; here is neither. */
-gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direction direction)
-{
-    return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                direction == GPUHAL_STAGING_TO_DEVICE ? "it offers neither write nor memory of kind upload"
-                                                                      : "it offers neither read nor memory of kind readback");
-}
-
 gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, to, to_offset, from, bytes};
@@ -147,7 +139,7 @@ gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *
         return status;
     }
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_TO_DEVICE)) {
-        return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_TO_DEVICE);
+        return gpuhal_slot_no_way(device, GPUHAL_STAGING_TO_DEVICE);
     }
     host_side host = {.from = from, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
     return gpuhal_ring_run(&(gpuhal_ring_copy){
@@ -169,7 +161,7 @@ gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal
         return status;
     }
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_FROM_DEVICE)) {
-        return gpuhal_ordinary_no_way(device, GPUHAL_STAGING_FROM_DEVICE);
+        return gpuhal_slot_no_way(device, GPUHAL_STAGING_FROM_DEVICE);
     }
     host_side host = {.to = to, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
     return gpuhal_ring_run(&(gpuhal_ring_copy){

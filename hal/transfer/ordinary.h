@@ -29,9 +29,6 @@ typedef struct gpuhal_locked_move {
  * NULL and at once. NOT_SUPPORTED without a detail where it is not; with a queue also NOT_READY, as of a slot. */
 gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_locked_move *move);
 
-/* NOT_SUPPORTED with its detail: the device has neither a slot for its memory nor memory of the kind for that direction. */
-gpuhal_status gpuhal_ordinary_no_way(gpuhal_device *device, gpuhal_staging_direction direction);
-
 /* At aligned offset and size. NOT_SUPPORTED where the device has no such memory. */
 gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes);
 /* At any offset. */

@@ -8,6 +8,7 @@
 #include "device/diary.h"
 #include "transfer/bytes.h"
 #include "transfer/plugin_event.h"
+#include "transfer/slot.h"
 
 #include <inttypes.h>
 #include <stdio.h>

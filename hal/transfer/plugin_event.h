@@ -9,6 +9,14 @@
 /* And when it is asked again where it said that all is done and was wrong. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
+/* Between two questions to a plugin that can neither block nor tell, or that is not ready: longer and longer. 0: before the first. */
+#define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
+#define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
+static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
+{
+    return pause_ns == 0 ? GPUHAL_POLL_LEAST_NS : pause_ns < GPUHAL_POLL_MOST_NS / 2 ? pause_ns * 2 : GPUHAL_POLL_MOST_NS;
+}
+
 static inline gpuhal_status gpuhal_plugin_event_create(gpuhal_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
 {
     const gpuhal_call call = gpuhal_call_prompt(device);

@@ -1,11 +1,11 @@
 /* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two devices through
  * host memory in batches of rows. */
+#include "transfer/rect.h"
+
 #include "core/error.h"
 #include "device/link.h"
-#include "memory/buffer.h"
 #include "transfer/account.h"
 #include "transfer/bytes.h"
-#include "transfer/enqueue.h"
 #include "transfer/ranges.h"
 #include "transfer/staged.h"
 
@@ -108,23 +108,6 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     gpuhal_status status = gpuhal_device_result(device, call, device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size));
     bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
-}
-
-/* With its pitches filled in, for later. */
-static gpuhal_rect public_rect(const side *s)
-{
-    return (gpuhal_rect){s->buffer, s->host, s->offset, s->row_pitch, s->slice_pitch};
-}
-
-gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to_rect, const gpuhal_rect *from_rect,
-                                 const uint64_t extent[3])
-{
-    const side to = {to_rect->buffer, to_rect->host, to_rect->offset, to_rect->row_pitch, to_rect->slice_pitch};
-    const side from = {from_rect->buffer, from_rect->host, from_rect->offset, from_rect->row_pitch, from_rect->slice_pitch};
-    const box size = {extent[0], extent[1], extent[2]};
-    gpuhal_device *device = to.buffer ? to.buffer->device : from.buffer->device;
-    bool one_device = !to.buffer || !from.buffer || to.buffer->device == from.buffer->device;
-    return one_device ? by_plugin(device, queue, &to, &from, &size) : GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
 /* One row; at least one side is a buffer, two buffers are on one device. */
@@ -266,38 +249,56 @@ static gpuhal_status check(const side *to, const side *from, const box *extent, 
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to_rect, const gpuhal_rect *from_rect, const uint64_t extent[3])
+/* With its pitches filled in. */
+static gpuhal_rect public_rect(const side *s)
 {
-    if (!to_rect || !from_rect || !extent || (!to_rect->buffer && !from_rect->buffer)) {
-        return invalid("an argument is NULL, or neither side is a buffer");
-    }
+    return (gpuhal_rect){s->buffer, s->host, s->offset, s->row_pitch, s->slice_pitch};
+}
+
+static side side_of(const gpuhal_rect *whole)
+{
+    return (side){whole->buffer, whole->host, whole->offset, whole->row_pitch, whole->slice_pitch};
+}
+
+gpuhal_status gpuhal_rect_check(gpuhal_rect *to_rect, gpuhal_rect *from_rect, const uint64_t extent[3])
+{
     const box size = {extent[0], extent[1], extent[2]};
-    if (size.width == 0 || size.rows == 0 || size.slices == 0) {
-        return GPUHAL_OK;
-    }
     side to, from;
     uint64_t to_span = 0, from_span = 0;
     gpuhal_status status = take_side(to_rect, &size, &to, &to_span);
     status = status ? status : take_side(from_rect, &size, &from, &from_span);
     status = status ? status : check(&to, &from, &size, to_span, from_span);
-    if (!status && queue) {
-        const gpuhal_rect whole[2] = {public_rect(&to), public_rect(&from)};
-        return gpuhal_enqueue_rect(queue, &whole[0], &whole[1], extent, size.width * size.rows * size.slices);
+    if (!status) {
+        *to_rect = public_rect(&to);
+        *from_rect = public_rect(&from);
     }
+    return status;
+}
+
+gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to_rect, const gpuhal_rect *from_rect,
+                                 const uint64_t extent[3])
+{
+    const side to = side_of(to_rect), from = side_of(from_rect);
+    const box size = {extent[0], extent[1], extent[2]};
+    gpuhal_device *device = to.buffer ? to.buffer->device : from.buffer->device;
+    bool one_device = !to.buffer || !from.buffer || to.buffer->device == from.buffer->device;
+    return one_device ? by_plugin(device, queue, &to, &from, &size) : GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
+gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to_rect, const gpuhal_rect *from_rect, const uint64_t extent[3])
+{
+    const side to = side_of(to_rect), from = side_of(from_rect);
+    const box size = {extent[0], extent[1], extent[2]};
     uint64_t bytes = size.width * size.rows * size.slices, begin_ns = gpuhal_count_from(bytes);
-    if (status || (to.buffer && (status = gpuhal_buffer_enter(to.buffer, true)))) {
+    gpuhal_status status = to.buffer ? gpuhal_device_check(to.buffer->device) : GPUHAL_OK;
+    status = !status && from.buffer ? gpuhal_device_check(from.buffer->device) : status;
+    status = status ? status : gpuhal_buffers_enter(to.buffer, from.buffer);
+    if (status) {
         return status;
     }
-    if (!from.buffer || !(status = gpuhal_buffer_enter(from.buffer, false))) {
-        status = copy_now(&to, &from, &size);
-        status = status || !to.buffer ? status : publish_rows(&to, &size);
-        if (from.buffer) {
-            gpuhal_buffer_leave(from.buffer, false);
-        }
-    }
-    if (to.buffer) {
-        gpuhal_buffer_leave(to.buffer, true);
-    }
+    status = copy_now(&to, &from, &size);
+    status = status || !to.buffer ? status : publish_rows(&to, &size);
+    gpuhal_buffers_leave(to.buffer, from.buffer);
     if (!status) {
         gpuhal_count(counter_of(&to, &from), bytes, begin_ns);
     }

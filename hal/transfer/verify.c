@@ -1,9 +1,7 @@
-/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the application's own
- * calls, so what it proves is what an application gets. */
+/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It goes the way of
+ * the application's own calls, so what it proves is what an application gets. */
 #include "core/error.h"
-#include "device/device.h"
-
-#include <gpuhal/transfer.h>
+#include "transfer/copy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,7 +49,7 @@ static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const 
     for (uint64_t i = 0; i < bytes; i++) {
         v->received[i] = (unsigned char)~expected[i];
     }
-    gpuhal_status status = gpuhal_read(NULL, v->received, buffer, offset, bytes);
+    gpuhal_status status = gpuhal_read_blocking(v->received, buffer, offset, bytes);
     return status ? status : compare(v, action, offset, expected, bytes);
 }
 
@@ -65,7 +63,7 @@ static gpuhal_status write_and_read(const verification *v)
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges && !status; i++) {
         unsigned char *part = v->sent + ranges[i].offset;
         make_pattern(part, (size_t)ranges[i].bytes, 17u + (uint32_t)i);
-        status = gpuhal_write(NULL, v->one, ranges[i].offset, part, ranges[i].bytes);
+        status = gpuhal_write_blocking(v->one, ranges[i].offset, part, ranges[i].bytes);
         status = status ? status : expect(v, v->one, "writing and reading", ranges[i].offset, part, ranges[i].bytes);
     }
     return status ? status : expect(v, v->one, "writing and reading", 0, v->sent, TEST_BYTES);
@@ -73,18 +71,18 @@ static gpuhal_status write_and_read(const verification *v)
 
 static gpuhal_status copy_within(const verification *v)
 {
-    gpuhal_status status = gpuhal_copy(NULL, v->other, 0, v->one, 0, TEST_BYTES);
+    gpuhal_status status = gpuhal_copy_blocking(v->other, 0, v->one, 0, TEST_BYTES);
     status = status ? status : expect(v, v->other, "copying within the device", 0, v->sent, TEST_BYTES);
-    status = status ? status : gpuhal_copy(NULL, v->other, 257, v->one, 1001, 300003);
+    status = status ? status : gpuhal_copy_blocking(v->other, 257, v->one, 1001, 300003);
     memmove(v->sent + 257, v->sent + 1001, 300003);
     return status ? status : expect(v, v->other, "copying at odd offsets", 0, v->sent, TEST_BYTES);
 }
 
 static gpuhal_status fill(const verification *v)
 {
-    gpuhal_status status = gpuhal_fill(NULL, v->other, 5, 4093, 0xa5, 1);
+    gpuhal_status status = gpuhal_fill_blocking(v->other, 5, 4093, 0xa5, 1);
     memset(v->sent + 5, 0xa5, 4093);
-    status = status ? status : gpuhal_fill(NULL, v->other, 8192, 65536, 0xc0ffee11u, 4);
+    status = status ? status : gpuhal_fill_blocking(v->other, 8192, 65536, 0xc0ffee11u, 4);
     for (size_t i = 0; i < 65536; i++) {
         v->sent[8192 + i] = (unsigned char)(0xc0ffee11u >> 8 * (i % 4));
     }

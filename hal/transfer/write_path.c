@@ -15,14 +15,13 @@ static uint64_t sample_bytes(const gpuhal_device *device)
     return device->gpu->settings.staging_limit_bytes & ~(uint64_t)4095;
 }
 
-static gpuhal_status sample(const gpuhal_path_move *move, gpuhal_path_slot *slot, int path, uint64_t done,
-                            uint64_t *out_ns)
+static gpuhal_status sample(const gpuhal_path_move *move, int path, uint64_t done, uint64_t *out_ns)
 {
     const char *from = (const char *)move->from + done;
     const uint64_t offset = move->to_offset + done, bytes = sample_bytes(move->device);
     const uint64_t begin_ns = gpuhal_os_monotonic_ns();
     gpuhal_status status = path == STAGED ? gpuhal_ordinary_write(move->device, move->to, offset, from, bytes)
-                                          : slot(move->device, move->to, offset, from, bytes);
+                                          : gpuhal_slot_write(move->device, move->to, offset, from, bytes);
     *out_ns = gpuhal_os_monotonic_ns() - begin_ns;
     return status;
 }
@@ -49,13 +48,13 @@ static uint32_t judge(gpuhal_device *device, const uint64_t *fastest_ns)
     return staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
 }
 
-static gpuhal_status measure(const gpuhal_path_move *move, gpuhal_path_slot *slot, uint64_t *out_done)
+static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
 {
     gpuhal_device *device = move->device;
     uint64_t fastest_ns[PATHS] = {UINT64_MAX, UINT64_MAX};
     for (int i = 0; i < ROUNDS * PATHS; i++) {
         uint64_t ns = 0;
-        const gpuhal_status status = sample(move, slot, i % PATHS, *out_done, &ns);
+        const gpuhal_status status = sample(move, i % PATHS, *out_done, &ns);
         if (status) {
             const bool failed = !is_no_failure(status);
             atomic_store(&device->write_path.choice, failed ? GPUHAL_WRITE_UNKNOWN : GPUHAL_WRITE_BY_RULE);
@@ -79,8 +78,7 @@ static uint32_t look_up(gpuhal_device *device)
     return atomic_compare_exchange_strong(&device->write_path.choice, &before, known) ? known : before;
 }
 
-gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, gpuhal_path_slot *slot, bool *out_staged,
-                                     uint64_t *out_done)
+gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, bool *out_staged, uint64_t *out_done)
 {
     gpuhal_device *device = move->device;
     gpuhal_status status = GPUHAL_OK;
@@ -89,7 +87,7 @@ gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, gpuhal_path_s
     *out_done = 0;
     if (choice == GPUHAL_WRITE_UNKNOWN && move->bytes >= ROUNDS * PATHS * sample_bytes(device) &&
         atomic_compare_exchange_strong(&device->write_path.choice, &choice, GPUHAL_WRITE_MEASURING)) {
-        status = measure(move, slot, out_done);
+        status = measure(move, out_done);
         choice = atomic_load(&device->write_path.choice);
     }
     const bool by_rule = choice != GPUHAL_WRITE_STAGED && choice != GPUHAL_WRITE_BY_PLUGIN;

@@ -19,13 +19,8 @@ typedef struct gpuhal_path_move {
     uint64_t bytes;
 } gpuhal_path_move;
 
-/* The plugin's own write. */
-typedef gpuhal_status gpuhal_path_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
-                                       const void *from, uint64_t bytes);
-
 /* Says which path the bytes take that are left behind the first *out_done, which were written while the paths were
  * compared. Only a write that failed is no OK. */
-gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, gpuhal_path_slot *slot, bool *out_staged,
-                                     uint64_t *out_done);
+gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, bool *out_staged, uint64_t *out_done);
 
 #endif

@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 
 import c_text
+from layers import LAYERS
 
-# Each layer may include itself and what stands further down; telemetry and transfer are neighbours.
-LAYERS = {"os": 0, "core": 1, "registry": 2, "loader": 3, "device": 4, "memory": 5, "transfer": 6, "telemetry": 6, "queue": 7, "schedule": 8}
 # What the vendors declare, written down once; tools that call a vendor directly use it too.
 DECLARATIONS = re.compile(r"^plugins/[a-z]+/[a-z_]+_api\.h$")
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
@@ -58,7 +57,7 @@ def layers_include_only_themselves_and_lower_ones(root):
             other = target.resolve().relative_to(hal.resolve()).parts[0]
             if other not in LAYERS:
                 yield f"{place(root, path, line)}: includes {name}, which lies in no layer"
-            elif other != layer and LAYERS[other] >= LAYERS[layer]:
+            elif LAYERS.index(other) > LAYERS.index(layer):
                 yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
 
 
@@ -251,7 +250,7 @@ DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
 EXAMPLES = {
     layers_include_only_themselves_and_lower_ones: (
         [{"hal/core/a.c": '#include "loader/loader.h"\n'}, {"hal/core/a.c": '#include "../loader/loader.h"\n'},
-         {"hal/transfer/a.c": '#include "telemetry/b.h"\n', "hal/telemetry/b.h": ""}, {"hal/utilities/a.c": ""},
+         {"hal/transfer/a.c": '#include "queue/b.h"\n', "hal/queue/b.h": ""}, {"hal/utilities/a.c": ""},
          {"hal/os/a.c": "#include <core/log.h>\n"}, {"hal/core/a.c": '#include "nowhere.h"\n'}],
         [{"hal/loader/a.c": '#include "core/log.h"\n#include "loader.h"\n/* #include "device/d.h" */\n#include <stdio.h>\n'},
          {"hal/gpuhal.c": '#include "loader/loader.h"\n'}]),

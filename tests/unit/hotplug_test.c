@@ -2,7 +2,7 @@
 #include "device/device.h"
 #include "os/os.h"
 #include "test.h"
-#include "transfer/change.h"
+#include "hotplug/change.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -235,7 +235,7 @@ TEST(facts_that_differ_from_what_was_remembered_are_told)
     gpuhal_os_handle descriptor = -1;
     gpuhal_change change = {.size = sizeof change};
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
-    gpu->on_changed(gpuhal_device_at(gpu, 0), "cuda:0 has another driver");
+    gpu->layers.on_changed(gpuhal_device_at(gpu, 0), "cuda:0 has another driver");
     assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_OK);
     assert_int_equal(change.kind, GPUHAL_CHANGE_CHANGED);
     assert_ptr_equal(change.device, gpuhal_device_at(gpu, 0));

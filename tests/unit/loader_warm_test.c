@@ -167,7 +167,7 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
     start_elsewhere("devices 8");
     setenv("FAKE_CUDA", "devices 8", 1);
     gpuhal *gpu = open_machine();
-    gpu->on_changed = keep_change;
+    gpu->layers.on_changed = keep_change;
     gpuhal_device *device = device_named(gpu, "cuda:3");
     assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
     assert_true(is_mapped("libcuda.so"));
@@ -186,7 +186,7 @@ TEST(what_the_driver_tells_otherwise_is_told_and_listed_the_next_time)
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 2; name 1 Another H100", 1);
     gpuhal *gpu = open_machine();
-    gpu->on_changed = keep_change;
+    gpu->layers.on_changed = keep_change;
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:0")), GPUHAL_OK);
     assert_string_equal(changed, "");
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_ERROR_NO_DEVICE);
@@ -207,13 +207,13 @@ TEST(a_fact_that_is_another_one_is_told_once_and_the_device_works)
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 2; memory 1 512M", 1);
     gpuhal *gpu = open_machine();
-    gpu->on_changed = keep_change;
+    gpu->layers.on_changed = keep_change;
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_OK);
     assert_non_null(strstr(changed, " was 268435456 when it was listed, and is 536870912 now"));
     gpuhal_close(gpu);
     gpu = open_machine();
     changed[0] = 0;
-    gpu->on_changed = keep_change;
+    gpu->layers.on_changed = keep_change;
     assert_int_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_OK);
     assert_string_equal(changed, "");
     gpuhal_close(gpu);
@@ -225,7 +225,7 @@ TEST(a_program_that_changes_its_environment_later_changes_nothing_for_others)
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 1", 1);
     gpuhal *gpu = open_machine();
-    gpu->on_changed = keep_change;
+    gpu->layers.on_changed = keep_change;
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     assert_int_not_equal(gpuhal_device_open(device_named(gpu, "cuda:1")), GPUHAL_OK);
     assert_string_equal(changed, "cuda:1: cuda:1 was listed, and is not there now");

@@ -1,4 +1,4 @@
-/* transfer/gate.c: the short way into a queue, for a batch of work with the same buffers.
+/* queue/gate.c: the short way into a queue, for a batch of work with the same buffers.
  *
  * Work that the plugin was given leaves the gate open, as long as nothing else is going on in the queue. What comes next with the same
  * buffers passes it by one exchange, which is the right to call the plugin, and leaves it by another one: no lock is taken, and the
@@ -8,8 +8,8 @@
  */
 #include "core/error.h"
 #include "memory/buffer.h"
+#include "queue/queue.h"
 #include "transfer/account.h"
-#include "transfer/queue.h"
 
 gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue)
 {

@@ -1,14 +1,16 @@
-/* transfer/change.h: news of devices, on its way to whoever listens, and who looks for it.
+/* hotplug/change.h: news of devices, on its way to whoever listens, and who looks for it.
  *
  * Every change gets a number and, where somebody wants it, goes into the list behind gpuhal_take_change() and to the thread that calls back.
  * A thread of its own waits for news of the kernel, of plugins and of
  * the files that manifests tell to watch, from the first listener on. In the child of a fork nobody listens any more. */
-#ifndef GPUHAL_TRANSFER_CHANGE_H
-#define GPUHAL_TRANSFER_CHANGE_H
+#ifndef GPUHAL_HOTPLUG_CHANGE_H
+#define GPUHAL_HOTPLUG_CHANGE_H
 
 #include "device/listing.h"
 
 #include <gpuhal/rescan.h>
+
+enum { GPUHAL_CHANGES_KEPT = 256 };
 
 typedef struct gpuhal_herald {
     _Atomic uint64_t generation; /* written with the mutex held */
@@ -21,7 +23,7 @@ typedef struct gpuhal_herald {
     void *user;
     uint64_t from; /* it wants changes after this one */
     bool calling;
-    const void *caller; /* the thread that calls it, by the address of its mark */
+    const void *caller; /* the thread that calls it, by gpuhal_job_caller() */
 
     gpuhal_change *kept; /* a ring; NULL: nobody asked for it */
     uint32_t first, count;
@@ -52,7 +54,7 @@ void gpuhal_change_lost(gpuhal_device *device);
 /* For gpuhal.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 
-/* rescan.c: from now on looks again when the kernel, a plugin or a watched file has news; where the kernel tells none, one line of the log
+/* watch.c: from now on looks again when the kernel, a plugin or a watched file has news; where the kernel tells none, one line of the log
  * says so. */
 void gpuhal_watch_kernel(gpuhal *gpu);
 /* The same with this source in the place of the kernel's, -1 for none, unless something is watched already. It is taken over. */

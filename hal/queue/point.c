@@ -1,44 +1,11 @@
-/* transfer/point.c: see point.h. */
-#include "transfer/point.h"
+/* queue/point.c: see point.h. */
+#include "queue/point.h"
 
-#include "transfer/async.h"
-#include "transfer/queue.h"
+#include "queue/async.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
 
 #include <stdlib.h>
-
-/* Stands for every cause that there was no memory to keep; counted like the others and never freed. */
-static gpuhal_cause no_memory = {.references = 1, .detail.error.status = GPUHAL_ERROR_HOST_MEMORY};
-
-gpuhal_cause *gpuhal_cause_create(void)
-{
-    gpuhal_cause *cause = malloc(sizeof *cause);
-    if (!cause) {
-        return &no_memory;
-    }
-    atomic_init(&cause->references, 1);
-    gpuhal_error_save(&cause->detail);
-    return cause;
-}
-
-gpuhal_cause *gpuhal_cause_retain(gpuhal_cause *cause)
-{
-    if (cause && cause != &no_memory) {
-        atomic_fetch_add_explicit(&cause->references, 1, memory_order_relaxed);
-    }
-    return cause;
-}
-
-void gpuhal_cause_release(gpuhal_cause *cause)
-{
-    if (cause && cause != &no_memory && atomic_fetch_sub_explicit(&cause->references, 1, memory_order_acq_rel) == 1) {
-        free(cause);
-    }
-}
-
-gpuhal_status gpuhal_cause_status(const gpuhal_cause *cause)
-{
-    return cause == &no_memory ? gpuhal_error_host_memory() : gpuhal_error_restore(&cause->detail);
-}
 
 gpuhal_status gpuhal_beacon_create(gpuhal_beacon **out_beacon)
 {
@@ -84,6 +51,30 @@ static void light(gpuhal_beacon *beacon, uint64_t turn)
     gpuhal_mutex_unlock(&beacon->mutex);
 }
 
+/* ---- points of queues, with events of the plugin */
+
+gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
+{
+    gpuhal_queue_lock(queue);
+    uint32_t count = queue->spare_count[timed];
+    gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return event;
+}
+
+void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
+{
+    gpuhal_queue_lock(queue);
+    bool kept = !queue->closed && !queue->failed && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
+    if (kept) {
+        queue->spare[timed][queue->spare_count[timed]++] = event;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!kept && gpuhal_device_is_reachable(queue->device)) {
+        gpuhal_plugin_event_destroy(queue->device, event);
+    }
+}
+
 gpuhal_point *gpuhal_point_create(gpuhal_queue *queue, bool timed)
 {
     gpuhal_point *point = calloc(1, sizeof *point);
@@ -102,13 +93,51 @@ gpuhal_point *gpuhal_point_retain(gpuhal_point *point)
     return point;
 }
 
+/* ---- points that the host ends, of events with GPUHAL_EVENT_HOST. They belong to no queue and reach no driver: drivers with one queue, or
+ * that work inside the call, would wait for themselves. */
+
+typedef struct host_point {
+    gpuhal_point point;         /* first: one is the other */
+    gpuhal_mutex mutex;         /* protects the point */
+    gpuhal_condition condition; /* it is done */
+} host_point;
+
+static host_point *of(gpuhal_point *point)
+{
+    return (host_point *)point;
+}
+
+gpuhal_point *gpuhal_host_point_create(void)
+{
+    host_point *made = calloc(1, sizeof *made);
+    if (!made) {
+        return NULL;
+    }
+    atomic_init(&made->point.references, 1);
+    atomic_init(&made->point.state, GPUHAL_POINT_HELD);
+    atomic_init(&made->point.retired, true);
+    gpuhal_mutex_init(&made->mutex);
+    gpuhal_condition_init(&made->condition);
+    return &made->point;
+}
+
+static void free_host_point(gpuhal_point *point)
+{
+    gpuhal_cause_release(point->cause);
+    gpuhal_condition_finish(&of(point)->condition);
+    gpuhal_mutex_finish(&of(point)->mutex);
+    free(of(point));
+}
+
+/* ---- both */
+
 void gpuhal_point_release(gpuhal_point *point)
 {
     if (!point || atomic_fetch_sub_explicit(&point->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
     if (!point->queue) {
-        gpuhal_host_point_free(point);
+        free_host_point(point);
         return;
     }
     if (point->event) {
@@ -124,7 +153,7 @@ void gpuhal_point_lock(gpuhal_point *point)
     if (point->queue) {
         gpuhal_queue_lock(point->queue);
     } else {
-        gpuhal_host_point_lock(point);
+        gpuhal_mutex_lock(&of(point)->mutex);
     }
 }
 
@@ -133,7 +162,7 @@ void gpuhal_point_unlock(gpuhal_point *point)
     if (point->queue) {
         gpuhal_mutex_unlock(&point->queue->mutex);
     } else {
-        gpuhal_host_point_unlock(point);
+        gpuhal_mutex_unlock(&of(point)->mutex);
     }
 }
 
@@ -203,45 +232,30 @@ void gpuhal_watchers_tell(gpuhal_watcher *list)
     }
 }
 
-/* Takes a watcher back out. False when it is gone: its point has ended. */
-static bool forget(gpuhal_point *point, const gpuhal_watcher *watcher)
+bool gpuhal_host_point_signal(gpuhal_point *point, gpuhal_cause *cause)
 {
+    gpuhal_watcher *told = NULL;
     gpuhal_point_lock(point);
-    gpuhal_watcher **link = &point->watchers;
-    while (*link && *link != watcher) {
-        link = &(*link)->next;
-    }
-    bool found = *link != NULL;
-    if (found) {
-        *link = watcher->next;
-    }
+    bool first = gpuhal_point_now(point) != GPUHAL_POINT_DONE;
+    gpuhal_point_finish(point, cause, &told);
+    gpuhal_condition_signal_all(&of(point)->condition);
     gpuhal_point_unlock(point);
-    return found;
+    gpuhal_watchers_tell(told);
+    return first;
 }
 
-gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher)
+gpuhal_status gpuhal_host_point_wait(gpuhal_point *point, uint64_t deadline_ns)
 {
-    watcher->next = NULL;
     gpuhal_point_lock(point);
-    bool ended = gpuhal_point_now(point) == GPUHAL_POINT_DONE;
-    if (ended) {
-        watcher->status = point->cause ? point->cause->detail.error.status : GPUHAL_OK;
-    } else {
-        gpuhal_watcher **link = &point->watchers;
-        while (*link) {
-            link = &(*link)->next;
+    while (gpuhal_point_now(point) != GPUHAL_POINT_DONE && gpuhal_os_monotonic_ns() < deadline_ns) {
+        if (deadline_ns == UINT64_MAX) {
+            gpuhal_condition_wait(&of(point)->condition, &of(point)->mutex);
+        } else {
+            gpuhal_condition_wait_until(&of(point)->condition, &of(point)->mutex, deadline_ns);
         }
-        *link = watcher;
     }
     gpuhal_point_unlock(point);
-    if (ended) {
-        tell(watcher);
-        return GPUHAL_OK;
-    }
-    const int error = point->queue ? gpuhal_queue_want(point) : 0;
-    if (!error || !forget(point, watcher)) {
-        return GPUHAL_OK;
-    }
-    gpuhal_watcher_free(watcher);
-    return gpuhal_error_no_thread(error);
+    return gpuhal_point_now(point) == GPUHAL_POINT_DONE
+               ? gpuhal_point_result(point)
+               : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the host has not signalled the event");
 }

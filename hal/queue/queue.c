@@ -1,9 +1,9 @@
-/* transfer/queue.c: queues from creation to their end, and what is asked of a queue as a whole. */
-#include "transfer/queue.h"
+/* queue/queue.c: queues from creation to their end, and what is asked of a queue as a whole. */
+#include "queue/queue.h"
 
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/async.h"
+#include "queue/async.h"
 #include "transfer/plugin_event.h"
 
 #include <stdlib.h>
@@ -14,54 +14,9 @@
 /* How long destroying a queue whose thread has nothing to do waits for that thread to notice. */
 #define NOTICE_NS UINT64_C(1000000000)
 
-gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue)
-{
-    atomic_fetch_add_explicit(&queue->references, 1, memory_order_relaxed);
-    return queue;
-}
-
-void gpuhal_queue_release(gpuhal_queue *queue)
-{
-    if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
-    gpuhal_cause_release(queue->cause);
-    gpuhal_cause_release(queue->refusal);
-    gpuhal_condition_finish(&queue->condition);
-    gpuhal_mutex_finish(&queue->mutex);
-    free(queue->flights);
-    free(queue);
-}
-
-gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue)
-{
-    if (queue->generation != gpuhal_os_fork_generation()) {
-        gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s: the queue was made before this process was forked", queue->device->id);
-        gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
-        return GPUHAL_ERROR_FORKED;
-    }
-    return gpuhal_device_check(queue->device);
-}
-
 static gpuhal_status null_error(const char *call)
 {
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
-}
-
-gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor)
-{
-    gpuhal_device *device = queue->device;
-    const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
-    const char *what = adopt ? "taking over a queue" : "making a queue";
-    *out_vendor = NULL;
-    if (!device->ops.queue_create) {
-        return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
-    }
-    uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
-    const gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
-    return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
 static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc *desc)
@@ -72,6 +27,7 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->device = device;
         queue->priority = desc->priority;
         queue->flags = desc->flags;
+        queue->thread = gpuhal_queue_thread;
         queue->adopted = desc->adopt != NULL;
         queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
         queue->generation = gpuhal_os_fork_generation();
@@ -143,33 +99,6 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
 gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue)
 {
     return queue ? queue->device : NULL;
-}
-
-/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its thread may hold stays. */
-void gpuhal_queue_finish(gpuhal_queue *queue)
-{
-    gpuhal_device *device = queue->device;
-    gpuhal_async_remove(queue);
-    if (queue->vendor && gpuhal_device_is_reachable(device)) {
-        for (uint32_t timed = 0; timed < 2; timed++) {
-            for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
-                gpuhal_plugin_event_destroy(device, queue->spare[timed][i]);
-            }
-            queue->spare_count[timed] = 0;
-        }
-        const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.queue_destroy(queue->vendor);
-        gpuhal_call_end(call);
-    }
-    gpuhal_queue_lock(queue);
-    queue->vendor = NULL;
-    queue->done = queue->submitted;
-    gpuhal_mutex_unlock(&queue->mutex);
-    (void)gpuhal_queue_reap(queue);
-    gpuhal_queue_lock(queue);
-    queue->finished = true;
-    gpuhal_condition_signal_all(&queue->condition);
-    gpuhal_mutex_unlock(&queue->mutex);
 }
 
 /* The queue has work to end: its thread does that, and is told that nothing more comes. One without anything to do is waited for. */

@@ -1,9 +1,9 @@
-/* transfer/reset.c: making a queue that failed usable again.
+/* queue/reset.c: making a queue that failed usable again.
  *
  * The queue's own thread does that, since it takes calls of the plugin that wait: whoever asked for it gets an answer in its time, and the
  * queue may turn usable later. */
 #include "core/error.h"
-#include "transfer/queue.h"
+#include "queue/queue.h"
 
 /* How long a plugin is left alone that cannot take an event now. */
 #define RETRY_NS UINT64_C(1000000)

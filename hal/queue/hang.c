@@ -1,10 +1,10 @@
-/* transfer/hang.c: what becomes of the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c). Nothing here
+/* queue/hang.c: what becomes of the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c). Nothing here
  * calls a plugin but gpuhal_queues_go_on(). */
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/async.h"
+#include "queue/async.h"
+#include "queue/queue.h"
 #include "transfer/plugin_event.h"
-#include "transfer/queue.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
-/* transfer/async.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
+/* queue/async.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
  * gpuhal_take_done(). In the child of a fork it has no threads, and what the parent's threads were to do stays theirs. */
-#ifndef GPUHAL_TRANSFER_ASYNC_H
-#define GPUHAL_TRANSFER_ASYNC_H
+#ifndef GPUHAL_QUEUE_ASYNC_H
+#define GPUHAL_QUEUE_ASYNC_H
 
 #include "device/device.h"
-#include "transfer/point.h"
+#include "queue/point.h"
 
 typedef struct gpuhal_async gpuhal_async;
 

@@ -1,95 +1,11 @@
-/* transfer/submit.c: from the caller to the plugin's queue, or to the list of held work. */
+/* queue/submit.c: from the caller to the plugin's queue, or to the list of held work. */
 #include "core/error.h"
 #include "memory/buffer.h"
+#include "queue/queue.h"
 #include "transfer/account.h"
 #include "transfer/plugin_event.h"
-#include "transfer/queue.h"
 
 #include <stdlib.h>
-
-gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is in a native section", queue->device->id);
-}
-
-gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
-{
-    while (gpuhal_queue_is_called(queue)) {
-        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
-        status = status ? status : gpuhal_queue_check(queue);
-        if (status) {
-            return status;
-        }
-    }
-    queue->calling = true;
-    return GPUHAL_OK;
-}
-
-void gpuhal_queue_end_call(gpuhal_queue *queue)
-{
-    gpuhal_queue_close_flight(queue);
-    queue->calling = false;
-    queue->joined = false;
-    if (queue->dozing > (queue->at_rest ? 1u : 0u) || (queue->has_thread && gpuhal_queue_has_rest(queue))) {
-        gpuhal_condition_signal_all(&queue->condition);
-    }
-}
-
-/* A batch mostly has the same buffers again and again: they are held once, until the last of it has ended. */
-bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
-{
-    gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
-    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept && !op->kept &&
-                    !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
-    if (queue->joined) {
-        last->number = UINT64_MAX;
-    }
-    if (queue->joined || queue->flight_count < queue->flight_space) {
-        return true;
-    }
-    size_t space = queue->flight_space ? queue->flight_space * 2 : 64;
-    gpuhal_flight *grown = calloc(space, sizeof *grown);
-    if (!grown) {
-        return false;
-    }
-    for (size_t i = 0; i < queue->flight_count; i++) {
-        grown[i] = queue->flights[(queue->flight_first + i) % queue->flight_space];
-    }
-    free(queue->flights);
-    queue->flights = grown;
-    queue->flight_first = 0;
-    queue->flight_space = space;
-    return true;
-}
-
-/* Buffers that the driver maps are counted as long as work with them is under way. */
-static gpuhal_status enter(const gpuhal_op *op)
-{
-    gpuhal_status status = op->to ? gpuhal_buffer_enter(op->to, true) : GPUHAL_OK;
-    if (!status && op->from && (status = gpuhal_buffer_enter(op->from, false)) && op->to) {
-        gpuhal_buffer_leave(op->to, true);
-    }
-    return status;
-}
-
-static void leave(gpuhal_buffer *to, gpuhal_buffer *from)
-{
-    if (from) {
-        gpuhal_buffer_leave(from, false);
-    }
-    if (to) {
-        gpuhal_buffer_leave(to, true);
-    }
-}
-
-void gpuhal_flight_end(const gpuhal_flight *flight)
-{
-    leave(flight->to, flight->from);
-    gpuhal_buffer_drop(flight->from);
-    gpuhal_buffer_drop(flight->to);
-    gpuhal_buffer_drop(flight->kept);
-    gpuhal_point_release(flight->awaited);
-}
 
 /* Memory that has to be cleaned around every access is blocking work: the plugin's clean blocks, and nobody may come between. */
 static bool is_plain(const gpuhal_buffer *buffer)
@@ -120,13 +36,13 @@ gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op)
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_status status = queue->joined ? GPUHAL_OK : enter(op);
+    gpuhal_status status = queue->joined ? GPUHAL_OK : gpuhal_buffers_enter(op->to, op->from);
     if (status) {
         return status;
     }
     status = op->kind->submit(queue->vendor, op);
     if (status && !queue->joined) {
-        leave(op->to, op->from);
+        gpuhal_buffers_leave(op->to, op->from);
     }
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
@@ -147,32 +63,10 @@ void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op)
     }
 }
 
-static gpuhal_plugin_event *spare_event(gpuhal_queue *queue, bool timed)
-{
-    gpuhal_queue_lock(queue);
-    uint32_t count = queue->spare_count[timed];
-    gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
-    gpuhal_mutex_unlock(&queue->mutex);
-    return event;
-}
-
-void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
-{
-    gpuhal_queue_lock(queue);
-    bool kept = !queue->closed && !queue->failed && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
-    if (kept) {
-        queue->spare[timed][queue->spare_count[timed]++] = event;
-    }
-    gpuhal_mutex_unlock(&queue->mutex);
-    if (!kept && gpuhal_device_is_reachable(queue->device)) {
-        gpuhal_plugin_event_destroy(queue->device, event);
-    }
-}
-
 gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point)
 {
     gpuhal_device *device = queue->device;
-    gpuhal_plugin_event *event = spare_event(queue, point->timed);
+    gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, point->timed);
     gpuhal_status status = event ? GPUHAL_OK : gpuhal_plugin_event_create(device, point->timed ? GPUHAL_TIMED : 0, &event);
     if (status) {
         return gpuhal_device_failed(device, status, "making an event");
@@ -260,15 +154,6 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
-{
-    uint64_t caller = atomic_load_explicit(&queue->caller, memory_order_relaxed);
-    if (caller == 0 || caller != gpuhal_os_thread_id()) {
-        return GPUHAL_OK;
-    }
-    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue", queue->device->id);
-}
-
 /* The usual way; the gate is the short cut for what comes right behind its like. */
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
@@ -299,6 +184,10 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
+    const gpuhal_device *device = queue->device;
+    if (!op->kept && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the queue is of a device that has none of the buffers", device->id);
+    }
     gpuhal_status status = gpuhal_queue_check(queue);
     if (status) {
         return status;

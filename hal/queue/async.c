@@ -1,9 +1,9 @@
-/* transfer/async.c: see async.h. */
-#include "transfer/async.h"
+/* queue/async.c: see async.h. */
+#include "queue/async.h"
 
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/queue.h"
+#include "queue/queue.h"
 
 #include <stdlib.h>
 
@@ -99,7 +99,7 @@ void gpuhal_async_destroy(gpuhal_async *async)
 
 void gpuhal_async_add(gpuhal_queue *queue)
 {
-    gpuhal_async *async = queue->device->gpu->async;
+    gpuhal_async *async = queue->device->gpu->layers.async;
     lock(async);
     queue->next = async->queues;
     async->queues = queue;
@@ -108,7 +108,7 @@ void gpuhal_async_add(gpuhal_queue *queue)
 
 void gpuhal_async_remove(gpuhal_queue *queue)
 {
-    gpuhal_async *async = queue->device->gpu->async;
+    gpuhal_async *async = queue->device->gpu->layers.async;
     lock(async);
     gpuhal_queue **link = &async->queues;
     while (*link && *link != queue) {
@@ -122,7 +122,7 @@ void gpuhal_async_remove(gpuhal_queue *queue)
 
 gpuhal_queue **gpuhal_async_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     size_t count = 0;
     *out_count = 0;
     lock(async);
@@ -141,7 +141,7 @@ gpuhal_queue **gpuhal_async_queues(gpuhal *gpu, const gpuhal_device *device, siz
 
 bool gpuhal_async_has_unfinished(const gpuhal_device *device)
 {
-    gpuhal_async *async = device->gpu->async;
+    gpuhal_async *async = device->gpu->layers.async;
     bool any = false;
     lock(async);
     for (gpuhal_queue *queue = async->queues; queue && !any; queue = queue->next) {
@@ -154,7 +154,7 @@ bool gpuhal_async_has_unfinished(const gpuhal_device *device)
 /* One reference to the object stands for all workers. */
 void gpuhal_async_worker_begins(gpuhal *gpu)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     if (async->workers++ == 0) {
         atomic_fetch_add(&gpu->references, 1);
@@ -184,7 +184,7 @@ void gpuhal_async_worker_is_this(const gpuhal *gpu)
 /* The reference goes with the mutex held: whoever settles finds no worker any more and has the last one. */
 void gpuhal_async_worker_ends(gpuhal *gpu)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     bool last = --async->workers == 0 && !release_early(gpu);
     gpuhal_condition_signal_all(&async->condition);
@@ -196,7 +196,7 @@ void gpuhal_async_worker_ends(gpuhal *gpu)
 
 void gpuhal_async_settle(gpuhal *gpu, bool closing)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     lock(async);
     async->closing = async->closing || closing;
@@ -210,7 +210,7 @@ void gpuhal_async_settle(gpuhal *gpu, bool closing)
 
 void gpuhal_async_user(gpuhal *gpu, int change)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     async->open_queues += (uint64_t)(int64_t)change;
     gpuhal_mutex_unlock(&async->mutex);
@@ -243,7 +243,7 @@ static bool call_next(gpuhal *gpu, gpuhal_async *async)
 static void *call_back(void *user)
 {
     gpuhal *const gpu = user;
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     for (;;) {
         if (call_next(gpu, async)) {
@@ -266,7 +266,7 @@ static void *call_back(void *user)
 
 int gpuhal_async_serve(gpuhal *gpu)
 {
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     const int error = async->has_thread ? 0 : gpuhal_thread_start(&async->thread, call_back, gpu);
     async->has_thread = error == 0;
@@ -276,7 +276,7 @@ int gpuhal_async_serve(gpuhal *gpu)
 
 void gpuhal_async_released(gpuhal_buffer *buffer)
 {
-    gpuhal_async *async = buffer->device->gpu->async;
+    gpuhal_async *async = buffer->device->gpu->layers.async;
     buffer->next_released = NULL;
     lock(async);
     *async->released_end = buffer;
@@ -287,7 +287,7 @@ void gpuhal_async_released(gpuhal_buffer *buffer)
 
 void gpuhal_async_ended(gpuhal_watcher *watcher)
 {
-    gpuhal_async *async = watcher->gpu->async;
+    gpuhal_async *async = watcher->gpu->layers.async;
     watcher->next = NULL;
     lock(async);
     if (watcher->done) {
@@ -312,7 +312,7 @@ gpuhal_status gpuhal_done_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descript
     if (!gpu || !out_descriptor) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_done_descriptor: an argument is NULL");
     }
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     int error = async->notifier < 0 ? gpuhal_os_notifier_create(&async->notifier) : 0;
     if (!error && async->listed) {
@@ -331,7 +331,7 @@ gpuhal_status gpuhal_take_done(gpuhal *gpu, void **out_user, gpuhal_status *out_
     }
     *out_user = NULL;
     *out_status = GPUHAL_OK;
-    gpuhal_async *async = gpu->async;
+    gpuhal_async *async = gpu->layers.async;
     lock(async);
     gpuhal_watcher *watcher = async->listed;
     if (watcher) {

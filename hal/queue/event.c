@@ -1,7 +1,7 @@
-/* transfer/event.c: events of the application: a handle whose latest recording is a point of some queue. */
+/* queue/event.c: events of the application: a handle whose latest recording is a point of some queue. */
 #include "core/error.h"
-#include "transfer/async.h"
-#include "transfer/queue.h"
+#include "queue/async.h"
+#include "queue/queue.h"
 
 #include <stdlib.h>
 

@@ -1,32 +1,15 @@
-/* transfer/worker.c: the thread of a queue. It exists only where something has to be waited for or done by blocking calls, works the
+/* queue/worker.c: the thread of a queue. It exists only where something has to be waited for or done by blocking calls, works the
  * held list off in order, and waits for the points whose end is wanted.
  *
  * The thread is nobody's to join: the queue outlives its user until the thread has ended, and gpuhal_async_settle() waits for that. */
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/async.h"
+#include "queue/async.h"
+#include "queue/queue.h"
 #include "transfer/plugin_event.h"
-#include "transfer/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Plugins that can neither block nor tell are asked again and again, at longer and longer intervals. */
-#define POLL_LEAST_NS UINT64_C(20000)
-#define POLL_MOST_NS UINT64_C(1000000)
-
-void gpuhal_held_free(gpuhal_held *held)
-{
-    gpuhal_buffer_drop(held->op.to);
-    gpuhal_buffer_drop(held->op.from);
-    gpuhal_buffer_drop(held->op.kept);
-    gpuhal_point_release(held->op.record);
-    gpuhal_point_release(held->op.await);
-    if (held->op.kind && held->op.kind->form == GPUHAL_OP_JOB && held->op.job) {
-        held->op.free_job(held->op.job);
-    }
-    free(held);
-}
 
 /* What the first piece held, once it is done or was handed over. `running` keeps it in its place meanwhile, so that nothing behind it ends
  * before its memory is given back. With the mutex held, which is let go meanwhile. */
@@ -46,47 +29,6 @@ static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
     if (job) {
         held->op.job = NULL;
     }
-}
-
-gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host)
-{
-    gpuhal_held *held = calloc(1, sizeof *held);
-    if (!held) {
-        return gpuhal_error_host_memory();
-    }
-    const int error = gpuhal_queue_need_thread(queue);
-    if (error) {
-        free(held);
-        return gpuhal_error_no_thread(error);
-    }
-    held->op = *op;
-    held->on_host = on_host;
-    if (op->kind && op->kind->form == GPUHAL_OP_RECT) {
-        memcpy(held->extent, op->extent, sizeof held->extent);
-        held->rects[0] = *op->to_rect;
-        held->rects[1] = *op->from_rect;
-        held->op.extent = held->extent;
-        held->op.to_rect = &held->rects[0];
-        held->op.from_rect = &held->rects[1];
-    }
-    gpuhal_buffer_retain(op->to);
-    gpuhal_buffer_retain(op->from);
-    gpuhal_buffer_retain(op->kept);
-    if (op->record) {
-        gpuhal_point_retain(op->record);
-    }
-    if (op->await) {
-        gpuhal_point_retain(op->await);
-    }
-    *queue->held_end = held;
-    queue->held_end = &held->next;
-    gpuhal_condition_signal_all(&queue->condition);
-    return GPUHAL_OK;
-}
-
-bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
-{
-    return !queue->held && !queue->running && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
 }
 
 /* Takes the first piece out of the list. With the mutex held; the caller frees it without. */
@@ -122,26 +64,6 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     gpuhal_queue_lock(queue);
 }
 
-void gpuhal_point_block(gpuhal_point *point)
-{
-    gpuhal_device *device = point->queue->device;
-    gpuhal_status status = GPUHAL_NOT_READY;
-    uint64_t pause = POLL_LEAST_NS;
-    while (status == GPUHAL_NOT_READY && gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
-        if (device->ops.event_block) {
-            status = gpuhal_plugin_event_block(device, point->event, GPUHAL_BLOCK_NS);
-        } else if ((status = gpuhal_plugin_event_query(device, point->event)) == GPUHAL_NOT_READY) {
-            gpuhal_os_sleep(pause);
-            pause = pause < POLL_MOST_NS ? pause * 2 : POLL_MOST_NS;
-        }
-    }
-    if (status && status != GPUHAL_NOT_READY) {
-        gpuhal_point_failed(point, status);
-    } else if (!status) {
-        gpuhal_point_settle(point, GPUHAL_OK);
-    }
-}
-
 /* With the mutex held, which is let go meanwhile: waits for a point of this queue by whatever way the plugin has. */
 static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
 {
@@ -169,19 +91,8 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
 /* The plugin would have to wait for somebody: asks again in a while. With the mutex held, which is let go meanwhile. */
 static void sleep_before_retry(gpuhal_queue *queue)
 {
-    uint64_t longer = queue->retry_ns ? queue->retry_ns * 2 : POLL_LEAST_NS;
-    queue->retry_ns = longer < POLL_MOST_NS ? longer : POLL_MOST_NS;
+    queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_doze(queue, gpuhal_deadline(queue->retry_ns));
-}
-
-gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
-{
-    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
-    while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
-        gpuhal_queue_doze(queue, UINT64_MAX);
-        status = gpuhal_queue_begin_call(queue, UINT64_MAX);
-    }
-    return status;
 }
 
 /* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
@@ -424,7 +335,7 @@ static void work(gpuhal_queue *queue)
 }
 
 /* A thread that was given up says no word more: the object counts on nothing that it still does. */
-static void *run_thread(void *user)
+void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
@@ -439,22 +350,6 @@ static void *run_thread(void *user)
         gpuhal_async_worker_ends(gpu);
     }
     return NULL;
-}
-
-int gpuhal_queue_need_thread(gpuhal_queue *queue)
-{
-    if (queue->has_thread) {
-        return 0;
-    }
-    gpuhal_queue_retain(queue);
-    gpuhal_async_worker_begins(queue->device->gpu);
-    const int error = gpuhal_thread_start_detached(run_thread, queue);
-    queue->has_thread = error == 0;
-    if (error) {
-        gpuhal_async_worker_ends(queue->device->gpu);
-        atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
-    }
-    return error;
 }
 
 void gpuhal_queue_work_off(gpuhal_queue *queue)

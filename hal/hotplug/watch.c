@@ -1,93 +1,15 @@
-/* transfer/rescan.c: looking at the machine again, because somebody asks, or because the kernel, a plugin or a file that a manifest tells to
- * watch has news. */
+/* hotplug/watch.c: the thread that waits for news of the kernel, of plugins, and of files that manifests tell to watch. */
 #include "core/error.h"
-#include "core/job.h"
+#include "hotplug/change.h"
 #include "loader/circumstances.h"
-#include "transfer/change.h"
-#include "transfer/queue.h"
+#include "queue/queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* One thing that is plugged in makes many messages, and its files get their rights only after the first ones: wait until it is quiet,
  * though not for ever. */
 #define QUIET_NS  300000000u
 #define SETTLE_NS UINT64_C(3000000000)
-
-/* Work on what is gone ends before its end is told. The news is told in the order of the list. */
-static gpuhal_status look(gpuhal *gpu)
-{
-    gpuhal_news news;
-    gpuhal_status status = gpuhal_devices_list(gpu, &news);
-    for (uint32_t i = 0; !status && i < news.count; i++) {
-        const gpuhal_change *change = &news.list[i];
-        if (change->kind == GPUHAL_CHANGE_VANISHED) {
-            (void)gpuhal_device_unusable(change->device);
-            gpuhal_queues_lost(change->device);
-        }
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO, "%s", change->sentence);
-        gpuhal_change_tell(change->device, change->kind, change->sentence);
-    }
-    free(news.list);
-    return status;
-}
-
-/* A look that began before the call may have missed what the caller knows: only a later one counts, which others may share. The function
- * that takes lines of the log may call this in the midst of a look. */
-static gpuhal_status look_or_wait(gpuhal *gpu)
-{
-    gpuhal_herald *herald = gpu->herald;
-    gpuhal_status status = GPUHAL_OK;
-    gpuhal_herald_lock(herald);
-    uint64_t wanted = herald->begun + 1;
-    bool by_itself = herald->running && herald->looker == gpuhal_job_caller();
-    while (!status && herald->ended < wanted && !herald->closing && !by_itself) {
-        if (herald->running) {
-            gpuhal_condition_wait(&herald->condition, &herald->mutex);
-            continue;
-        }
-        uint64_t mine = ++herald->begun;
-        herald->running = true;
-        herald->looker = gpuhal_job_caller();
-        gpuhal_mutex_unlock(&herald->mutex);
-        status = look(gpu);
-        gpuhal_herald_lock(herald);
-        herald->running = false;
-        herald->ended = status ? herald->ended : mine;
-        gpuhal_condition_signal_all(&herald->condition);
-    }
-    bool refused = !status && herald->ended < wanted;
-    gpuhal_mutex_unlock(&herald->mutex);
-    return refused ? gpuhal_error_set(GPUHAL_ERROR_BUSY, "gpuhal_rescan: %s",
-                                      by_itself ? "this very thread is looking" : "the object is being closed")
-                   : status;
-}
-
-gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
-{
-    if (out_generation) {
-        *out_generation = 0;
-    }
-    if (!gpu) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_rescan: gpu is NULL");
-    }
-    gpuhal_error_detail before;
-    gpuhal_error_save(&before);
-    /* A thread that is cancelled while it looks would keep all others waiting for the end of that. */
-    int cancel = gpuhal_os_cancel_defer();
-    gpuhal_status status = look_or_wait(gpu);
-    gpuhal_os_cancel_restore(cancel);
-    if (status) {
-        return status;
-    }
-    gpuhal_error_restore(&before);
-    if (out_generation) {
-        *out_generation = gpuhal_generation(gpu);
-    }
-    return GPUHAL_OK;
-}
-
-/* ---- news of devices */
 
 /* What manifests tell to watch. To be done after each look: folders may be there now that were not, and plugins. */
 static void watch_files(gpuhal *gpu)
@@ -97,8 +19,8 @@ static void watch_files(gpuhal *gpu)
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_circumstances_watched(&candidates->list[i], &paths);
     }
-    for (size_t i = 0; gpu->herald->sources.files && i < paths.count; i++) {
-        (void)gpuhal_os_file_watch_add(gpu->herald->sources.files, paths.list[i]);
+    for (size_t i = 0; gpu->layers.herald->sources.files && i < paths.count; i++) {
+        (void)gpuhal_os_file_watch_add(gpu->layers.herald->sources.files, paths.list[i]);
     }
     gpuhal_texts_finish(&paths);
 }
@@ -116,7 +38,7 @@ static void look_at_news(gpuhal *gpu)
 static void *watch(void *user)
 {
     gpuhal *const gpu = user;
-    gpuhal_hotplug_sources *sources = &gpu->herald->sources;
+    gpuhal_hotplug_sources *sources = &gpu->layers.herald->sources;
     gpuhal_hotplug heard = GPUHAL_HOTPLUG_QUIET;
     while (heard != GPUHAL_HOTPLUG_WOKEN && !(heard == GPUHAL_HOTPLUG_GONE && sources->kernel < 0)) {
         heard = gpuhal_os_hotplug_wait(sources, UINT64_MAX);
@@ -138,24 +60,10 @@ static void *watch(void *user)
     return NULL;
 }
 
-void gpuhal_watch_forget(gpuhal_herald *herald)
-{
-    gpuhal_hotplug_sources *sources = &herald->sources;
-    intptr_t descriptors[] = {sources->kernel, sources->announced, sources->wake};
-    gpuhal_host_unwatch(&herald->announcements);
-    gpuhal_os_file_watch_destroy(sources->files);
-    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
-        if (descriptors[i] >= 0) {
-            gpuhal_os_descriptor_close(descriptors[i]);
-        }
-    }
-    *sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
-}
-
 /* Plugins that announce and files are watched as far as the system lets us; they are not worth a word of their own. */
 static int open_sources(gpuhal *gpu, intptr_t kernel)
 {
-    gpuhal_herald *herald = gpu->herald;
+    gpuhal_herald *herald = gpu->layers.herald;
     herald->sources.kernel = kernel;
     int error = gpuhal_os_notifier_create(&herald->sources.wake);
     if (!error && !gpuhal_os_notifier_create(&herald->sources.announced)) {
@@ -169,7 +77,7 @@ static int open_sources(gpuhal *gpu, intptr_t kernel)
 
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
 {
-    gpuhal_herald *herald = gpu->herald;
+    gpuhal_herald *herald = gpu->layers.herald;
     gpuhal_herald_lock(herald);
     bool refused = herald->watches || herald->closing;
     int error = refused ? 0 : open_sources(gpu, source);
@@ -190,7 +98,7 @@ gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
 
 void gpuhal_watch_kernel(gpuhal *gpu)
 {
-    gpuhal_herald *herald = gpu->herald;
+    gpuhal_herald *herald = gpu->layers.herald;
     gpuhal_error_detail before;
     gpuhal_herald_lock(herald);
     bool asked = herald->asked;

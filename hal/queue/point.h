@@ -1,30 +1,17 @@
-/* transfer/point.h: one recording of an event, and who wants to know of its end.
+/* queue/point.h: one recording of an event, and who wants to know of its end.
  *
  * A point belongs to a queue and is HELD until the queue hands it to the vendor, SUBMITTED until it is known to be done, then DONE, with
  * a status, for good. Whoever is interested holds a reference; recording an event again makes a new point. `state` is written with the
  * queue's mutex held and may be read without; what else changes is protected by that mutex.
  */
-#ifndef GPUHAL_TRANSFER_POINT_H
-#define GPUHAL_TRANSFER_POINT_H
+#ifndef GPUHAL_QUEUE_POINT_H
+#define GPUHAL_QUEUE_POINT_H
 
-#include "core/error.h"
 #include "os/os.h"
+#include "queue/cause.h"
 
 #include <gpuhal/plugin.h>
 #include <gpuhal/queue.h>
-
-/* Why something failed, shared by all that failed with it. */
-typedef struct gpuhal_cause {
-    _Atomic uint32_t references;
-    gpuhal_error_detail detail;
-} gpuhal_cause;
-
-/* This thread's last error; without memory, that there was none. Never NULL. */
-gpuhal_cause *gpuhal_cause_create(void);
-gpuhal_cause *gpuhal_cause_retain(gpuhal_cause *cause);
-void gpuhal_cause_release(gpuhal_cause *cause);
-/* Makes it this thread's last error, and returns its status. */
-gpuhal_status gpuhal_cause_status(const gpuhal_cause *cause);
 
 /* What becomes readable with an event's latest recording. Descriptors that were handed out are copies, the event may go first. */
 typedef struct gpuhal_beacon {
@@ -57,7 +44,7 @@ typedef enum { GPUHAL_POINT_HELD = 0, GPUHAL_POINT_SUBMITTED, GPUHAL_POINT_DONE 
 typedef struct gpuhal_point {
     _Atomic uint32_t references;
     _Atomic int state;          /* gpuhal_point_state */
-    gpuhal_queue *queue;        /* with a reference; NULL: the host ends it (host_point.c) */
+    gpuhal_queue *queue;        /* with a reference; NULL: the host ends it */
     uint64_t number;            /* submissions of the queue that it comes after */
     bool timed;
     _Atomic bool retired;       /* DONE, and what the work before it held has been given back */
@@ -90,19 +77,11 @@ void gpuhal_point_finish(gpuhal_point *point, gpuhal_cause *cause, gpuhal_watche
 
 /* Tells and frees all of a list, from its end on, which is the order in which they ended; with no mutex held. */
 void gpuhal_watchers_tell(gpuhal_watcher *list);
-/* Adds one to a point, or tells it at once when that has ended. The watcher is taken over. HOST_MEMORY, with the watcher freed, when there
- * is nobody to notice the end. */
-gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher);
 /* Frees one that was not told. */
 void gpuhal_watcher_free(gpuhal_watcher *watcher);
 
-/* ---- host_point.c */
-
 /* A point that the host ends; NULL without memory. */
 gpuhal_point *gpuhal_host_point_create(void);
-void gpuhal_host_point_free(gpuhal_point *point);
-void gpuhal_host_point_lock(gpuhal_point *point);
-void gpuhal_host_point_unlock(gpuhal_point *point);
 /* Ends it, with a failure or NULL; false when it was ended before. */
 bool gpuhal_host_point_signal(gpuhal_point *point, gpuhal_cause *cause);
 gpuhal_status gpuhal_host_point_wait(gpuhal_point *point, uint64_t deadline_ns);

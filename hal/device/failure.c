@@ -1,0 +1,91 @@
+/* device/failure.c: why a device cannot be used, and what a failure of its plugin does to it. */
+#include "core/error.h"
+#include "device/device.h"
+#include "device/diary.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+static gpuhal_status is_gone(const gpuhal_device *device)
+{
+    char since[40] = "";
+    time_t when = (time_t)device->vanished;
+    struct tm parts;
+    if (gmtime_r(&when, &parts)) {
+        strftime(since, sizeof since, " since %Y-%m-%d at %H:%M:%S UTC", &parts);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
+}
+
+gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
+{
+    gpuhal_status status = GPUHAL_ERROR_FORKED;
+    uint32_t lost = atomic_load(&device->lost);
+    if (lost == GPUHAL_LOST_HUNG) {
+        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the driver does not come back from a call: the device counts as lost (hung)",
+                                  device->id);
+    } else if (lost == GPUHAL_LOST_VANISHED) {
+        status = is_gone(device);
+    } else if (lost) {
+        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the device was lost in an earlier call", device->id);
+    } else {
+        status = gpuhal_error_set(status, "%s was started before this process was forked: fork before opening, or exec", device->id);
+    }
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return status;
+}
+
+bool gpuhal_device_give_up(gpuhal_device *device)
+{
+    uint32_t lost = atomic_load(&device->lost);
+    while (lost != GPUHAL_LOST_HUNG) {
+        if (atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_HUNG)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gpuhal_device_report_hang(gpuhal_device *device)
+{
+    (void)gpuhal_device_unusable(device);
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    gpuhal_mutex_lock(&device->mutex);
+    gpuhal_condition_signal_all(&device->condition); /* a caller may wait for the thread that opens it */
+    gpuhal_mutex_unlock(&device->mutex);
+    if (device->gpu->layers.on_lost) {
+        device->gpu->layers.on_lost(device);
+    }
+    (void)gpuhal_error_restore(&detail);
+    gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
+    gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
+}
+
+gpuhal_status gpuhal_device_late(void)
+{
+    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the driver came back from the call after the device had been given up (hung)");
+}
+
+gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    status = gpuhal_error_from_plugin(status, device->candidate->name, device->id, what);
+    if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        uint32_t was = GPUHAL_NOT_LOST;
+        bool first = atomic_compare_exchange_strong(&device->lost, &was, GPUHAL_LOST);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
+        if (first && device->gpu->layers.on_lost) {
+            device->gpu->layers.on_lost(device);
+        }
+        if (first) {
+            gpuhal_diary_fault(device, GPUHAL_FAULT_LOST);
+        }
+    }
+    return status;
+}

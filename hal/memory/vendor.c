@@ -1,0 +1,118 @@
+/* memory/vendor.c: the plugin's memory: asking for it, checking what was given, making it coherent, giving it back. */
+#include "memory/buffer.h"
+
+#include "core/error.h"
+#include "loader/query.h"
+
+#include <inttypes.h>
+
+#define HOST_ALIGNMENT 64u /* what buffer.h promises of host addresses: a cache line, the widest vectors */
+
+/* Adds free and total to the detail of a plugin's out-of-memory; asking for them must not replace that detail. */
+static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
+{
+    uint64_t free_bytes = UINT64_MAX;
+    uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    status = gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", action, bytes);
+    const gpuhal_plugin *plugin = device->plugin;
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
+        const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+        gpuhal_facts facts;
+        gpuhal_error_detail before;
+        char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+        gpuhal_error_save(&before);
+        if (gpuhal_query_sample(plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
+                                gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
+            free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
+        }
+        gpuhal_facts_finish(&facts);
+        gpuhal_error_restore(&before);
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
+        gpuhal_error_add_bytes(bytes, free_bytes, total);
+    }
+    return status;
+}
+
+/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the vendor is not touched. A
+ * device that was lost otherwise is still told. */
+void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
+{
+    if (gpuhal_device_is_reachable(device)) {
+        const gpuhal_call call = gpuhal_call_blocking(device, memory->bytes);
+        device->ops.release(device->handle, memory);
+        gpuhal_call_end(call);
+    }
+}
+
+/* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
+static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
+{
+    gpuhal_memory_release(device, memory);
+    gpuhal_error_report(GPUHAL_ERROR_DRIVER, "allocate", 0, promise);
+    return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "allocating");
+}
+
+static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, alloc->bytes);
+    return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
+}
+
+/* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its own. */
+static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
+{
+    alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
+    if (alloc.import.as.os < 0) {
+        return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor can be had");
+    }
+    gpuhal_status status = allocate(device, &alloc, out_memory);
+    if (status) {
+        gpuhal_os_descriptor_close(alloc.import.as.os);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
+{
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
+                                                                         : allocate(device, alloc, out_memory);
+    if (status) {
+        return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
+    }
+    if (out_memory->bytes < alloc->bytes) {
+        return unkept_promise(device, out_memory, "the plugin gave less memory than was asked for");
+    }
+    bool of_host = alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
+    if (of_host && out_memory->host != alloc->import.as.pointer) {
+        return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
+    }
+    const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
+    if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
+        return unkept_promise(device, out_memory, "the plugin gave memory that is not aligned as asked for");
+    }
+    if (!alloc->import.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
+        return unkept_promise(device, out_memory, "the plugin gave a host address that is not a multiple of 64");
+    }
+    if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
+        return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t export_kinds, gpuhal_memory *memory)
+{
+    const bool by_address = export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1;
+    return !by_address || memory->host
+               ? GPUHAL_OK
+               : unkept_promise(device, memory, "the plugin gave memory without a host address, by which it was to be shared");
+}
+
+gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    return gpuhal_device_result(device, call,
+                                invalidate ? device->ops.memory_invalidate(device->handle, memory, offset, bytes)
+                                           : device->ops.memory_flush(device->handle, memory, offset, bytes));
+}

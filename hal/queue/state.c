@@ -1,0 +1,148 @@
+/* queue/state.c: a queue's references, and who may call the plugin on it. Nothing here calls a plugin.
+ *
+ * One thread at a time has the right to call; others sleep on the queue's condition until it ends. */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "queue/queue.h"
+
+#include <stdlib.h>
+
+gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue)
+{
+    atomic_fetch_add_explicit(&queue->references, 1, memory_order_relaxed);
+    return queue;
+}
+
+void gpuhal_queue_release(gpuhal_queue *queue)
+{
+    if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    gpuhal_cause_release(queue->cause);
+    gpuhal_cause_release(queue->refusal);
+    gpuhal_condition_finish(&queue->condition);
+    gpuhal_mutex_finish(&queue->mutex);
+    free(queue->flights);
+    free(queue);
+}
+
+gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue)
+{
+    if (queue->generation != gpuhal_os_fork_generation()) {
+        gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s: the queue was made before this process was forked", queue->device->id);
+        gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
+        return GPUHAL_ERROR_FORKED;
+    }
+    return gpuhal_device_check(queue->device);
+}
+
+void gpuhal_queue_wake(gpuhal_queue *queue)
+{
+    gpuhal_queue_lock(queue);
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+uint64_t gpuhal_deadline(uint64_t timeout_ns)
+{
+    uint64_t now = timeout_ns == UINT64_MAX ? 0 : gpuhal_os_monotonic_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    uint64_t now = gpuhal_os_monotonic_ns();
+    if (now >= deadline_ns) {
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
+    }
+    gpuhal_queue_doze(queue, deadline_ns);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is in a native section", queue->device->id);
+}
+
+gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
+{
+    uint64_t caller = atomic_load_explicit(&queue->caller, memory_order_relaxed);
+    if (caller == 0 || caller != gpuhal_os_thread_id()) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue", queue->device->id);
+}
+
+gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    while (gpuhal_queue_is_called(queue)) {
+        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
+        status = status ? status : gpuhal_queue_check(queue);
+        if (status) {
+            return status;
+        }
+    }
+    queue->calling = true;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
+{
+    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
+        gpuhal_queue_doze(queue, UINT64_MAX);
+        status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    }
+    return status;
+}
+
+void gpuhal_queue_end_call(gpuhal_queue *queue)
+{
+    gpuhal_queue_close_flight(queue);
+    queue->calling = false;
+    queue->joined = false;
+    if (queue->dozing > (queue->at_rest ? 1u : 0u) || (queue->has_thread && gpuhal_queue_has_rest(queue))) {
+        gpuhal_condition_signal_all(&queue->condition);
+    }
+}
+
+/* A batch mostly has the same buffers again and again: they are held once, until the last of it has ended. */
+bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
+    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept && !op->kept &&
+                    !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
+    if (queue->joined) {
+        last->number = UINT64_MAX;
+    }
+    if (queue->joined || queue->flight_count < queue->flight_space) {
+        return true;
+    }
+    size_t space = queue->flight_space ? queue->flight_space * 2 : 64;
+    gpuhal_flight *grown = calloc(space, sizeof *grown);
+    if (!grown) {
+        return false;
+    }
+    for (size_t i = 0; i < queue->flight_count; i++) {
+        grown[i] = queue->flights[(queue->flight_first + i) % queue->flight_space];
+    }
+    free(queue->flights);
+    queue->flights = grown;
+    queue->flight_first = 0;
+    queue->flight_space = space;
+    return true;
+}
+
+bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
+{
+    return !queue->held && !queue->running && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
+}
+
+bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
+{
+    bool any = queue->dropped || gpuhal_queue_has_ended(queue);
+    for (const gpuhal_point *point = queue->ended; point && !any; point = point->next) {
+        any = !point->armed || point->noticed;
+    }
+    return any && queue->retiring == 0 && gpuhal_device_is_reachable(queue->device);
+}

@@ -1,0 +1,48 @@
+/* queue/vendor.c: the plugin's queue behind a queue: asked for, taken over, given back. */
+#include "core/error.h"
+#include "queue/async.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor)
+{
+    gpuhal_device *device = queue->device;
+    const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
+    const char *what = adopt ? "taking over a queue" : "making a queue";
+    *out_vendor = NULL;
+    if (!device->ops.queue_create) {
+        return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
+    }
+    uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
+    return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
+}
+
+/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its thread may hold stays. */
+void gpuhal_queue_finish(gpuhal_queue *queue)
+{
+    gpuhal_device *device = queue->device;
+    gpuhal_async_remove(queue);
+    if (queue->vendor && gpuhal_device_is_reachable(device)) {
+        for (uint32_t timed = 0; timed < 2; timed++) {
+            for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
+                gpuhal_plugin_event_destroy(device, queue->spare[timed][i]);
+            }
+            queue->spare_count[timed] = 0;
+        }
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        device->ops.queue_destroy(queue->vendor);
+        gpuhal_call_end(call);
+    }
+    gpuhal_queue_lock(queue);
+    queue->vendor = NULL;
+    queue->done = queue->submitted;
+    gpuhal_mutex_unlock(&queue->mutex);
+    (void)gpuhal_queue_reap(queue);
+    gpuhal_queue_lock(queue);
+    queue->finished = true;
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}

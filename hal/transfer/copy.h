@@ -1,0 +1,117 @@
+/* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They block.
+ *
+ * The way to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. So it is
+ * inline here, and what is long stands in copy.c. */
+#ifndef GPUHAL_TRANSFER_COPY_H
+#define GPUHAL_TRANSFER_COPY_H
+
+#include "memory/buffer.h"
+#include "transfer/account.h"
+#include "transfer/bytes.h"
+#include "transfer/ranges.h"
+
+#include <gpuhal/transfer.h>
+
+/* A copy of `bytes` bytes between two buffers. */
+typedef struct gpuhal_buffer_copy {
+    gpuhal_buffer *to, *from;
+    uint64_t to_offset, from_offset, bytes;
+} gpuhal_buffer_copy;
+
+/* INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for ranges of one piece of memory that overlap. */
+gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
+/* The parts of gpuhal_copy_blocking() that are long. */
+gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
+gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *copy);
+
+static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
+    if (status) {
+        return status;
+    }
+    if (__builtin_expect(from_offset > from->bytes || bytes > from->bytes - from_offset, 0)) {
+        return gpuhal_range_error(from, from_offset, bytes);
+    }
+    bool apart = to->device->gpu == from->device->gpu && to->root != from->root;
+    return __builtin_expect(apart, 1) ? GPUHAL_OK
+                                      : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
+}
+
+static inline gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
+    if (status || bytes == 0) {
+        return status;
+    }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
+    status = gpuhal_buffer_enter(to, true);
+    if (!status) {
+        status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
+        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
+        gpuhal_buffer_leave(to, true);
+    }
+    if (!status) {
+        gpuhal_count(&to->device->written, bytes, begin_ns);
+    }
+    return status;
+}
+
+static inline gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
+    if (status || bytes == 0) {
+        return status;
+    }
+    uint64_t begin_ns = gpuhal_count_from(bytes);
+    status = gpuhal_buffer_enter(from, false);
+    if (!status) {
+        status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
+        gpuhal_buffer_leave(from, false);
+    }
+    if (!status) {
+        gpuhal_count(&from->device->read, bytes, begin_ns);
+    }
+    return status;
+}
+
+static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                               uint64_t bytes)
+{
+    if (bytes >= GPUHAL_TIMED_FROM_BYTES) {
+        return gpuhal_copy_timed(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
+    }
+    gpuhal_status status = gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    if (!status) {
+        gpuhal_count(&to->device->copied, bytes, 0);
+    }
+    return status;
+}
+
+static inline gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                                 uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
+    if (status || bytes == 0) {
+        return status;
+    }
+    status = gpuhal_buffer_enter(to, true);
+    if (status) {
+        return status;
+    }
+    status = gpuhal_buffer_enter(from, false);
+    if (!status) {
+        status = to->device == from->device
+                     ? gpuhal_copy_inside(to, to_offset, from, from_offset, bytes)
+                     : gpuhal_copy_between_devices(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
+        status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
+        gpuhal_buffer_leave(from, false);
+    }
+    gpuhal_buffer_leave(to, true);
+    return status;
+}
+
+/* fill.c: the pattern has 1, 2 or 4 bytes, of which `bytes` is a multiple. */
+gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+
+#endif

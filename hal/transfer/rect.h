@@ -1,0 +1,16 @@
+/* transfer/rect.h: rectangular copies. At least one side is a buffer, and no extent is 0. */
+#ifndef GPUHAL_TRANSFER_RECT_H
+#define GPUHAL_TRANSFER_RECT_H
+
+#include "memory/buffer.h"
+
+#include <gpuhal/transfer.h>
+
+/* Checks the box and fills in pitches that are 0. INVALID_ARGUMENT, OUT_OF_RANGE and what devices answer, with their details. */
+gpuhal_status gpuhal_rect_check(gpuhal_rect *to, gpuhal_rect *from, const uint64_t extent[3]);
+/* Copies a box that was checked. Blocks. */
+gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
+/* Hands a box that was checked to the plugin's queue. NOT_SUPPORTED without a detail where it has no way for it. */
+gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
+
+#endif

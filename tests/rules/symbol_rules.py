@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What the files of hal/ call, by the symbols of their objects: symbol_rules.py COMPILER OBJECT…
+
+No file uses a function or variable of a higher layer, and no two files use each other's, directly or by others. The rule is first tried on
+small examples, compiled on the spot.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from layers import LAYERS
+
+
+def file_of(path):
+    """hal/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/queue/wait.c.o; None for what is generated."""
+    parts = Path(path).with_suffix("").parts
+    below = parts[-2:] if parts[-2] in LAYERS else parts[-3:] if parts[-3] in LAYERS else parts[-1:]
+    return "/".join(("hal",) + below) if below[0] in LAYERS or below == ("gpuhal.c",) else None
+
+
+def calls(objects):
+    """{file: {other file: a symbol of its}}"""
+    home, uses = {}, defaultdict(set)
+    output = subprocess.run(["nm", "--extern-only", "--format=posix", "--print-file-name", *objects], check=True, stdout=subprocess.PIPE,
+                            text=True).stdout
+    for line in output.splitlines():
+        path, name, kind = re.match(r"(.*): (\S+) (\S)", line).groups()
+        file = file_of(path)
+        if file and kind in "Uvw":
+            uses[file].add(name)
+        elif file:
+            home[name] = file
+    edges = defaultdict(dict)
+    for file, names in uses.items():
+        for name in sorted(names):
+            if home.get(name, file) != file:
+                edges[file][home[name]] = name
+    return edges
+
+
+def layer(file):
+    return LAYERS.index(file.split("/")[1]) if "/" in file[len("hal/"):] else len(LAYERS)
+
+
+def circles(edges):
+    """One way round for each set of files that call each other."""
+    done = set()
+    for start in sorted(edges):
+        way = [start]
+        rest = [iter(sorted(edges[start]))]
+        while rest and start not in done:
+            file = next(rest[-1], None)
+            if file is None:
+                done.add(way.pop())
+                rest.pop()
+            elif file in way:
+                yield way[way.index(file):] + [file]
+                done.update(way)
+            elif file not in done:
+                way.append(file)
+                rest.append(iter(sorted(edges.get(file, ()))))
+
+
+def complaints(objects):
+    edges = calls(objects)
+    for file in sorted(edges):
+        for other, name in sorted(edges[file].items()):
+            if layer(other) > layer(file):
+                yield f"{file} uses {name} of {other}, a higher layer"
+    for way in circles(edges):
+        yield "a circle: " + ", ".join(f"{one} uses {edges[one][other]} of {other}" for one, other in zip(way, way[1:]))
+
+
+A, B, C = "os/linux/a.c", "core/b.c", "core/c.c"
+EXAMPLES = (
+    ({A: "int a(void) { return 1; }", B: "int a(void); int b(void) { return a(); }", C: "int b(void); int c(void) { return b(); }"}, 0),
+    ({A: "int b(void); int a(void) { return b(); }", B: "int b(void) { return 1; }"}, 1),
+    ({B: "int c(void); int b(void) { return c(); }", C: "int b(void); int c(void) { return b(); }"}, 1),
+    ({A: "int a(void) { return 1; }", "gpuhal.c": "int b(void); int d(void) { return b(); }", B: "int b(void) { return 1; }"}, 0),
+    ({B: "int d(void); int b(void) { return d(); }", "gpuhal.c": "int d(void) { return 1; }"}, 1),
+)
+
+
+def try_on_examples(compiler):
+    for files, expected in EXAMPLES:
+        with tempfile.TemporaryDirectory() as directory:
+            objects = []
+            for name, text in files.items():
+                source = Path(directory) / name
+                source.parent.mkdir(parents=True, exist_ok=True)
+                source.write_text(text + "\n", encoding="utf-8")
+                objects.append(f"{source}.o")
+                subprocess.run([compiler, "-c", str(source), "-o", objects[-1]], check=True)
+            found = list(complaints(objects))
+        if len(found) != expected:
+            yield f"the rule itself is broken: {files}: {found}"
+
+
+def main():
+    if len(sys.argv) < 3:
+        print("usage: symbol_rules.py COMPILER OBJECT…", file=sys.stderr)
+        return 2
+    found = list(try_on_examples(sys.argv[1])) + list(complaints(sys.argv[2:]))
+    if not any(file_of(path) for path in sys.argv[2:]):
+        found.append("no object lies in a layer")
+    for complaint in found:
+        print(complaint)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
