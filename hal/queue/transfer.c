@@ -186,7 +186,7 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
         return null_error("gpuhal_write");
     }
     return __builtin_expect(queue != NULL, 0) ? enqueue_write(queue, to, to_offset, from, bytes)
-                                              : gpuhal_write_blocking(to, to_offset, from, bytes);
+                                              : gpuhal_write_now(to, to_offset, from, bytes);
 }
 
 static __attribute__((noinline)) gpuhal_status enqueue_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset,
@@ -208,7 +208,7 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
         return null_error("gpuhal_read");
     }
     return __builtin_expect(queue != NULL, 0) ? enqueue_read(queue, to, from, from_offset, bytes)
-                                              : gpuhal_read_blocking(to, from, from_offset, bytes);
+                                              : gpuhal_read_now(to, from, from_offset, bytes);
 }
 
 static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
@@ -232,7 +232,7 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return null_error("gpuhal_copy");
     }
     return __builtin_expect(queue != NULL, 0) ? enqueue_copy(queue, to, to_offset, from, from_offset, bytes)
-                                              : gpuhal_copy_blocking(to, to_offset, from, from_offset, bytes);
+                                              : gpuhal_copy_now(to, to_offset, from, from_offset, bytes);
 }
 
 gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,

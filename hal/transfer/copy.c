@@ -192,6 +192,21 @@ gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
     return GPUHAL_OK;
 }
 
+gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
+{
+    return gpuhal_write_now(to, to_offset, from, bytes);
+}
+
+gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    return gpuhal_read_now(to, from, from_offset, bytes);
+}
+
+gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+{
+    return gpuhal_copy_now(to, to_offset, from, from_offset, bytes);
+}
+
 const char *gpuhal_path_name(gpuhal_path path)
 {
     static const char *const names[] = {"unknown", "native", "peer", "shared", "staged"};

@@ -20,7 +20,7 @@ typedef struct gpuhal_buffer_copy {
 
 /* INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for ranges of one piece of memory that overlap. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
-/* The parts of gpuhal_copy_blocking() that are long. */
+/* The parts of gpuhal_copy_now() that are long. */
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *copy);
 
@@ -38,7 +38,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
                                       : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
 }
 
-static inline gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
+/* The whole of a transfer: for the application's own calls. GCC would divide them where there are more callers. */
+static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {
@@ -57,7 +58,7 @@ static inline gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to
     return status;
 }
 
-static inline gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
     if (status || bytes == 0) {
@@ -88,8 +89,8 @@ static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_of
     return status;
 }
 
-static inline gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
-                                                 uint64_t bytes)
+static inline __attribute__((always_inline)) gpuhal_status gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
+                                                                           uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
     if (status || bytes == 0) {
@@ -111,6 +112,10 @@ static inline gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_
     return status;
 }
 
+/* The same for everybody else. */
+gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes);
+gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
+gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 /* fill.c: the pattern has 1, 2 or 4 bytes, of which `bytes` is a multiple. */
 gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
 
