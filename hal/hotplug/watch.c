@@ -11,8 +11,8 @@
 #define QUIET_NS  300000000u
 #define SETTLE_NS UINT64_C(3000000000)
 
-/* What manifests tell to watch. To be done after each look: folders may be there now that were not, and plugins. */
-static void watch_files(gpuhal *gpu)
+/* What manifests tell to watch; returns how many names are watched now. */
+static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
     gpuhal_texts paths = {0};
@@ -23,16 +23,24 @@ static void watch_files(gpuhal *gpu)
         (void)gpuhal_os_file_watch_add(gpu->layers.herald->sources.files, paths.list[i]);
     }
     gpuhal_texts_finish(&paths);
+    return gpu->layers.herald->sources.files ? gpuhal_os_file_watch_count(gpu->layers.herald->sources.files) : 0;
 }
 
+/* Folders may be there now that were not, and after the look plugins. What happens in a folder counts from when it is watched, so where
+ * one was added after the look only another look shows what is missed otherwise. */
 static void look_at_news(gpuhal *gpu)
 {
-    gpuhal_status status = gpuhal_rescan(gpu, NULL);
-    if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
-                        gpuhal_last_error()->sentence);
+    size_t watched = watch_files(gpu);
+    for (bool again = true; again;) {
+        gpuhal_status status = gpuhal_rescan(gpu, NULL);
+        if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
+                            gpuhal_last_error()->sentence);
+        }
+        size_t before = watched;
+        watched = watch_files(gpu);
+        again = !status && watched > before;
     }
-    watch_files(gpu);
 }
 
 static void *watch(void *user)
@@ -70,7 +78,7 @@ static int open_sources(gpuhal *gpu, intptr_t kernel)
         gpuhal_host_watch(&herald->announcements, herald->sources.announced);
     }
     if (!error && !gpuhal_os_file_watch_create(&herald->sources.files)) {
-        watch_files(gpu);
+        (void)watch_files(gpu);
     }
     return error;
 }

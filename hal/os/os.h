@@ -120,6 +120,8 @@ int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch);
 void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
 /* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may be there. 0 or errno. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
+/* How many names it waits for, in folders that are there: more after something new was added. */
+size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
 /* Readable while there is something to take. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
 /* Takes all that happened; whether any of it was about a path that is watched. */

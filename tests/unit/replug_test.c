@@ -229,14 +229,13 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     host->changed(host);
 }
 
-/* The manifest says how its devices come and go; the folder of that file is made later. */
-TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
+/* Of good_comes_and_goes, whose devices are those of a file that the manifest tells to watch; its folder is missing. */
+static gpuhal *open_watched(char slots[512])
 {
-    char more[600], slots[512];
+    char more[600];
     gpuhal *gpu = NULL;
-    gpuhal_os_handle descriptor = -1;
     new_folder();
-    snprintf(slots, sizeof slots, "%s/run/slots", own_folder());
+    snprintf(slots, 512, "%s/run/slots", own_folder());
     snprintf(more, sizeof more, "watch = %s\n", slots);
     write_manifest("good_comes_and_goes.gpuhal", "good_comes_and_goes", test_plugin("good_comes_and_goes"), more);
     setenv("GPUHAL_TEST_SLOTS", slots, 1);
@@ -248,6 +247,14 @@ TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
                                   .registry = "none",
                                   .helper_deadline_ns = PATIENT_NS};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    return gpu;
+}
+
+TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
+{
+    char slots[512];
+    gpuhal_os_handle descriptor = -1;
+    gpuhal *gpu = open_watched(slots);
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
     assert_int_equal(mkdir(in_folder("run"), 0755), 0);
     write_file(slots, "A", 1);
@@ -259,6 +266,27 @@ TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
     write_file(slots, "C", 1);
     await_generation(gpu, 6);
     expect_works(gpuhal_device_at(gpu, gpuhal_device_count(gpu) - 1));
+    close((int)descriptor);
+    gpuhal_close(gpu);
+}
+
+/* The folder is made between two looks, and what is in it changes while the look for that is under way. */
+TEST(a_file_that_changes_while_the_library_looks_makes_it_look_again)
+{
+    char slots[512], was_read[512];
+    gpuhal_os_handle descriptor = -1;
+    gpuhal *gpu = open_watched(slots);
+    snprintf(was_read, sizeof was_read, "%s/was_read", own_folder());
+    setenv("GPUHAL_TEST_READ", was_read, 1);
+    assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
+    assert_int_equal(mkdir(in_folder("run"), 0755), 0);
+    write_file(slots, "A", 1);
+    while (access(was_read, F_OK) != 0) {
+        gpuhal_os_sleep(1000000);
+    }
+    write_file(slots, "AB", 2);
+    await_generation(gpu, 3);
+    expect_works(gpuhal_device_at(gpu, 1));
     close((int)descriptor);
     gpuhal_close(gpu);
 }

@@ -54,6 +54,11 @@ void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch)
     }
 }
 
+size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch)
+{
+    return watch->count;
+}
+
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
 {
     return watch->descriptor;
