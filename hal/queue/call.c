@@ -104,8 +104,8 @@ static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
         return status;
     }
     gpuhal_queue_lock(queue);
-    bool inside = queue->in_section;
-    if (inside && queue->failed) {
+    bool inside = queue->right == GPUHAL_QUEUE_NATIVE;
+    if (inside && gpuhal_queue_has_failed(queue)) {
         status = gpuhal_cause_status(queue->cause);
     } else if (inside && !gpuhal_queue_reserve(queue, &op)) {
         status = gpuhal_error_host_memory();

@@ -25,7 +25,7 @@ static void end_points(gpuhal_queue *queue, const gpuhal_point *last, gpuhal_cau
 static void drop_held(gpuhal_queue *queue, gpuhal_watcher **told)
 {
     gpuhal_held **rest = &queue->held;
-    if (queue->held && queue->running) {
+    if (queue->held && queue->worker == GPUHAL_QUEUE_RUNNING) {
         rest = &queue->held->next;
         if (queue->held->op.record) {
             gpuhal_point_finish(queue->held->op.record, queue->cause, told);
@@ -45,8 +45,8 @@ static void drop_held(gpuhal_queue *queue, gpuhal_watcher **told)
 
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told)
 {
-    if (!queue->failed) {
-        queue->failed = true;
+    if (!gpuhal_queue_has_failed(queue)) {
+        gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
         queue->cause = gpuhal_cause_retain(cause);
     }
     if (submitted) {
@@ -94,7 +94,7 @@ static void settle(gpuhal_point *point, gpuhal_status status, bool may_retire, g
         gpuhal_cause_release(original);
     } else if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
         end_points(queue, point, NULL, told);
-        if (queue->dozing > (queue->at_rest ? 1u : 0u)) {
+        if (gpuhal_queue_has_waiters(queue)) {
             gpuhal_condition_signal_all(&queue->condition);
         }
     }

@@ -42,26 +42,26 @@ void gpuhal_queue_lock(gpuhal_queue *queue)
     shut(queue);
 }
 
-void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns)
+void gpuhal_queue_doze(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
-    queue->dozing++;
+    queue->waiting[place]++;
     if (deadline_ns == UINT64_MAX) {
         gpuhal_condition_wait(&queue->condition, &queue->mutex);
     } else {
         gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline_ns);
     }
-    queue->dozing--;
+    queue->waiting[place]--;
     shut(queue);
 }
 
 bool gpuhal_queue_is_called(const gpuhal_queue *queue)
 {
-    return queue->calling || (atomic_load_explicit(&queue->gate, memory_order_acquire) & GPUHAL_GATE_TAKEN);
+    return queue->right != GPUHAL_QUEUE_FREE || (atomic_load_explicit(&queue->gate, memory_order_acquire) & GPUHAL_GATE_TAKEN);
 }
 
 void gpuhal_queue_open_gate(gpuhal_queue *queue)
 {
-    if (queue->held || queue->running || queue->failed || queue->closing) {
+    if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN) {
         return;
     }
     gpuhal_flight *last = gpuhal_queue_last_flight(queue);
@@ -88,7 +88,7 @@ static void leave(gpuhal_queue *queue)
 static void leave_with_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
-    queue->calling = true;
+    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
     atomic_store_explicit(&queue->gate, GPUHAL_GATE_SHUT, memory_order_release);
     gpuhal_mutex_unlock(&queue->mutex);
 }

@@ -11,7 +11,7 @@
 /* A piece that the queue's thread does may be in the driver of any device that it touches. With the mutex held. */
 static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
 {
-    const gpuhal_op *op = queue->running && queue->held ? &queue->held->op : NULL;
+    const gpuhal_op *op = queue->worker == GPUHAL_QUEUE_RUNNING && queue->held ? &queue->held->op : NULL;
     return op && ((op->to && op->to->device == device) || (op->from && op->from->device == device));
 }
 
@@ -21,8 +21,8 @@ static void give_up(gpuhal_queue *queue, const gpuhal_device *device, gpuhal_cau
     gpuhal_watcher *told = NULL;
     gpuhal_queue_lock(queue);
     bool concerned = queue->device == device || works_on(queue, device);
-    bool stuck = concerned && queue->has_thread && !queue->given_up;
-    queue->given_up = queue->given_up || stuck;
+    bool stuck = concerned && queue->worker != GPUHAL_QUEUE_UNATTENDED && !queue->uncounted;
+    queue->uncounted = queue->uncounted || stuck;
     if (concerned) {
         gpuhal_queue_fail(queue, cause, true, &told);
     }

@@ -22,14 +22,15 @@ void gpuhal_held_free(gpuhal_held *held)
 
 int gpuhal_queue_need_thread(gpuhal_queue *queue)
 {
-    if (queue->has_thread) {
+    if (queue->worker != GPUHAL_QUEUE_UNATTENDED) {
         return 0;
     }
     gpuhal_queue_retain(queue);
     gpuhal_async_worker_begins(queue->device->gpu);
     const int error = gpuhal_thread_start_detached(queue->thread, queue);
-    queue->has_thread = error == 0;
-    if (error) {
+    if (!error) {
+        gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    } else {
         gpuhal_async_worker_ends(queue->device->gpu);
         atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
     }

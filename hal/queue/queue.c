@@ -28,6 +28,10 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->priority = desc->priority;
         queue->flags = desc->flags;
         queue->thread = gpuhal_queue_thread;
+        queue->life = GPUHAL_QUEUE_OPEN;
+        queue->health = GPUHAL_QUEUE_USABLE;
+        queue->right = GPUHAL_QUEUE_FREE;
+        queue->worker = GPUHAL_QUEUE_UNATTENDED;
         queue->adopted = desc->adopt != NULL;
         queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
         queue->generation = gpuhal_os_fork_generation();
@@ -106,12 +110,12 @@ static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
     bool idle = gpuhal_queue_is_idle(queue);
-    bool with_thread = queue->has_thread || (!idle && gpuhal_queue_need_thread(queue) == 0);
-    queue->closing = true;
+    bool with_thread = queue->worker != GPUHAL_QUEUE_UNATTENDED || (!idle && gpuhal_queue_need_thread(queue) == 0);
+    gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSING);
     gpuhal_condition_signal_all(&queue->condition);
     uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;
-    while (with_thread && !queue->finished && gpuhal_os_monotonic_ns() < deadline) {
-        gpuhal_queue_doze(queue, deadline);
+    while (with_thread && queue->life != GPUHAL_QUEUE_FINISHED && gpuhal_os_monotonic_ns() < deadline) {
+        gpuhal_queue_doze(queue, GPUHAL_WAITS_FINISH, deadline);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!with_thread) {
@@ -136,7 +140,7 @@ void gpuhal_queue_destroy(gpuhal_queue *queue)
     gpuhal *gpu = queue->device->gpu;
     bool stays = false;
     if (queue->generation == gpuhal_os_fork_generation()) {
-        if (queue->in_section) {
+        if (queue->right == GPUHAL_QUEUE_NATIVE) {
             (void)gpuhal_queue_native_end(queue);
         }
         stays = is_stuck(queue);
@@ -226,9 +230,8 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
 static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (!status && !queue->failed && (queue->held || queue->running || gpuhal_queue_is_called(queue))) {
-        status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline);
-        status = status ? status : gpuhal_queue_check(queue);
+    while (!status && !gpuhal_queue_has_failed(queue) && (gpuhal_queue_has_deferred(queue) || gpuhal_queue_is_called(queue))) {
+        status = gpuhal_queue_sleep_through_call(queue, GPUHAL_WAITS_DRAIN, deadline);
     }
     return status;
 }
@@ -273,7 +276,7 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
 static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
-    if (atomic_load(&device->native_accesses) == 0 || !device->ops.native_lock || queue->failed) {
+    if (atomic_load(&device->native_accesses) == 0 || !device->ops.native_lock || gpuhal_queue_has_failed(queue)) {
         return GPUHAL_OK;
     }
     gpuhal_status status = gpuhal_queue_begin_call(queue, deadline);
@@ -314,7 +317,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     gpuhal_queue_lock(queue);
     status = refuse_second_section(queue, deadline);
     status = status ? status : drain(queue, deadline);
-    status = status ? status : queue->failed ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
+    status = status ? status : gpuhal_queue_has_failed(queue) ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
     if (status) {
         return status;
@@ -330,10 +333,10 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     }
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     gpuhal_queue_lock(queue);
-    queue->in_section = !status;
     if (status) {
         gpuhal_queue_end_call(queue);
     } else {
+        gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_NATIVE);
         atomic_fetch_add(&device->native_accesses, 1);
     }
     gpuhal_mutex_unlock(&queue->mutex);
@@ -347,7 +350,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     }
     gpuhal_status status = gpuhal_queue_check(queue);
     gpuhal_queue_lock(queue);
-    bool inside = queue->in_section;
+    bool inside = queue->right == GPUHAL_QUEUE_NATIVE;
     gpuhal_mutex_unlock(&queue->mutex);
     if (!inside) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
@@ -365,7 +368,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!status) {
         gpuhal_queue_mark_access(queue, &told);
     }
-    queue->in_section = false;
+    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);

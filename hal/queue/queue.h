@@ -6,13 +6,14 @@
  * without queues has every piece of work done like that.
  *
  * `mutex` protects the queue and its points, and is never held across a call of the plugin, a callback or a release. Calls of the plugin
- * on its queue are made by whoever has set `calling`, or has taken the gate (gate.c), one at a time.
+ * on its queue are made by the thread that has the right to call, or has taken the gate (gate.c), one at a time.
  */
 #ifndef GPUHAL_QUEUE_QUEUE_H
 #define GPUHAL_QUEUE_QUEUE_H
 
 #include "device/device.h"
 #include "queue/point.h"
+#include "queue/states.h"
 
 #include <gpuhal/queue.h>
 #include <gpuhal/transfer.h>
@@ -105,13 +106,12 @@ struct gpuhal_queue {
 
     gpuhal_mutex mutex;         /* by gpuhal_queue_lock() */
     gpuhal_condition condition; /* something below changed */
-    uint32_t dozing;            /* threads that wait for it */
-    bool at_rest;               /* one of them is the queue's own, and waits for work: that a call has ended is no news for it */
+    uint32_t waiting[GPUHAL_WAITING_PLACES]; /* threads that wait for it, by place */
 
-    bool calling;            /* somebody makes a call of the plugin on `vendor`, or is in a native section; gate.c has another way */
-    bool in_section;
-    bool joined;             /* that call is for work with the buffers of the last flight */
-    bool running;            /* the queue's thread does a piece of work itself */
+    /* States, one of each region of states.inc: by gpuhal_queue_change(). */
+    gpuhal_queue_state life, health, worker;
+    gpuhal_queue_state right; /* gate.c has another way to call the plugin */
+    bool joined;              /* the present call is for work with the buffers of the last flight */
     uint64_t retry_ns;       /* how long it slept before it asked the plugin once more, which had no time; 0: the plugin took the last piece */
 
     gpuhal_held *held, **held_end;
@@ -130,15 +130,35 @@ struct gpuhal_queue {
     gpuhal_cause *refusal;   /* why it could not be reset */
     _Atomic uint64_t caller; /* the thread in which it calls a function of the application; 0: none */
     _Atomic bool asking;     /* somebody looks for the cause of its failure */
-    bool failed;
-    bool untold;             /* the plugin takes no point any more: that it has ended shows when its queue is destroyed */
-    bool probed;             /* the watchdog asks whether the work has ended: the thread records a point and waits */
-    bool renewing;           /* the queue's thread is to reset it */
-    bool has_thread;         /* somebody works the list off */
-    bool closing;            /* given up by its user */
-    bool closed, finished;   /* all has ended and the plugin's queue is going; is gone */
-    bool given_up;           /* its thread is stuck in the driver */
+    bool probed;             /* the watchdog asks whether the work has ended: the worker records a point and waits */
+    bool uncounted;          /* the object counts on no worker: it is stuck in the driver, has ended, or is a thread of the application */
 };
+
+static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
+{
+    return queue->health != GPUHAL_QUEUE_USABLE;
+}
+
+/* Whether there is deferred work: all that comes has to wait behind it. */
+static inline bool gpuhal_queue_has_deferred(const gpuhal_queue *queue)
+{
+    return queue->held || queue->worker == GPUHAL_QUEUE_RUNNING;
+}
+
+static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
+{
+    return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
+}
+
+/* Whether a thread waits for anything but work. */
+static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
+{
+    uint32_t waiters = 0;
+    for (int place = 0; place < GPUHAL_WAITS_WORK; place++) {
+        waiters += queue->waiting[place];
+    }
+    return waiters > 0;
+}
 
 /* What follows stands file by file, each of which uses the ones before it. */
 
@@ -148,7 +168,7 @@ enum { GPUHAL_GATE_TAKEN = 1u, GPUHAL_GATE_SHUT = 2u };
 /* Locks the mutex and shuts the gate. */
 void gpuhal_queue_lock(gpuhal_queue *queue);
 /* Waits for the condition until then; UINT64_MAX: without limit. */
-void gpuhal_queue_doze(gpuhal_queue *queue, uint64_t deadline_ns);
+void gpuhal_queue_doze(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* With the mutex held: whether somebody has the right to call. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
 /* With the mutex held, right behind a transfer that was handed over: opens the gate for more with its buffers, where that may be. */
@@ -178,6 +198,8 @@ static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 }
 /* BUSY with its detail. */
 gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
+/* With the mutex held: why nothing is deferred: the failure of the queue, or BUSY; OK. */
+gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
 /* BUSY with its detail in the thread in which the queue calls a function of the application: it would wait for itself. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 /* UINT64_MAX for no limit. */
@@ -185,7 +207,9 @@ uint64_t gpuhal_deadline(uint64_t timeout_ns);
 /* Something may have changed: sleeping threads look again. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
 /* Sleeps, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */
-gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns);
+gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
+/* Sleeps until the present call may have ended. BUSY in native access, TIMEOUT, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_sleep_through_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* With the mutex held, which is let go meanwhile: the right to call the plugin on `vendor`, and the end of it. BUSY in a native section,
  * TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);

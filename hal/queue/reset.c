@@ -50,7 +50,7 @@ static void forgive(gpuhal_queue *queue, gpuhal_watcher **told)
     gpuhal_queue_fail(queue, queue->cause, true, told);
     gpuhal_cause_release(queue->cause);
     queue->cause = NULL;
-    queue->failed = queue->untold = false;
+    gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_USABLE);
     queue->done = queue->marked = queue->submitted;
 }
 
@@ -67,11 +67,11 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
     }
     if (status) {
         queue->refusal = gpuhal_cause_create();
+        gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
     } else {
         queue->vendor = fresh;
         forgive(queue, &told);
     }
-    queue->renewing = false;
     if (may_call) {
         gpuhal_queue_end_call(queue);
     }
@@ -84,7 +84,7 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
 /* With the mutex held. */
 static gpuhal_status begin(gpuhal_queue *queue)
 {
-    if (queue->renewing) {
+    if (queue->health == GPUHAL_QUEUE_RESETTING) {
         return GPUHAL_OK;
     }
     const int error = gpuhal_queue_need_thread(queue);
@@ -93,7 +93,7 @@ static gpuhal_status begin(gpuhal_queue *queue)
     }
     gpuhal_cause_release(queue->refusal);
     queue->refusal = NULL;
-    queue->renewing = true;
+    gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_RESETTING);
     gpuhal_condition_signal_all(&queue->condition);
     return GPUHAL_OK;
 }
@@ -111,18 +111,18 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
         return status;
     }
     gpuhal_queue_lock(queue);
-    if (queue->in_section) {
+    if (queue->right == GPUHAL_QUEUE_NATIVE) {
         status = gpuhal_queue_section_error(queue);
-    } else if (queue->failed && !queue->vendor && !queue->held && !queue->running) {
+    } else if (gpuhal_queue_has_failed(queue) && !queue->vendor && !gpuhal_queue_has_deferred(queue)) {
         forgive(queue, &told);
-    } else if (queue->failed) {
+    } else if (gpuhal_queue_has_failed(queue)) {
         status = begin(queue);
     }
-    while (!status && queue->renewing) {
-        status = gpuhal_queue_sleep(queue, deadline);
+    while (!status && queue->health == GPUHAL_QUEUE_RESETTING) {
+        status = gpuhal_queue_sleep(queue, GPUHAL_WAITS_RESET, deadline);
         status = status ? status : gpuhal_queue_check(queue);
     }
-    if (!status && queue->failed) {
+    if (!status && gpuhal_queue_has_failed(queue)) {
         status = gpuhal_cause_status(queue->refusal ? queue->refusal : queue->cause);
     }
     gpuhal_mutex_unlock(&queue->mutex);

@@ -85,7 +85,7 @@ bool gpuhal_queue_reap_locked(gpuhal_queue *queue)
         gpuhal_queue_lock(queue);
         queue->retiring = 0;
         any = true;
-        if (queue->dozing > 0) {
+        if (gpuhal_queue_has_waiters(queue) || queue->waiting[GPUHAL_WAITS_WORK] > 0) {
             gpuhal_condition_signal_all(&queue->condition);
         }
     }
@@ -109,7 +109,7 @@ gpuhal_status gpuhal_queue_retire(gpuhal_queue *queue, uint64_t number, uint64_t
     gpuhal_queue_lock(queue);
     (void)gpuhal_queue_reap_locked(queue);
     while (!status && queue->retiring != 0 && queue->retiring <= number) {
-        status = deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_sleep(queue, deadline_ns);
+        status = deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_sleep(queue, GPUHAL_WAITS_RETIREMENT, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
         (void)gpuhal_queue_reap_locked(queue);
     }

@@ -49,13 +49,13 @@ uint64_t gpuhal_deadline(uint64_t timeout_ns)
     return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
-gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, uint64_t deadline_ns)
+gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     if (now >= deadline_ns) {
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
     }
-    gpuhal_queue_doze(queue, deadline_ns);
+    gpuhal_queue_doze(queue, place, deadline_ns);
     return GPUHAL_OK;
 }
 
@@ -73,16 +73,29 @@ gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
     return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue", queue->device->id);
 }
 
+gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue)
+{
+    return gpuhal_queue_has_failed(queue)               ? gpuhal_cause_status(queue->cause)
+           : queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_section_error(queue)
+                                                 : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_sleep_through_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
+{
+    gpuhal_status status = queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_section_error(queue)
+                                                               : gpuhal_queue_sleep(queue, place, deadline_ns);
+    return status ? status : gpuhal_queue_check(queue);
+}
+
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue)) {
-        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
-        status = status ? status : gpuhal_queue_check(queue);
+        gpuhal_status status = gpuhal_queue_sleep_through_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
         if (status) {
             return status;
         }
     }
-    queue->calling = true;
+    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
     return GPUHAL_OK;
 }
 
@@ -90,7 +103,7 @@ gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 {
     gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
-        gpuhal_queue_doze(queue, UINT64_MAX);
+        gpuhal_queue_doze(queue, GPUHAL_WAITS_NATIVE_END, UINT64_MAX);
         status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     }
     return status;
@@ -99,9 +112,9 @@ gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 void gpuhal_queue_end_call(gpuhal_queue *queue)
 {
     gpuhal_queue_close_flight(queue);
-    queue->calling = false;
+    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_FREE);
     queue->joined = false;
-    if (queue->dozing > (queue->at_rest ? 1u : 0u) || (queue->has_thread && gpuhal_queue_has_rest(queue))) {
+    if (gpuhal_queue_has_waiters(queue) || (queue->worker != GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_rest(queue))) {
         gpuhal_condition_signal_all(&queue->condition);
     }
 }
@@ -135,7 +148,7 @@ bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
 {
-    return !queue->held && !queue->running && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
+    return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
 }
 
 bool gpuhal_queue_has_rest(const gpuhal_queue *queue)

@@ -94,33 +94,26 @@ void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point)
 /* The work before a point may be gone by now, also where the plugin took the point. */
 void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told)
 {
-    if (queue->failed) {
+    if (gpuhal_queue_has_failed(queue)) {
         gpuhal_point_finish(point, queue->cause, told);
     } else {
         gpuhal_queue_list_point(queue, point);
     }
 }
 
-/* With the mutex held: everything that comes has to get in line behind held work. */
-static bool must_queue_up(const gpuhal_queue *queue)
-{
-    return queue->held || queue->running;
-}
-
 /* With the mutex held, which is let go meanwhile. OK with the right to call; NOT_READY: get in line; or why nothing is taken. */
 static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    while (gpuhal_queue_is_called(queue) && !queue->failed && !must_queue_up(queue)) {
-        gpuhal_status status = queue->in_section ? gpuhal_queue_section_error(queue) : gpuhal_queue_sleep(queue, deadline_ns);
-        status = status ? status : gpuhal_queue_check(queue);
+    while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
+        gpuhal_status status = gpuhal_queue_sleep_through_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
         if (status) {
             return status;
         }
     }
-    if (queue->failed) {
+    if (gpuhal_queue_has_failed(queue)) {
         return gpuhal_cause_status(queue->cause);
     }
-    return must_queue_up(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, deadline_ns);
+    return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, deadline_ns);
 }
 
 /* What became of a transfer that the plugin was given; ends the right to call. With the mutex held. */
@@ -147,9 +140,8 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
         return status;
     }
     gpuhal_queue_lock(queue);
-    status = queue->failed        ? gpuhal_cause_status(queue->cause)
-             : queue->in_section ? gpuhal_queue_section_error(queue)
-                                  : gpuhal_queue_hold(queue, op, false);
+    status = gpuhal_queue_refusal(queue);
+    status = status ? status : gpuhal_queue_hold(queue, op, false);
     gpuhal_mutex_unlock(&queue->mutex);
     return status;
 }
@@ -168,9 +160,9 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     } else if (status == GPUHAL_NOT_READY) {
         status = gpuhal_queue_hold(queue, op, false);
     }
-    bool rest = !queue->has_thread && gpuhal_queue_has_rest(queue);
+    bool rest = queue->worker == GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_rest(queue);
     bool due = !status && queue->submitted % GPUHAL_POINT_EVERY == 0 && queue->submitted != queue->marked &&
-               !must_queue_up(queue);
+               !gpuhal_queue_has_deferred(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     if (rest) {
         (void)gpuhal_queue_reap(queue);
@@ -246,7 +238,7 @@ void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told)
     look_back(queue);
     gpuhal_point *point = gpuhal_point_create(queue, false);
     gpuhal_queue_lock(queue);
-    if (point && !queue->failed) {
+    if (point && !gpuhal_queue_has_failed(queue)) {
         atomic_fetch_add(&queue->device->native_accesses, 1);
         (void)mark_now(queue, point, told);
         atomic_fetch_sub(&queue->device->native_accesses, 1);
@@ -260,7 +252,7 @@ void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told)
 static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
 {
     gpuhal_status status = admit(queue, deadline_ns);
-    if (status == GPUHAL_OK && queue->closed) { /* destroyed meanwhile: all its work has ended, and its vendor's queue goes */
+    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended, and its vendor's queue goes */
         point->number = queue->submitted;
         gpuhal_point_finish(point, NULL, told);
         gpuhal_queue_end_call(queue);
@@ -275,12 +267,12 @@ static gpuhal_status mark(gpuhal_queue *queue, gpuhal_point *point, uint64_t dea
 static gpuhal_status mark_to_wait(gpuhal_queue *queue, gpuhal_point *point, uint64_t deadline_ns, gpuhal_watcher **told)
 {
     bool may_call = gpuhal_device_honors_timeouts(queue->device);
-    if (!queue->adopted && !queue->failed && gpuhal_queue_is_idle(queue)) {
+    if (!queue->adopted && !gpuhal_queue_has_failed(queue) && gpuhal_queue_is_idle(queue)) {
         point->number = queue->submitted;
         gpuhal_point_finish(point, NULL, told);
         return GPUHAL_OK;
     }
-    if (!may_call && queue->vendor && !queue->in_section && !queue->failed &&
+    if (!may_call && queue->vendor && queue->right != GPUHAL_QUEUE_NATIVE && !gpuhal_queue_has_failed(queue) &&
         gpuhal_queue_hold(queue, &(gpuhal_op){.record = point}, false) == GPUHAL_OK) {
         return GPUHAL_OK;
     }
@@ -301,7 +293,7 @@ static gpuhal_status make_mark(gpuhal_queue *queue, bool timed, bool waits, uint
     }
     gpuhal_watcher *told = NULL;
     gpuhal_queue_lock(queue);
-    if (queue->closed) {
+    if (gpuhal_queue_is_closed(queue)) {
         point->number = queue->submitted;
         gpuhal_point_finish(point, NULL, &told);
     } else {
@@ -369,7 +361,7 @@ gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point)
     }
     gpuhal_queue_lock(queue);
     if (is_behind) {
-        status = queue->failed ? gpuhal_cause_status(queue->cause) : queue->in_section ? gpuhal_queue_section_error(queue) : GPUHAL_OK;
+        status = gpuhal_queue_refusal(queue);
         gpuhal_mutex_unlock(&queue->mutex);
         return status;
     }

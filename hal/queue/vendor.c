@@ -42,7 +42,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
     (void)gpuhal_queue_reap(queue);
     gpuhal_queue_lock(queue);
-    queue->finished = true;
+    gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
 }

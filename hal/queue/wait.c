@@ -27,9 +27,9 @@ gpuhal_status gpuhal_point_retire(gpuhal_point *point, uint64_t deadline_ns)
 static gpuhal_status sleep_once(gpuhal_point *point, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = point->queue;
-    bool alone = !queue->has_thread && !point->armed;
+    bool alone = queue->worker == GPUHAL_QUEUE_UNATTENDED && !point->armed;
     uint64_t soon = alone ? gpuhal_deadline(ALONE_NS) : UINT64_MAX;
-    gpuhal_status status = gpuhal_queue_sleep(queue, deadline_ns < soon ? deadline_ns : soon);
+    gpuhal_status status = gpuhal_queue_sleep(queue, GPUHAL_WAITS_TIMEPOINT, deadline_ns < soon ? deadline_ns : soon);
     if (status || !alone) {
         return status ? status : gpuhal_queue_check(queue);
     }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the first piece held, once it is done or was handed over. `running` keeps it in its place meanwhile, so that nothing behind it ends
+/* What the first piece held, once it is done or was handed over. RUNNING keeps it in its place meanwhile, so that nothing behind it ends
  * before its memory is given back. With the mutex held, which is let go meanwhile. */
 static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
 {
@@ -53,7 +53,7 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     }
     if (held->op.record && (status || !queue->vendor)) {
         held->op.record->number = queue->submitted;
-        gpuhal_point_finish(held->op.record, queue->failed ? queue->cause : NULL, &told);
+        gpuhal_point_finish(held->op.record, gpuhal_queue_has_failed(queue) ? queue->cause : NULL, &told);
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -75,7 +75,7 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
         gpuhal_queue_lock(queue);
         bool sleeps = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && point->armed;
         if (sleeps) {
-            gpuhal_queue_doze(queue, UINT64_MAX);
+            gpuhal_queue_doze(queue, GPUHAL_WAITS_NOTIFICATION, UINT64_MAX);
         }
         gpuhal_mutex_unlock(&queue->mutex);
         tells = sleeps || gpuhal_point_now(point) != GPUHAL_POINT_SUBMITTED;
@@ -92,7 +92,7 @@ static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
 static void sleep_before_retry(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
-    gpuhal_queue_doze(queue, gpuhal_deadline(queue->retry_ns));
+    gpuhal_queue_doze(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
 /* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
@@ -116,8 +116,10 @@ static void mark_tail(gpuhal_queue *queue)
         sleep_before_retry(queue);
     } else if (status) {
         cause = gpuhal_cause_create();
-        queue->untold = true;
         gpuhal_queue_fail(queue, cause, false, &told);
+        if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun meanwhile */
+            gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_SILENT);
+        }
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_watchers_tell(told);
@@ -132,7 +134,7 @@ static bool tail_has_ended(gpuhal_queue *queue)
     if (!queue->vendor || (queue->done == queue->submitted && !queue->points)) {
         return true;
     }
-    if (queue->points && (queue->untold || queue->marked == queue->submitted)) {
+    if (queue->points && (queue->health == GPUHAL_QUEUE_SILENT || queue->marked == queue->submitted)) {
         gpuhal_point *last = queue->points;
         while (last->next) {
             last = last->next;
@@ -140,7 +142,7 @@ static bool tail_has_ended(gpuhal_queue *queue)
         wait_for(queue, last);
         return false;
     }
-    if (!queue->untold) {
+    if (queue->health != GPUHAL_QUEUE_SILENT) {
         mark_tail(queue);
     }
     return false;
@@ -153,13 +155,13 @@ static void run_first(gpuhal_queue *queue)
     if (!tail_has_ended(queue) || queue->held != held) {
         return;
     }
-    queue->running = true;
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = held->op.kind->run(&held->op);
     gpuhal_queue_lock(queue);
     empty_first(queue, held);
-    queue->running = false;
-    finish_first(queue, queue->failed ? gpuhal_cause_status(queue->cause) : status);
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_cause_status(queue->cause) : status);
 }
 
 /* What the plugin cannot take now: the vendor's queue is captured, or in another section. A mapping is the program's own to end. */
@@ -181,7 +183,7 @@ static void submit_first(gpuhal_queue *queue)
         return; /* it was dropped meanwhile */
     }
     bool space = gpuhal_queue_reserve(queue, &held->op);
-    queue->running = true; /* so that it stays where it is */
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* so that it stays where it is */
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
         status = gpuhal_error_host_memory();
@@ -201,10 +203,10 @@ static void submit_first(gpuhal_queue *queue)
             gpuhal_queue_mark_access(queue, &told);
         }
     }
-    queue->running = false;
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     queue->submitted += refused && queue->adopted; /* as in submit.c */
     gpuhal_queue_end_call(queue);
-    if ((refused || later) && !queue->failed) {
+    if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         held->on_host = refused;
         if (later) {
             sleep_before_retry(queue);
@@ -258,11 +260,11 @@ static bool look_at_await(gpuhal_queue *queue)
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_held *held = queue->held;
-    if (held && queue->failed) { /* enqueued while it failed */
+    if (held && gpuhal_queue_has_failed(queue)) { /* enqueued while it failed */
         finish_first(queue, gpuhal_cause_status(queue->cause));
         return true;
     }
-    if (!held && queue->renewing) {
+    if (!held && queue->health == GPUHAL_QUEUE_RESETTING) {
         gpuhal_queue_renew(queue);
         return true;
     }
@@ -280,8 +282,8 @@ static bool step(gpuhal_queue *queue)
         submit_first(queue);
         return true;
     }
-    if (queue->probed && queue->vendor && !queue->failed) {
-        queue->probed = !tail_has_ended(queue) && (queue->points || !queue->untold);
+    if (queue->probed && queue->vendor && !gpuhal_queue_has_failed(queue)) {
+        queue->probed = !tail_has_ended(queue) && (queue->points || queue->health != GPUHAL_QUEUE_SILENT);
         return true;
     }
     gpuhal_point *wanted = queue->points;
@@ -301,11 +303,11 @@ static bool may_end(gpuhal_queue *queue)
     if (!gpuhal_device_is_reachable(queue->device)) {
         return true;
     }
-    if (!tail_has_ended(queue) && !(queue->untold && !queue->points)) {
+    if (!tail_has_ended(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->points)) {
         return false;
     }
     if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to tell of it; somebody waits for the device */
-        gpuhal_queue_doze(queue, UINT64_MAX);
+        gpuhal_queue_doze(queue, GPUHAL_WAITS_LAST, UINT64_MAX);
         return false;
     }
     return !queue->held;
@@ -322,19 +324,20 @@ static void work(gpuhal_queue *queue)
             gpuhal_mutex_unlock(&queue->mutex);
             (void)gpuhal_queue_reap(queue);
             gpuhal_queue_lock(queue);
-        } else if (queue->closing && !queue->held) {
-            queue->closed = ends = may_end(queue);
+        } else if (queue->life != GPUHAL_QUEUE_OPEN && !queue->held) {
+            ends = may_end(queue);
+            if (ends) {
+                gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSED);
+            }
         } else {
-            queue->at_rest = true;
-            gpuhal_queue_doze(queue, UINT64_MAX);
-            queue->at_rest = false;
+            gpuhal_queue_doze(queue, GPUHAL_WAITS_WORK, UINT64_MAX);
         }
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_finish(queue);
 }
 
-/* A thread that was given up says no word more: the object counts on nothing that it still does. */
+/* An abandoned worker does not touch the gpuhal object any more, which may end without it. */
 void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;
@@ -342,11 +345,11 @@ void *gpuhal_queue_thread(void *user)
     gpuhal_async_worker_is_this(gpu);
     work(queue);
     gpuhal_queue_lock(queue);
-    bool given_up = queue->given_up;
-    queue->given_up = true; /* a thread that has come back is not given up */
+    bool counted = !queue->uncounted;
+    queue->uncounted = true; /* a thread that has come back is not abandoned later */
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
-    if (!given_up) {
+    if (counted) {
         gpuhal_async_worker_ends(gpu);
     }
     return NULL;
@@ -354,5 +357,9 @@ void *gpuhal_queue_thread(void *user)
 
 void gpuhal_queue_work_off(gpuhal_queue *queue)
 {
+    gpuhal_queue_lock(queue);
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    queue->uncounted = true;
+    gpuhal_mutex_unlock(&queue->mutex);
     work(queue);
 }
