@@ -1,10 +1,10 @@
 /* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
 #include "core/error.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "device/listing.h"
 #include "hotplug/change.h"
 #include "memory/address_index.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
 #include "transfer/peer.h"
@@ -34,7 +34,7 @@ static void end_links_and_staging(gpuhal_job *job)
 static void destroy_rest(gpuhal_job *job)
 {
     gpuhal *gpu = (gpuhal *)job;
-    gpuhal_diary_destroy(gpu);
+    gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_registry_destroy(gpu->registry);
@@ -61,8 +61,8 @@ static void destroy(gpuhal *gpu)
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         gpuhal_watchdog_remove(gpuhal_device_at(gpu, d));
     }
-    gpuhal_herald_destroy(gpu->layers.herald);
-    gpuhal_async_destroy(gpu->layers.async);
+    gpuhal_notifier_destroy(gpu->layers.notifier);
+    gpuhal_service_destroy(gpu->layers.service);
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_job_init(&gpu->ending, end_links_and_staging, NULL, destroy_rest);
@@ -99,17 +99,17 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     gpu->layers.destroy = destroy;
     gpu->layers.addresses = gpuhal_address_index_create();
-    gpu->layers.async = gpuhal_async_create();
-    gpu->diary = gpuhal_diary_create();
-    gpu->layers.herald = gpuhal_herald_create();
+    gpu->layers.service = gpuhal_service_create();
+    gpu->fault_log = gpuhal_fault_log_create();
+    gpu->layers.notifier = gpuhal_notifier_create();
     gpu->layers.on_lost = gpuhal_change_lost;
     gpu->layers.on_changed = gpuhal_change_facts;
     gpu->layers.watch = gpuhal_watchdog_add;
     gpu->layers.unwatch = gpuhal_watchdog_remove;
     gpu->layers.reclaim = gpuhal_queues_reclaim;
-    gpu->layers.serve = gpuhal_async_serve;
-    gpu->layers.serve_released = gpuhal_async_released;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.async || !gpu->diary || !gpu->layers.herald) {
+    gpu->layers.serve = gpuhal_service_serve;
+    gpu->layers.serve_released = gpuhal_service_released;
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -117,7 +117,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
         return gpuhal_error_host_memory();
     }
     tell_what_was_ignored(gpu);
-    gpuhal_news news;
+    gpuhal_device_events news;
     status = gpuhal_devices_list(gpu, &news);
     gpuhal_jobs_end(); /* a program that has only listed may still fork as one without threads */
     free(news.list);
@@ -147,9 +147,9 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu) {
-        gpuhal_herald_end(gpu);
-        gpuhal_async_settle(gpu, true);
-        (void)gpuhal_diary_write(gpu); /* the object itself may stay as long as a driver hangs */
+        gpuhal_notifier_end(gpu);
+        gpuhal_service_settle(gpu, true);
+        (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
     }
 }

@@ -23,7 +23,7 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
-const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device)
+const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
     const gpuhal_entry *entry = here ? NULL : gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);

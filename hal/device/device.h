@@ -19,15 +19,15 @@
 struct gpuhal_staging;       /* transfer/staging.h */
 struct gpuhal_listing;       /* listing.h */
 struct gpuhal_link;          /* link.h */
-struct gpuhal_diary;         /* diary.h */
+struct gpuhal_fault_log;         /* fault_log.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
 
 /* What the layers above keep in the object, and what this layer and `memory` have them do. Set by gpuhal.c, which alone knows all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
-    _Atomic(struct gpuhal_crew *) crew;     /* made and ended by transfer/crew.c */
-    struct gpuhal_async *async;             /* queue/async.h: what all queues share */
-    struct gpuhal_herald *herald;           /* hotplug/change.h */
+    _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* made and ended by transfer/thread_pool.c */
+    struct gpuhal_service *service;             /* queue/completion_service.h: what all queues share */
+    struct gpuhal_notifier *notifier;           /* hotplug/change.h */
 
     void (*destroy)(gpuhal *gpu); /* the last reference is gone */
     /* Gives back what completed work still holds. *out_pending: bytes of the device that come free once queued work has ended. */
@@ -50,7 +50,7 @@ struct gpuhal {
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
-    struct gpuhal_diary *diary;
+    struct gpuhal_fault_log *fault_log;
     _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
     gpuhal_layers layers;
 };
@@ -60,7 +60,7 @@ enum { GPUHAL_NOT_LOST = 0, GPUHAL_LOST = 1, GPUHAL_LOST_HUNG = 2, GPUHAL_LOST_V
 
 typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS_OPEN } gpuhal_device_state;
 
-/* Faults of one kind that the registry does not have yet; device/diary.c. */
+/* Faults of one kind that the registry does not have yet; device/fault_log.c. */
 typedef struct gpuhal_fault_note {
     _Atomic uint64_t count;
     _Atomic bool told; /* the first was worth a write of its own */
@@ -86,7 +86,7 @@ typedef struct gpuhal_write_path {
     _Atomic uint32_t choice; /* GPUHAL_WRITE_…; transfer/write_path.c */
     /* Written once, by the thread that measures, before `unwritten` says so. */
     uint64_t plugin_bytes_per_second, staged_bytes_per_second, measured_seconds;
-    _Atomic uint32_t unwritten; /* the registry does not have it yet; diary.c */
+    _Atomic uint32_t unwritten; /* the registry does not have it yet; fault_log.c */
 } gpuhal_write_path;
 
 /* Of a device for which calls are watched; queue/watchdog.c. */
@@ -160,7 +160,7 @@ void gpuhal_devices_destroy(gpuhal *gpu);
  * registry and to on_changed, once for each device. */
 gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed);
 /* What is told of the device: as the driver in this process lists it, else as it was listed last. Lives as long as the gpuhal object. */
-const gpuhal_listed_device *gpuhal_device_told(const gpuhal_device *device);
+const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
 /* Whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)

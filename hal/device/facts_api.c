@@ -32,7 +32,7 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
 /* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
-    const gpuhal_listed_device *told = device ? gpuhal_device_told(device) : NULL;
+    const gpuhal_listed_device *told = device ? gpuhal_device_current(device) : NULL;
     if (told && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
         return gpuhal_rules_capabilities(&device->ops, &told->facts);
     }
@@ -43,7 +43,7 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
  * is a vendor's, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
-    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     char name[GPUHAL_KEY_WORD_BYTES];
     gpuhal_key_word(key, name);
     if (!fact && !gpuhal_key_name(key) && key < GPUHAL_VENDOR_FIRST) {
@@ -73,7 +73,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
     }
     /* A plugin may have keys of its own, whose kind only the fact itself tells. */
-    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return wrong_form(key, "a text: ask gpuhal_device_text()");
     }
@@ -92,7 +92,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
     if (!device || !out_text) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_text: device or out_text is NULL");
     }
-    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, key);
+    const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
     if (known_number || (fact && !fact->missing && !fact->text)) {
         return wrong_form(key, "a number: ask gpuhal_device_u64()");
@@ -106,7 +106,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
 
 gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why)
 {
-    const gpuhal_fact *fact = device ? gpuhal_facts_find(&gpuhal_device_told(device)->facts, key) : NULL;
+    const gpuhal_fact *fact = device ? gpuhal_facts_find(&gpuhal_device_current(device)->facts, key) : NULL;
     if (out_why) {
         *out_why = fact && fact->missing && fact->text ? fact->text : "";
     }
@@ -118,7 +118,7 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (!device || !out_key) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_key_at: device or out_key is NULL");
     }
-    const gpuhal_facts *facts = &gpuhal_device_told(device)->facts;
+    const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     *out_key = index < facts->count ? facts->list[index].key : 0;
     return index < facts->count ? GPUHAL_OK
                                 : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %zu facts", device->id, facts->count);
@@ -159,7 +159,7 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     const gpuhal_listing *listing = gpuhal_listing_now(gpu);
     for (uint32_t d = 0; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
-        const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_told(device)->facts, GPUHAL_FACT_NATIVE_INDEX);
+        const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, GPUHAL_FACT_NATIVE_INDEX);
         if (listing->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
             *out_device = device;
             return GPUHAL_OK;

@@ -1,7 +1,7 @@
 /* device/failure.c: why a device cannot be used, and what a failure of its plugin does to it. */
 #include "core/error.h"
 #include "device/device.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ void gpuhal_device_report_hang(gpuhal_device *device)
         device->gpu->layers.on_lost(device);
     }
     (void)gpuhal_error_restore(&detail);
-    gpuhal_diary_fault(device, GPUHAL_FAULT_HANG);
+    gpuhal_fault_log_fault(device, GPUHAL_FAULT_HANG);
     gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);
 }
 
@@ -84,7 +84,7 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
             device->gpu->layers.on_lost(device);
         }
         if (first) {
-            gpuhal_diary_fault(device, GPUHAL_FAULT_LOST);
+            gpuhal_fault_log_fault(device, GPUHAL_FAULT_LOST);
         }
     }
     return status;

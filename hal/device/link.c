@@ -2,7 +2,7 @@
 #include "device/link.h"
 
 #include "core/error.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "loader/query.h"
 
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
         .latency_ns = atomic_load(&link->latency_ns),
         .tried_seconds = atomic_load(&link->tried_seconds),
     };
-    if (!atomic_load(&link->tried) && !gpuhal_diary_recall(from, to, &known)) {
+    if (!atomic_load(&link->tried) && !gpuhal_fault_log_recall(from, to, &known)) {
         return false;
     }
     const struct {

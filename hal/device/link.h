@@ -24,7 +24,7 @@ typedef struct gpuhal_link {
     _Atomic uint32_t verified; /* bytes came through right */
     _Atomic uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
     _Atomic uint64_t tried_seconds; /* since 1970: of this, or of what a copy found out */
-    _Atomic uint32_t unwritten;     /* the registry does not have it yet; device/diary.c */
+    _Atomic uint32_t unwritten;     /* the registry does not have it yet; device/fault_log.c */
     _Atomic uint32_t afresh;        /* what is remembered does not count any more: somebody asked for a trial */
 
     gpuhal_counter traffic[GPUHAL_PATH_STAGED + 1]; /* by the way that copies took; transfer/account.h */

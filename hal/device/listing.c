@@ -289,7 +289,7 @@ static gpuhal_status grow_links(const gpuhal_listing *listing)
 
 /* ---- what is new */
 
-__attribute__((format(printf, 4, 5))) static void tell(gpuhal_news *news, gpuhal_device *device, gpuhal_change_kind kind,
+__attribute__((format(printf, 4, 5))) static void tell(gpuhal_device_events *news, gpuhal_device *device, gpuhal_change_kind kind,
                                                         const char *format, ...)
 {
     gpuhal_change *change = &news->list[news->count++];
@@ -306,7 +306,7 @@ static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, c
     return text && *text ? text : instead;
 }
 
-static void compare(const gpuhal_listing *before, const gpuhal_listing *listing, gpuhal_news *news)
+static void compare(const gpuhal_listing *before, const gpuhal_listing *listing, gpuhal_device_events *news)
 {
     for (uint32_t d = 0; d < listing->device_count; d++) {
         gpuhal_device *device = listing->devices[d];
@@ -340,7 +340,7 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
 }
 
 /* Whether a reader would find the older listing just as good. */
-static bool is_the_same(const gpuhal_listing *before, const gpuhal_listing *listing, const gpuhal_news *news)
+static bool is_the_same(const gpuhal_listing *before, const gpuhal_listing *listing, const gpuhal_device_events *news)
 {
     const gpuhal_candidates *old = &before->candidates, *new = &listing->candidates;
     bool same = news->count == 0 && before->identity.count == listing->identity.count && old->count == new->count &&
@@ -399,10 +399,10 @@ static void publish(gpuhal *gpu, gpuhal_listing *listing)
     }
 }
 
-static gpuhal_status list(gpuhal *gpu, gpuhal_news *out_news)
+static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_news)
 {
     const gpuhal_listing *before = gpuhal_listing_now(gpu);
-    *out_news = (gpuhal_news){0};
+    *out_news = (gpuhal_device_events){0};
     gpuhal_listing *listing = calloc(1, sizeof *listing);
     if (!listing) {
         return gpuhal_error_host_memory();
@@ -435,7 +435,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_news *out_news)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news)
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_news)
 {
     int cancel = gpuhal_os_cancel_defer();
     gpuhal_status status = list(gpu, out_news);

@@ -55,15 +55,15 @@ const gpuhal_face *gpuhal_listing_face(const gpuhal_listing *listing, const gpuh
 void gpuhal_listing_free(gpuhal_listing *listing);
 
 /* What became of the devices since the listing before. */
-typedef struct gpuhal_news {
+typedef struct gpuhal_device_events {
     gpuhal_change *list; /* malloc'ed; generations are 0 */
     uint32_t count;
-} gpuhal_news;
+} gpuhal_device_events;
 
 /* Runs the loader, compares what the plugins list with the devices that are there, makes devices for what is new, marks what is gone, and
  * publishes. Fails as the loader does, without memory, and the first time when `settings.devices` names what is not there; then nothing
  * has changed. One thread at a time. BLOCKS. */
-gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_news *out_news);
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_news);
 
 /* match.c: finds for each entry the device that it is, if it was there before. */
 void gpuhal_entries_match(const gpuhal *gpu, gpuhal_listing *listing);

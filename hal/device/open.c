@@ -9,7 +9,7 @@
 #include "core/call.h"
 #include "core/error.h"
 #include "core/job.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "device/known.h"
 #include "device/trace.h"
 #include "loader/candidates.h"

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "os/os.h"
 #include "registry/form.h"
 
@@ -148,5 +148,5 @@ gpuhal_status gpuhal_registry_import(const gpuhal_config *config, const char *pa
 
 gpuhal_status gpuhal_registry_flush(gpuhal *gpu)
 {
-    return gpu ? gpuhal_diary_write(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_flush: gpu is NULL");
+    return gpu ? gpuhal_fault_log_write(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_flush: gpu is NULL");
 }

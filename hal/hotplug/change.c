@@ -1,35 +1,35 @@
-/* hotplug/change.c: what the application asks of changes: listening, the descriptor, and the end of both. */
+/* hotplug/change.c: what applications call to hear of devices that change: the listener, the descriptor, the list. */
 #include "hotplug/change.h"
 
 #include "core/error.h"
 #include "core/job.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* With the mutex held. The listener itself may want to end it: then there is nothing to wait for. */
-static void silence(gpuhal_herald *herald)
+/* Waits until the listener is not being called, with the mutex held. In the listener itself there is nothing to wait for. */
+static void silence(gpuhal_notifier *notifier)
 {
-    herald->listener = NULL;
-    while (herald->calling && herald->caller != gpuhal_job_caller()) {
-        gpuhal_condition_wait(&herald->condition, &herald->mutex);
+    notifier->listener = NULL;
+    while (notifier->calling && notifier->caller != gpuhal_job_caller()) {
+        gpuhal_condition_wait(&notifier->condition, &notifier->mutex);
     }
 }
 
-void gpuhal_herald_end(gpuhal *gpu)
+void gpuhal_notifier_end(gpuhal *gpu)
 {
-    gpuhal_herald *herald = gpu->layers.herald;
-    gpuhal_herald_lock(herald);
-    herald->closing = true;
-    silence(herald);
-    gpuhal_mutex_unlock(&herald->mutex);
-    gpuhal_watch_end(herald);
-    gpuhal_herald_lock(herald);
-    while (herald->running) {
-        gpuhal_condition_wait(&herald->condition, &herald->mutex);
+    gpuhal_notifier *notifier = gpu->layers.notifier;
+    gpuhal_notifier_lock(notifier);
+    notifier->closing = true;
+    silence(notifier);
+    gpuhal_mutex_unlock(&notifier->mutex);
+    gpuhal_watch_end(notifier);
+    gpuhal_notifier_lock(notifier);
+    while (notifier->running) {
+        gpuhal_condition_wait(&notifier->condition, &notifier->mutex);
     }
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_mutex_unlock(&notifier->mutex);
 }
 
 gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user)
@@ -37,17 +37,17 @@ gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *us
     if (!gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_on_change: gpu is NULL");
     }
-    const int error = listener ? gpuhal_async_serve(gpu) : 0;
+    const int error = listener ? gpuhal_service_serve(gpu) : 0;
     if (error) {
         return gpuhal_error_no_thread(error);
     }
-    gpuhal_herald *herald = gpu->layers.herald;
-    gpuhal_herald_lock(herald);
-    silence(herald);
-    herald->listener = listener;
-    herald->user = user;
-    herald->from = atomic_load(&herald->generation);
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_notifier *notifier = gpu->layers.notifier;
+    gpuhal_notifier_lock(notifier);
+    silence(notifier);
+    notifier->listener = listener;
+    notifier->user = user;
+    notifier->from = atomic_load(&notifier->generation);
+    gpuhal_mutex_unlock(&notifier->mutex);
     if (listener) {
         gpuhal_watch_kernel(gpu);
     }
@@ -62,16 +62,16 @@ gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descri
     if (!gpu || !out_descriptor) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_change_descriptor: an argument is NULL");
     }
-    gpuhal_herald *herald = gpu->layers.herald;
-    gpuhal_herald_lock(herald);
-    herald->kept = herald->kept ? herald->kept : calloc(GPUHAL_CHANGES_KEPT, sizeof *herald->kept);
-    bool no_memory = !herald->kept;
-    int error = herald->notifier < 0 ? gpuhal_os_notifier_create(&herald->notifier) : 0;
-    if (!error && herald->count > 0) {
-        gpuhal_os_notifier_set(herald->notifier);
+    gpuhal_notifier *notifier = gpu->layers.notifier;
+    gpuhal_notifier_lock(notifier);
+    notifier->kept = notifier->kept ? notifier->kept : calloc(GPUHAL_CHANGES_KEPT, sizeof *notifier->kept);
+    bool no_memory = !notifier->kept;
+    int error = notifier->descriptor < 0 ? gpuhal_os_notifier_create(&notifier->descriptor) : 0;
+    if (!error && notifier->count > 0) {
+        gpuhal_os_notifier_set(notifier->descriptor);
     }
-    *out_descriptor = error || no_memory ? -1 : gpuhal_os_descriptor_copy(herald->notifier);
-    gpuhal_mutex_unlock(&herald->mutex);
+    *out_descriptor = error || no_memory ? -1 : gpuhal_os_descriptor_copy(notifier->descriptor);
+    gpuhal_mutex_unlock(&notifier->mutex);
     if (no_memory) {
         return gpuhal_error_host_memory();
     }
@@ -87,19 +87,19 @@ gpuhal_status gpuhal_take_change(gpuhal *gpu, gpuhal_change *out_change)
     if (!gpu || !out_change || out_change->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_take_change: an argument is NULL, or the size is 0");
     }
-    gpuhal_herald *herald = gpu->layers.herald;
+    gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_change change = {0};
-    gpuhal_herald_lock(herald);
-    bool has = herald->count > 0;
+    gpuhal_notifier_lock(notifier);
+    bool has = notifier->count > 0;
     if (has) {
-        change = herald->kept[herald->first];
-        herald->first = (herald->first + 1) % GPUHAL_CHANGES_KEPT;
-        herald->count--;
+        change = notifier->kept[notifier->first];
+        notifier->first = (notifier->first + 1) % GPUHAL_CHANGES_KEPT;
+        notifier->count--;
     }
-    if (herald->count == 0 && herald->notifier >= 0) {
-        gpuhal_os_notifier_clear(herald->notifier);
+    if (notifier->count == 0 && notifier->descriptor >= 0) {
+        gpuhal_os_notifier_clear(notifier->descriptor);
     }
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_mutex_unlock(&notifier->mutex);
     if (!has) {
         return GPUHAL_NOT_READY;
     }

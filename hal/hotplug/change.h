@@ -1,8 +1,8 @@
-/* hotplug/change.h: news of devices, on its way to whoever listens, and who looks for it.
+/* hotplug/change.h: events of devices, on their way to listeners, and the thread that waits for them.
  *
- * Every change gets a number and, where somebody wants it, goes into the list behind gpuhal_take_change() and to the thread that calls back.
- * A thread of its own waits for news of the kernel, of plugins and of
- * the files that manifests tell to watch, from the first listener on. In the child of a fork nobody listens any more. */
+ * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_take_change() and to the thread that
+ * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that manifests name. In the
+ * child of a fork no listener is left. */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
 
@@ -12,7 +12,7 @@
 
 enum { GPUHAL_CHANGES_KEPT = 256 };
 
-typedef struct gpuhal_herald {
+typedef struct gpuhal_notifier {
     _Atomic uint64_t generation; /* written with the mutex held */
     gpuhal_mutex mutex;          /* protects what follows */
     gpuhal_condition condition;
@@ -21,47 +21,47 @@ typedef struct gpuhal_herald {
 
     gpuhal_change_fn *listener; /* NULL: none */
     void *user;
-    uint64_t from; /* it wants changes after this one */
+    uint64_t from; /* wants events after this one */
     bool calling;
     const void *caller; /* the thread that calls it, by gpuhal_job_caller() */
 
-    gpuhal_change *kept; /* a ring; NULL: nobody asked for it */
+    gpuhal_change *kept; /* a ring; NULL: the application has not asked for it */
     uint32_t first, count;
-    intptr_t notifier; /* readable while there is something in the ring; -1: nobody asked for it */
+    intptr_t descriptor; /* readable while there is something in the ring; -1: the application has not asked for it */
 
-    uint64_t begun, ended; /* looks at the machine: begun so far, and the last one that went well */
+    uint64_t begun, ended; /* looks at the machine: number begun, and number of the last successful one */
     bool running;          /* a look is under way */
     const void *looker;    /* the thread that looks, by gpuhal_job_caller() */
 
-    bool asked;   /* somebody listens: news of devices are waited for, or cannot be */
+    bool asked;   /* a listener came: events are waited for, or cannot be */
     bool watches; /* the thread is there */
     gpuhal_thread watch;
     gpuhal_hotplug_sources sources;
     gpuhal_host_watcher announcements;
-} gpuhal_herald;
+} gpuhal_notifier;
 
 /* Made and freed by gpuhal.c. NULL without memory; NULL does nothing. */
-gpuhal_herald *gpuhal_herald_create(void);
-void gpuhal_herald_destroy(gpuhal_herald *herald);
-/* With gpuhal_close(): nobody is called any more, no look begins, and the one under way is waited for. */
-void gpuhal_herald_end(gpuhal *gpu);
-void gpuhal_herald_lock(gpuhal_herald *herald);
+gpuhal_notifier *gpuhal_notifier_create(void);
+void gpuhal_notifier_destroy(gpuhal_notifier *notifier);
+/* For gpuhal_close(): no listener is called any more, no look begins, and the one in progress is waited for. */
+void gpuhal_notifier_end(gpuhal *gpu);
+void gpuhal_notifier_lock(gpuhal_notifier *notifier);
 
-/* Numbers it and hands it on. Calls no plugin, and leaves the last error as it is. */
+/* Numbers an event and passes it on. Calls no plugin, and leaves the last error as it is. */
 void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
-/* For gpuhal.on_lost: its queues fail, and it is told. */
+/* For gpuhal_layers.on_lost: fails the device's queues and reports it. */
 void gpuhal_change_lost(gpuhal_device *device);
-/* For gpuhal.on_changed. */
+/* For gpuhal_layers.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 
-/* watch.c: from now on looks again when the kernel, a plugin or a watched file has news; where the kernel tells none, one line of the log
+/* watch.c: starts to look again whenever the kernel, a plugin or a watched file has news. Where the kernel gives none, one line of the log
  * says so. */
 void gpuhal_watch_kernel(gpuhal *gpu);
-/* The same with this source in the place of the kernel's, -1 for none, unless something is watched already. It is taken over. */
+/* The same with this source in place of the kernel's, -1 for none, unless something is watched already. Owns the source. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
-/* Gives the sources back, once no thread waits for them. */
-void gpuhal_watch_forget(gpuhal_herald *herald);
+/* Closes the sources, once no thread waits for them. */
+void gpuhal_watch_forget(gpuhal_notifier *notifier);
 /* Ends the thread, and waits for it. */
-void gpuhal_watch_end(gpuhal_herald *herald);
+void gpuhal_watch_end(gpuhal_notifier *notifier);
 
 #endif

@@ -1,4 +1,4 @@
-/* hotplug/rescan.c: looking at the machine again, because the application asks, or because watch.c has news. */
+/* hotplug/rescan.c: looking at the machine again, because the application asks, or because watch.c heard something. */
 #include "core/error.h"
 #include "core/job.h"
 #include "hotplug/change.h"
@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-/* Work on what is gone ends before its end is told. The news is told in the order of the list. */
+/* Ends work on a device that is gone before reporting it. Events are reported in the order of the list. */
 static gpuhal_status look(gpuhal *gpu)
 {
-    gpuhal_news news;
+    gpuhal_device_events news;
     gpuhal_status status = gpuhal_devices_list(gpu, &news);
     for (uint32_t i = 0; !status && i < news.count; i++) {
         const gpuhal_change *change = &news.list[i];
@@ -24,32 +24,32 @@ static gpuhal_status look(gpuhal *gpu)
     return status;
 }
 
-/* A look that began before the call may have missed what the caller knows: only a later one counts, which others may share. The function
- * that takes lines of the log may call this in the midst of a look. */
+/* A look that began before the call may have missed what the caller knows: only a later one counts, which other callers may share. The
+ * application's log function may call this during a look. */
 static gpuhal_status look_or_wait(gpuhal *gpu)
 {
-    gpuhal_herald *herald = gpu->layers.herald;
+    gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_herald_lock(herald);
-    uint64_t wanted = herald->begun + 1;
-    bool by_itself = herald->running && herald->looker == gpuhal_job_caller();
-    while (!status && herald->ended < wanted && !herald->closing && !by_itself) {
-        if (herald->running) {
-            gpuhal_condition_wait(&herald->condition, &herald->mutex);
+    gpuhal_notifier_lock(notifier);
+    uint64_t notify_requested = notifier->begun + 1;
+    bool by_itself = notifier->running && notifier->looker == gpuhal_job_caller();
+    while (!status && notifier->ended < notify_requested && !notifier->closing && !by_itself) {
+        if (notifier->running) {
+            gpuhal_condition_wait(&notifier->condition, &notifier->mutex);
             continue;
         }
-        uint64_t mine = ++herald->begun;
-        herald->running = true;
-        herald->looker = gpuhal_job_caller();
-        gpuhal_mutex_unlock(&herald->mutex);
+        uint64_t mine = ++notifier->begun;
+        notifier->running = true;
+        notifier->looker = gpuhal_job_caller();
+        gpuhal_mutex_unlock(&notifier->mutex);
         status = look(gpu);
-        gpuhal_herald_lock(herald);
-        herald->running = false;
-        herald->ended = status ? herald->ended : mine;
-        gpuhal_condition_signal_all(&herald->condition);
+        gpuhal_notifier_lock(notifier);
+        notifier->running = false;
+        notifier->ended = status ? notifier->ended : mine;
+        gpuhal_condition_signal_all(&notifier->condition);
     }
-    bool refused = !status && herald->ended < wanted;
-    gpuhal_mutex_unlock(&herald->mutex);
+    bool refused = !status && notifier->ended < notify_requested;
+    gpuhal_mutex_unlock(&notifier->mutex);
     return refused ? gpuhal_error_set(GPUHAL_ERROR_BUSY, "gpuhal_rescan: %s",
                                       by_itself ? "this very thread is looking" : "the object is being closed")
                    : status;
@@ -65,7 +65,7 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    /* A thread that is cancelled while it looks would keep all others waiting for the end of that. */
+    /* A thread cancelled during a look would keep all others waiting for its end. */
     int cancel = gpuhal_os_cancel_defer();
     gpuhal_status status = look_or_wait(gpu);
     gpuhal_os_cancel_restore(cancel);

@@ -1,4 +1,4 @@
-/* hotplug/watch.c: the thread that waits for news of the kernel, of plugins, and of files that manifests tell to watch. */
+/* hotplug/watch.c: the thread that hears from the kernel, from plugins, and of files that manifests name, that devices may have changed. */
 #include "core/error.h"
 #include "hotplug/change.h"
 #include "loader/circumstances.h"
@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* One thing that is plugged in makes many messages, and its files get their rights only after the first ones: wait until it is quiet,
+/* One device that is plugged in makes many messages, and its files get their permissions only after the first ones: wait until it is quiet,
  * though not for ever. */
 #define QUIET_NS  300000000u
 #define SETTLE_NS UINT64_C(3000000000)
 
-/* What manifests tell to watch; returns how many names are watched now. */
+/* Watches the files that manifests name; returns how many names are watched now. */
 static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
@@ -19,15 +19,15 @@ static size_t watch_files(gpuhal *gpu)
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_circumstances_watched(&candidates->list[i], &paths);
     }
-    for (size_t i = 0; gpu->layers.herald->sources.files && i < paths.count; i++) {
-        (void)gpuhal_os_file_watch_add(gpu->layers.herald->sources.files, paths.list[i]);
+    for (size_t i = 0; gpu->layers.notifier->sources.files && i < paths.count; i++) {
+        (void)gpuhal_os_file_watch_add(gpu->layers.notifier->sources.files, paths.list[i]);
     }
     gpuhal_texts_finish(&paths);
-    return gpu->layers.herald->sources.files ? gpuhal_os_file_watch_count(gpu->layers.herald->sources.files) : 0;
+    return gpu->layers.notifier->sources.files ? gpuhal_os_file_watch_count(gpu->layers.notifier->sources.files) : 0;
 }
 
-/* Folders may be there now that were not, and after the look plugins. What happens in a folder counts from when it is watched, so where
- * one was added after the look only another look shows what is missed otherwise. */
+/* Folders may have appeared, and with the look plugins. Changes in a folder are heard only from when it is watched, so if the look made one
+ * more to watch, only another look shows what happened in between. */
 static void look_at_news(gpuhal *gpu)
 {
     size_t watched = watch_files(gpu);
@@ -46,7 +46,7 @@ static void look_at_news(gpuhal *gpu)
 static void *watch(void *user)
 {
     gpuhal *const gpu = user;
-    gpuhal_hotplug_sources *sources = &gpu->layers.herald->sources;
+    gpuhal_hotplug_sources *sources = &gpu->layers.notifier->sources;
     gpuhal_hotplug heard = GPUHAL_HOTPLUG_QUIET;
     while (heard != GPUHAL_HOTPLUG_WOKEN && !(heard == GPUHAL_HOTPLUG_GONE && sources->kernel < 0)) {
         heard = gpuhal_os_hotplug_wait(sources, UINT64_MAX);
@@ -68,16 +68,16 @@ static void *watch(void *user)
     return NULL;
 }
 
-/* Plugins that announce and files are watched as far as the system lets us; they are not worth a word of their own. */
+/* Announcing plugins and files are watched as far as the system allows; a failure is not worth a warning of its own. */
 static int open_sources(gpuhal *gpu, intptr_t kernel)
 {
-    gpuhal_herald *herald = gpu->layers.herald;
-    herald->sources.kernel = kernel;
-    int error = gpuhal_os_notifier_create(&herald->sources.wake);
-    if (!error && !gpuhal_os_notifier_create(&herald->sources.announced)) {
-        gpuhal_host_watch(&herald->announcements, herald->sources.announced);
+    gpuhal_notifier *notifier = gpu->layers.notifier;
+    notifier->sources.kernel = kernel;
+    int error = gpuhal_os_notifier_create(&notifier->sources.wake);
+    if (!error && !gpuhal_os_notifier_create(&notifier->sources.announced)) {
+        gpuhal_host_watch(&notifier->announcements, notifier->sources.announced);
     }
-    if (!error && !gpuhal_os_file_watch_create(&herald->sources.files)) {
+    if (!error && !gpuhal_os_file_watch_create(&notifier->sources.files)) {
         (void)watch_files(gpu);
     }
     return error;
@@ -85,33 +85,33 @@ static int open_sources(gpuhal *gpu, intptr_t kernel)
 
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
 {
-    gpuhal_herald *herald = gpu->layers.herald;
-    gpuhal_herald_lock(herald);
-    bool refused = herald->watches || herald->closing;
+    gpuhal_notifier *notifier = gpu->layers.notifier;
+    gpuhal_notifier_lock(notifier);
+    bool refused = notifier->watches || notifier->closing;
     int error = refused ? 0 : open_sources(gpu, source);
     if (!error && !refused) {
-        error = gpuhal_thread_start(&herald->watch, watch, gpu);
-        herald->watches = error == 0;
-        herald->asked = true;
+        error = gpuhal_thread_start(&notifier->watch, watch, gpu);
+        notifier->watches = error == 0;
+        notifier->asked = true;
     }
     if (refused && source >= 0) {
         gpuhal_os_descriptor_close(source);
     }
     if (error) {
-        gpuhal_watch_forget(herald);
+        gpuhal_watch_forget(notifier);
     }
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_mutex_unlock(&notifier->mutex);
     return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
 void gpuhal_watch_kernel(gpuhal *gpu)
 {
-    gpuhal_herald *herald = gpu->layers.herald;
+    gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_error_detail before;
-    gpuhal_herald_lock(herald);
-    bool asked = herald->asked;
-    herald->asked = true;
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_notifier_lock(notifier);
+    bool asked = notifier->asked;
+    notifier->asked = true;
+    gpuhal_mutex_unlock(&notifier->mutex);
     if (asked) {
         return;
     }
@@ -121,23 +121,23 @@ void gpuhal_watch_kernel(gpuhal *gpu)
     gpuhal_status status = gpuhal_watch_source(gpu, error ? -1 : source);
     if (error || status) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
-                        "hardware that comes or goes is not noticed by itself, only by gpuhal_rescan(): %s",
+                        "hardware that comes or goes is not signaled by itself, only by gpuhal_rescan(): %s",
                         error ? strerror(error) : gpuhal_last_error()->sentence);
     }
     gpuhal_error_restore(&before);
 }
 
-void gpuhal_watch_end(gpuhal_herald *herald)
+void gpuhal_watch_end(gpuhal_notifier *notifier)
 {
-    gpuhal_herald_lock(herald);
-    bool watches = herald->watches;
-    herald->watches = false;
+    gpuhal_notifier_lock(notifier);
+    bool watches = notifier->watches;
+    notifier->watches = false;
     if (watches) {
-        gpuhal_os_notifier_set(herald->sources.wake);
+        gpuhal_os_notifier_set(notifier->sources.wake);
     }
-    gpuhal_mutex_unlock(&herald->mutex);
+    gpuhal_mutex_unlock(&notifier->mutex);
     if (watches) {
-        gpuhal_thread_join(&herald->watch);
-        gpuhal_watch_forget(herald);
+        gpuhal_thread_join(&notifier->watch);
+        gpuhal_watch_forget(notifier);
     }
 }

@@ -2,8 +2,8 @@
 #include "memory/buffer.h"
 
 #include "core/error.h"
-#include "device/diary.h"
-#include "memory/loan.h"
+#include "device/fault_log.h"
+#include "memory/cached_import.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     bool full = false;
     status = status ? status : create_or_reclaim(device, &desc, out_buffer, &full);
     if (full) {
-        gpuhal_diary_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
+        gpuhal_fault_log_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
     }
     return status;
 }
@@ -180,7 +180,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         gpuhal_buffer *original = buffer->origin.original;
         /* First out of the index: whoever searches must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
-        gpuhal_loans_return(buffer);
+        gpuhal_cached_imports_release(buffer);
         gpuhal_memory_release(device, &buffer->memory);
         discharge(device, buffer->charged);
         if (by_caller || !buffer->origin.released) {

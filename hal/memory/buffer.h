@@ -8,7 +8,7 @@
 #include <gpuhal/buffer.h>
 #include <gpuhal/share.h>
 
-struct gpuhal_loan; /* memory/loan.h */
+struct gpuhal_cached_import; /* memory/cached_import.h */
 
 /* Where memory comes from that is not the device's own; all zero where it is. Set before anybody can find the buffer. */
 typedef struct gpuhal_origin {
@@ -46,7 +46,7 @@ struct gpuhal_buffer {
     uint32_t export_kinds;
     uint64_t alignment, allocated;
     gpuhal_origin origin;
-    _Atomic(struct gpuhal_loan *) loans; /* imports by other devices for the sake of copies */
+    _Atomic(struct gpuhal_cached_import *) cached_imports; /* imports by other devices for the sake of copies */
     gpuhal_buffer *next_released; /* its memory is given back, and the service thread is to call `origin.released` */
 };
 #define GPUHAL_BUFFER_MAPPED (-1)

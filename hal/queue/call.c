@@ -1,11 +1,11 @@
-/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Deferred work like any
- * other: the queue's thread comes to it in its turn. */
+/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. They are deferred work like any
+ * other. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* In the queue's thread, which a function may keep for as long as it likes: it is in no plugin, so the watchdog does not see it. A
- * status that is no error, or that means something else here, is a failure all the same. */
+/* On the worker, for as long as the function likes: it is in no plugin, so the watchdog does not see it. A status that is no error, or that
+ * means something else here, counts as a failure. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -15,7 +15,7 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     if (!status) {
         return GPUHAL_OK;
     }
-    /* Of a call of this library that failed inside it is known why. */
+    /* If a call of this library failed inside the function, its detail is known. */
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
@@ -31,7 +31,7 @@ static gpuhal_status run_call(const gpuhal_op *op)
     return call_function(op->queue, op, NULL);
 }
 
-/* Never waits for the vendor's queue: what is held up there is tried again. */
+/* Never waits for the vendor's queue: the worker tries again. */
 static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op *op)
 {
     gpuhal_device *device = op->queue->device;
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }
 
-/* In a native section nothing else is enqueued, and what the caller has submitted there has no number yet. */
+/* During native access nothing else is enqueued, and what the caller has submitted has no number yet. */
 static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
@@ -106,11 +106,11 @@ static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
     gpuhal_queue_lock(queue);
     bool inside = queue->right == GPUHAL_QUEUE_NATIVE;
     if (inside && gpuhal_queue_has_failed(queue)) {
-        status = gpuhal_cause_status(queue->cause);
+        status = gpuhal_failure_status(queue->failure);
     } else if (inside && !gpuhal_queue_reserve(queue, &op)) {
         status = gpuhal_error_host_memory();
     } else if (inside) {
-        gpuhal_queue_note(queue, &op);
+        gpuhal_queue_track(queue, &op);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     return inside ? status : gpuhal_queue_enqueue(queue, &op);

@@ -1,128 +1,128 @@
-/* queue/complete.c: noticing that points are done, and what that means for the queue: it goes on, or has failed. */
+/* queue/complete.c: what it means for a queue that a timepoint is done, or that work failed. */
 #include "core/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* Takes points up to `last` out of the list and ends them. With the mutex held. */
-static void end_points(gpuhal_queue *queue, const gpuhal_point *last, gpuhal_cause *cause, gpuhal_watcher **told)
+/* Takes timepoints up to `last` out of the list and ends them. With the mutex held. */
+static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure, gpuhal_completion **completions)
 {
-    for (bool more = true; more && queue->points;) {
-        gpuhal_point *point = queue->points;
-        more = point != last;
-        queue->points = point->next;
-        queue->done = point->number > queue->done ? point->number : queue->done;
-        gpuhal_point_finish(point, cause, told);
-        point->next = queue->ended;
-        queue->ended = point;
+    for (bool more = true; more && queue->timepoints;) {
+        gpuhal_timepoint *timepoint = queue->timepoints;
+        more = timepoint != last;
+        queue->timepoints = timepoint->next;
+        queue->done = timepoint->number > queue->done ? timepoint->number : queue->done;
+        gpuhal_timepoint_finish(timepoint, failure, completions);
+        timepoint->next = queue->ended;
+        queue->ended = timepoint;
     }
-    if (!queue->points) {
-        queue->points_end = &queue->points;
+    if (!queue->timepoints) {
+        queue->timepoints_end = &queue->timepoints;
     }
 }
 
-/* The piece that the queue's thread is at stays, for that thread to take out; who waits for its point is told all the same, since the
- * thread may be stuck. */
-static void drop_held(gpuhal_queue *queue, gpuhal_watcher **told)
+/* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the worker may be stuck,
+ * and threads that wait must learn of the failure. */
+static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
-    gpuhal_held **rest = &queue->held;
-    if (queue->held && queue->worker == GPUHAL_QUEUE_RUNNING) {
-        rest = &queue->held->next;
-        if (queue->held->op.record) {
-            gpuhal_point_finish(queue->held->op.record, queue->cause, told);
+    gpuhal_deferred **rest = &queue->deferred;
+    if (queue->deferred && queue->worker == GPUHAL_QUEUE_RUNNING) {
+        rest = &queue->deferred->next;
+        if (queue->deferred->op.record) {
+            gpuhal_timepoint_finish(queue->deferred->op.record, queue->failure, completions);
         }
     }
     while (*rest) {
-        gpuhal_held *held = *rest;
-        *rest = held->next;
-        if (held->op.record) {
-            gpuhal_point_finish(held->op.record, queue->cause, told);
+        gpuhal_deferred *deferred = *rest;
+        *rest = deferred->next;
+        if (deferred->op.record) {
+            gpuhal_timepoint_finish(deferred->op.record, queue->failure, completions);
         }
-        held->next = queue->dropped;
-        queue->dropped = held;
+        deferred->next = queue->dropped;
+        queue->dropped = deferred;
     }
-    queue->held_end = rest;
+    queue->deferred_end = rest;
 }
 
-void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told)
+void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions)
 {
     if (!gpuhal_queue_has_failed(queue)) {
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
-        queue->cause = gpuhal_cause_retain(cause);
+        queue->failure = gpuhal_failure_retain(failure);
     }
     if (submitted) {
         uint64_t done = queue->done;
-        end_points(queue, NULL, cause, told);
+        end_points(queue, NULL, failure, completions);
         queue->done = atomic_load(&queue->device->lost) ? queue->submitted : done;
     }
-    drop_held(queue, told);
+    drop_held(queue, completions);
     gpuhal_condition_signal_all(&queue->condition);
 }
 
-void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted)
+void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted)
 {
-    gpuhal_watcher *told = NULL;
+    gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
-    gpuhal_queue_fail(queue, cause, submitted, &told);
+    gpuhal_queue_fail(queue, failure, submitted, &completions);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
+    gpuhal_completions_notify(completions);
 }
 
-/* The first failed one of the points that the plugin's queue itself waited for, up to a submission; NULL: none that is known. With the
+/* The failure of the first failed timepoint that the plugin's queue itself waited for, up to a submission; NULL: none is known. With the
  * mutex held. */
-static gpuhal_cause *cause_of_awaited(const gpuhal_queue *queue, uint64_t number)
+static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
-    for (size_t i = 0; i < queue->flight_count; i++) {
-        const gpuhal_flight *flight = &queue->flights[(queue->flight_first + i) % queue->flight_space];
-        const gpuhal_point *awaited = flight->number <= number ? flight->awaited : NULL;
-        if (awaited && gpuhal_point_now(awaited) == GPUHAL_POINT_DONE && awaited->cause) {
-            return gpuhal_cause_retain(awaited->cause);
+    for (size_t i = 0; i < queue->submission_count; i++) {
+        const gpuhal_submission *submission = &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        const gpuhal_timepoint *awaited = submission->number <= number ? submission->awaited : NULL;
+        if (awaited && gpuhal_timepoint_now(awaited) == GPUHAL_TIMEPOINT_DONE && awaited->failure) {
+            return gpuhal_failure_retain(awaited->failure);
         }
     }
     return NULL;
 }
 
-/* Watchers are put in front of *told. `may_retire`: this is no callback of a driver's. */
-static void settle(gpuhal_point *point, gpuhal_status status, bool may_retire, gpuhal_watcher **told)
+/* Completions are put in front of *completions. `may_retire`: this is no callback of the driver. */
+static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_retire, gpuhal_completion **completions)
 {
-    gpuhal_queue *queue = point->queue;
-    gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
+    gpuhal_queue *queue = timepoint->queue;
+    gpuhal_failure *failure = status ? gpuhal_failure_create() : NULL;
     gpuhal_queue_lock(queue);
-    if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && status) {
-        gpuhal_cause *original = cause_of_awaited(queue, point->number);
-        queue->done = point->number > queue->done ? point->number : queue->done;
-        gpuhal_queue_fail(queue, original ? original : cause, true, told);
-        gpuhal_cause_release(original);
-    } else if (gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED) {
-        end_points(queue, point, NULL, told);
+    if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && status) {
+        gpuhal_failure *original = failure_of_awaited(queue, timepoint->number);
+        queue->done = timepoint->number > queue->done ? timepoint->number : queue->done;
+        gpuhal_queue_fail(queue, original ? original : failure, true, completions);
+        gpuhal_failure_release(original);
+    } else if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED) {
+        end_points(queue, timepoint, NULL, completions);
         if (gpuhal_queue_has_waiters(queue)) {
             gpuhal_condition_signal_all(&queue->condition);
         }
     }
     if (may_retire) {
-        (void)gpuhal_queue_reap_locked(queue);
-        atomic_store_explicit(&point->retired, !status && queue->retiring == 0, memory_order_release);
+        (void)gpuhal_queue_retire_locked(queue);
+        atomic_store_explicit(&timepoint->retired, !status && queue->retiring == 0, memory_order_release);
     }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_cause_release(cause);
+    gpuhal_failure_release(failure);
 }
 
-/* Memory is given back before anybody is notified. */
-void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status)
+/* Memory is given back before any completion is notified. */
+void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
-    gpuhal_watcher *told = NULL;
-    settle(point, status, true, &told);
-    gpuhal_watchers_tell(told);
+    gpuhal_completion *completions = NULL;
+    settle(timepoint, status, true, &completions);
+    gpuhal_completions_notify(completions);
 }
 
-void gpuhal_point_settle_notified(gpuhal_point *point, gpuhal_status status)
+void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
-    gpuhal_watcher *told = NULL;
-    settle(point, status, false, &told);
-    gpuhal_watchers_tell(told);
+    gpuhal_completion *completions = NULL;
+    settle(timepoint, status, false, &completions);
+    gpuhal_completions_notify(completions);
 }
 
-/* What was awaited may have failed without anybody's having asked. A queue asks once at a time, so this goes no deeper than there are
- * queues. */
+/* What the queue waited for may have failed without a thread that polled it. A queue does this once at a time, so the recursion is no deeper
+ * than there are queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {
@@ -131,52 +131,52 @@ static void ask_awaited(gpuhal_queue *queue, uint64_t number)
     bool more = true;
     for (size_t i = 0; more; i++) {
         gpuhal_queue_lock(queue);
-        const gpuhal_flight *flight =
-            i < queue->flight_count ? &queue->flights[(queue->flight_first + i) % queue->flight_space] : NULL;
-        more = flight && flight->number <= number;
-        gpuhal_point *awaited = more && flight->awaited ? gpuhal_point_retain(flight->awaited) : NULL;
+        const gpuhal_submission *submission =
+            i < queue->submission_count ? &queue->submissions[(queue->first_submission + i) % queue->submission_space] : NULL;
+        more = submission && submission->number <= number;
+        gpuhal_timepoint *awaited = more && submission->awaited ? gpuhal_timepoint_retain(submission->awaited) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);
         if (awaited) {
-            (void)gpuhal_point_poll(awaited);
-            gpuhal_point_release(awaited);
+            (void)gpuhal_timepoint_poll(awaited);
+            gpuhal_timepoint_release(awaited);
         }
     }
     atomic_store(&queue->asking, false);
 }
 
-void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status)
+void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
     gpuhal_error_detail detail;
-    status = gpuhal_device_failed(point->queue->device, status, "the work before an event");
+    status = gpuhal_device_failed(timepoint->queue->device, status, "the work before an event");
     gpuhal_error_save(&detail);
-    ask_awaited(point->queue, point->number);
+    ask_awaited(timepoint->queue, timepoint->number);
     (void)gpuhal_error_restore(&detail);
-    gpuhal_point_settle(point, status);
+    gpuhal_timepoint_settle(timepoint, status);
 }
 
-gpuhal_status gpuhal_point_poll(gpuhal_point *point)
+gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint)
 {
-    gpuhal_point_state state = gpuhal_point_now(point);
-    if (state == GPUHAL_POINT_DONE) {
-        return gpuhal_point_result(point);
+    gpuhal_timepoint_state state = gpuhal_timepoint_now(timepoint);
+    if (state == GPUHAL_TIMEPOINT_DONE) {
+        return gpuhal_timepoint_result(timepoint);
     }
-    if (!point->queue) {
+    if (!timepoint->queue) {
         return GPUHAL_NOT_READY;
     }
-    gpuhal_device *device = point->queue->device;
-    gpuhal_status status = gpuhal_queue_check(point->queue);
-    status = !status && state == GPUHAL_POINT_HELD ? GPUHAL_NOT_READY : status;
+    gpuhal_device *device = timepoint->queue->device;
+    gpuhal_status status = gpuhal_queue_check(timepoint->queue);
+    status = !status && state == GPUHAL_TIMEPOINT_DEFERRED ? GPUHAL_NOT_READY : status;
     if (status) {
         return status;
     }
-    status = gpuhal_plugin_event_query(device, point->event);
+    status = gpuhal_plugin_event_query(device, timepoint->event);
     if (status == GPUHAL_NOT_READY) {
         return status;
     }
     if (status) {
-        gpuhal_point_failed(point, status);
+        gpuhal_timepoint_failed(timepoint, status);
     } else {
-        gpuhal_point_settle(point, GPUHAL_OK);
+        gpuhal_timepoint_settle(timepoint, GPUHAL_OK);
     }
-    return gpuhal_point_now(point) == GPUHAL_POINT_DONE ? gpuhal_point_result(point) : status;
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? gpuhal_timepoint_result(timepoint) : status;
 }

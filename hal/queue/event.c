@@ -1,6 +1,6 @@
-/* queue/event.c: events of the application: a handle whose latest recording is a point of some queue. */
+/* queue/event.c: events of the application: a handle whose newest recording is a timepoint of some queue. */
 #include "core/error.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@ struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
     gpuhal_mutex mutex;   /* protects what follows */
-    gpuhal_point *point;  /* NULL: never recorded, which counts as done; of a host event from the beginning */
-    gpuhal_beacon *beacon; /* NULL: no descriptor was asked for */
+    gpuhal_timepoint *timepoint;  /* NULL: never recorded, which counts as done. A host event has one from the beginning */
+    gpuhal_waitable *waitable; /* NULL: no descriptor was asked for */
 };
 
 static gpuhal_status null_error(const char *call)
@@ -31,13 +31,13 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
                                 (unsigned)flags);
     }
     gpuhal_event *event = calloc(1, sizeof *event);
-    gpuhal_point *point = flags & GPUHAL_EVENT_HOST ? gpuhal_host_point_create() : NULL;
-    if (!event || ((flags & GPUHAL_EVENT_HOST) && !point)) {
+    gpuhal_timepoint *timepoint = flags & GPUHAL_EVENT_HOST ? gpuhal_host_timepoint_create() : NULL;
+    if (!event || ((flags & GPUHAL_EVENT_HOST) && !timepoint)) {
         free(event);
-        gpuhal_point_release(point);
+        gpuhal_timepoint_release(timepoint);
         return gpuhal_error_host_memory();
     }
-    event->point = point;
+    event->timepoint = timepoint;
     event->gpu = gpu;
     event->flags = flags;
     gpuhal_mutex_init(&event->mutex);
@@ -50,11 +50,11 @@ void gpuhal_event_destroy(gpuhal_event *event)
 {
     if (event) {
         gpuhal *gpu = event->gpu;
-        if ((event->flags & GPUHAL_EVENT_HOST) && gpuhal_point_now(event->point) != GPUHAL_POINT_DONE) {
+        if ((event->flags & GPUHAL_EVENT_HOST) && gpuhal_timepoint_now(event->timepoint) != GPUHAL_TIMEPOINT_DONE) {
             (void)gpuhal_event_signal(event, GPUHAL_ERROR_CANCELLED);
         }
-        gpuhal_point_release(event->point);
-        gpuhal_beacon_release(event->beacon);
+        gpuhal_timepoint_release(event->timepoint);
+        gpuhal_waitable_release(event->waitable);
         gpuhal_mutex_finish(&event->mutex);
         free(event);
         gpuhal_unreference(gpu);
@@ -71,57 +71,57 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_event_signal: \"%s\" is neither OK nor an error that work can fail with", gpuhal_status_name(status));
     }
-    gpuhal_cause *cause = NULL;
+    gpuhal_failure *failure = NULL;
     if (status) {
         gpuhal_error_set(status, "an event of the host was signalled with \"%s\"%s", gpuhal_status_name(status),
                          status == GPUHAL_ERROR_CANCELLED ? ", or destroyed before" : "");
-        cause = gpuhal_cause_create();
+        failure = gpuhal_failure_create();
     }
-    bool first = gpuhal_host_point_signal(event->point, cause);
-    gpuhal_cause_release(cause);
+    bool first = gpuhal_host_timepoint_signal(event->timepoint, failure);
+    gpuhal_failure_release(failure);
     return first ? GPUHAL_OK
                  : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
-/* The recording, with a reference; NULL: there is none, and the event counts as done. */
-static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_point **out_point)
+/* Returns the recording, with a reference; NULL: there is none, and the event counts as done. */
+static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
     if (!event) {
         return null_error(call);
     }
     gpuhal_mutex_lock(&event->mutex);
-    *out_point = event->point ? gpuhal_point_retain(event->point) : NULL;
+    *out_point = event->timepoint ? gpuhal_timepoint_retain(event->timepoint) : NULL;
     gpuhal_mutex_unlock(&event->mutex);
     return GPUHAL_OK;
 }
 
-/* For the beacon of a recording that is still to be aimed at. */
-static gpuhal_watcher *beacon_watcher(gpuhal_beacon *beacon)
+/* Makes a completion for the event's descriptor, which is to be armed later. */
+static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
 {
-    gpuhal_watcher *watcher = calloc(1, sizeof *watcher);
-    if (watcher) {
-        atomic_fetch_add(&beacon->references, 1);
-        watcher->beacon = beacon;
+    gpuhal_completion *completion = calloc(1, sizeof *completion);
+    if (completion) {
+        atomic_fetch_add(&waitable->references, 1);
+        completion->waitable = waitable;
     }
-    return watcher;
+    return completion;
 }
 
-/* The point is the event's recording from now on, which its beacon shows. *out_watcher: to be set on the point, without the mutex. On
- * failure the old recording stays, so that whoever waits for the descriptor misses no end. */
-static gpuhal_status take_point(gpuhal_event *event, gpuhal_point *point, gpuhal_point **out_old, gpuhal_watcher **out_watcher)
+/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion: to be added to the timepoint, without the mutex.
+ * On failure the old recording stays, so that threads that wait for the descriptor miss no end. */
+static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old, gpuhal_completion **out_completion)
 {
     gpuhal_status status = GPUHAL_OK;
-    *out_watcher = NULL;
+    *out_completion = NULL;
     gpuhal_mutex_lock(&event->mutex);
-    if (event->beacon && !(*out_watcher = beacon_watcher(event->beacon))) {
+    if (event->waitable && !(*out_completion = waitable_completion(event->waitable))) {
         status = gpuhal_error_host_memory();
-        *out_old = point;
+        *out_old = timepoint;
     } else {
-        if (*out_watcher) {
-            (*out_watcher)->turn = gpuhal_beacon_aim(event->beacon);
+        if (*out_completion) {
+            (*out_completion)->turn = gpuhal_waitable_arm(event->waitable);
         }
-        *out_old = event->point;
-        event->point = gpuhal_point_retain(point);
+        *out_old = event->timepoint;
+        event->timepoint = gpuhal_timepoint_retain(timepoint);
     }
     gpuhal_mutex_unlock(&event->mutex);
     return status;
@@ -142,42 +142,42 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
     if (timed && !(queue->flags & GPUHAL_QUEUE_TIMED)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: the event is timed and the queue is not");
     }
-    gpuhal_point *point = NULL, *old = NULL;
-    gpuhal_watcher *watcher = NULL;
-    gpuhal_status status = gpuhal_queue_mark(queue, timed, &point);
+    gpuhal_timepoint *timepoint = NULL, *old = NULL;
+    gpuhal_completion *completion = NULL;
+    gpuhal_status status = gpuhal_queue_record(queue, timed, &timepoint);
     if (status) {
         return status;
     }
-    status = take_point(event, point, &old, &watcher);
-    if (watcher) {
-        status = gpuhal_point_watch(point, watcher);
+    status = take_timepoint(event, timepoint, &old, &completion);
+    if (completion) {
+        status = gpuhal_timepoint_add_completion(timepoint, completion);
     }
-    gpuhal_point_release(old);
-    if (old != point) {
-        gpuhal_point_release(point);
+    gpuhal_timepoint_release(old);
+    if (old != timepoint) {
+        gpuhal_timepoint_release(timepoint);
     }
     return status;
 }
 
 gpuhal_status gpuhal_event_poll(gpuhal_event *event)
 {
-    gpuhal_point *point = NULL;
-    gpuhal_status status = recording(event, "gpuhal_event_poll", &point);
-    if (!status && point) {
-        status = gpuhal_point_poll(point);
-        status = status ? status : gpuhal_point_retire(point, 0);
-        gpuhal_point_release(point);
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = recording(event, "gpuhal_event_poll", &timepoint);
+    if (!status && timepoint) {
+        status = gpuhal_timepoint_poll(timepoint);
+        status = status ? status : gpuhal_timepoint_retire(timepoint, 0);
+        gpuhal_timepoint_release(timepoint);
     }
     return status;
 }
 
 gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns)
 {
-    gpuhal_point *point = NULL;
-    gpuhal_status status = recording(event, "gpuhal_event_wait", &point);
-    if (!status && point) {
-        status = gpuhal_point_wait(point, gpuhal_deadline(timeout_ns));
-        gpuhal_point_release(point);
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = recording(event, "gpuhal_event_wait", &timepoint);
+    if (!status && timepoint) {
+        status = gpuhal_timepoint_wait(timepoint, gpuhal_deadline(timeout_ns));
+        gpuhal_timepoint_release(timepoint);
     }
     return status;
 }
@@ -187,42 +187,42 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     if (!queue) {
         return null_error("gpuhal_queue_wait");
     }
-    gpuhal_point *point = NULL;
-    gpuhal_status status = recording(event, "gpuhal_queue_wait", &point);
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = recording(event, "gpuhal_queue_wait", &timepoint);
     if (!status && queue->device->gpu != event->gpu) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_wait: event and queue belong to two gpuhal objects");
     }
-    status = status ? status : gpuhal_queue_await(queue, point);
-    gpuhal_point_release(point);
+    status = status ? status : gpuhal_queue_wait_for_timepoint(queue, timepoint);
+    gpuhal_timepoint_release(timepoint);
     return status;
 }
 
 /* What was never recorded has ended well. */
-static gpuhal_status watch(gpuhal_point *point, gpuhal_watcher *watcher)
+static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *completion)
 {
-    if (point) {
-        return gpuhal_point_watch(point, watcher);
+    if (timepoint) {
+        return gpuhal_timepoint_add_completion(timepoint, completion);
     }
-    watcher->next = NULL;
-    watcher->status = GPUHAL_OK;
-    gpuhal_watchers_tell(watcher);
+    completion->next = NULL;
+    completion->status = GPUHAL_OK;
+    gpuhal_completions_notify(completion);
     return GPUHAL_OK;
 }
 
-/* With the event's mutex held. *out_watcher: to be set on the event's point, without the mutex. */
-static gpuhal_status make_beacon(gpuhal_event *event, gpuhal_watcher **out_watcher)
+/* With the event's mutex held. *out_completion: to be added to the event's timepoint, without the mutex. */
+static gpuhal_status make_waitable(gpuhal_event *event, gpuhal_completion **out_completion)
 {
-    gpuhal_beacon *beacon = NULL;
-    gpuhal_status status = gpuhal_beacon_create(&beacon);
+    gpuhal_waitable *waitable = NULL;
+    gpuhal_status status = gpuhal_waitable_create(&waitable);
     if (status) {
         return status;
     }
-    if (!(*out_watcher = beacon_watcher(beacon))) {
-        gpuhal_beacon_release(beacon);
+    if (!(*out_completion = waitable_completion(waitable))) {
+        gpuhal_waitable_release(waitable);
         return gpuhal_error_host_memory();
     }
-    (*out_watcher)->turn = gpuhal_beacon_aim(beacon);
-    event->beacon = beacon;
+    (*out_completion)->turn = gpuhal_waitable_arm(waitable);
+    event->waitable = waitable;
     return GPUHAL_OK;
 }
 
@@ -234,15 +234,15 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
     if (!event || !out_descriptor) {
         return null_error("gpuhal_event_descriptor");
     }
-    gpuhal_watcher *watcher = NULL;
+    gpuhal_completion *completion = NULL;
     gpuhal_mutex_lock(&event->mutex);
-    gpuhal_status status = event->beacon ? GPUHAL_OK : make_beacon(event, &watcher);
-    gpuhal_point *point = watcher && event->point ? gpuhal_point_retain(event->point) : NULL;
-    intptr_t copy = status ? -1 : gpuhal_os_descriptor_copy(event->beacon->notifier);
+    gpuhal_status status = event->waitable ? GPUHAL_OK : make_waitable(event, &completion);
+    gpuhal_timepoint *timepoint = completion && event->timepoint ? gpuhal_timepoint_retain(event->timepoint) : NULL;
+    intptr_t copy = status ? -1 : gpuhal_os_descriptor_copy(event->waitable->notifier);
     gpuhal_mutex_unlock(&event->mutex);
-    if (watcher) {
-        status = watch(point, watcher);
-        gpuhal_point_release(point);
+    if (completion) {
+        status = watch(timepoint, completion);
+        gpuhal_timepoint_release(timepoint);
     }
     if (!status && copy < 0) {
         status = gpuhal_error_set(GPUHAL_ERROR_DRIVER, "the system gives no further descriptor");
@@ -255,40 +255,40 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
     return status;
 }
 
-static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gpuhal_watcher *like)
+static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gpuhal_completion *like)
 {
-    gpuhal_point *point = NULL;
-    gpuhal_status status = recording(event, call, &point);
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = recording(event, call, &timepoint);
     if (status) {
         return status;
     }
-    gpuhal_watcher *watcher = malloc(sizeof *watcher);
-    const int error = gpuhal_async_serve(event->gpu);
-    if (watcher && (like->listed || !error)) {
-        *watcher = *like;
-        watcher->gpu = event->gpu;
-        /* A callback that is still to come keeps the object. */
+    gpuhal_completion *completion = malloc(sizeof *completion);
+    const int error = gpuhal_service_serve(event->gpu);
+    if (completion && (like->listed || !error)) {
+        *completion = *like;
+        completion->gpu = event->gpu;
+        /* A callback that is still to be made keeps the object. */
         if (!like->listed) {
             atomic_fetch_add(&event->gpu->references, 1);
         }
-        status = watch(point, watcher);
+        status = watch(timepoint, completion);
     } else {
-        status = watcher ? gpuhal_error_no_thread(error) : gpuhal_error_host_memory();
-        free(watcher);
+        status = completion ? gpuhal_error_no_thread(error) : gpuhal_error_host_memory();
+        free(completion);
     }
-    gpuhal_point_release(point);
+    gpuhal_timepoint_release(timepoint);
     return status;
 }
 
 gpuhal_status gpuhal_event_on_done(gpuhal_event *event, gpuhal_done_fn *done, void *user)
 {
-    return done ? add_watcher(event, "gpuhal_event_on_done", &(gpuhal_watcher){.done = done, .user = user})
+    return done ? add_watcher(event, "gpuhal_event_on_done", &(gpuhal_completion){.done = done, .user = user})
                 : null_error("gpuhal_event_on_done");
 }
 
 gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user)
 {
-    return add_watcher(event, "gpuhal_event_watch", &(gpuhal_watcher){.listed = true, .user = user});
+    return add_watcher(event, "gpuhal_event_watch", &(gpuhal_completion){.listed = true, .user = user});
 }
 
 static gpuhal_status order_error(void)
@@ -296,8 +296,8 @@ static gpuhal_status order_error(void)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the second event was recorded before the first");
 }
 
-/* Between two points that are done. Clocks of devices turn over, so within one queue its own count of the work tells the order. */
-static gpuhal_status time_between(const gpuhal_point *from, const gpuhal_point *to, uint64_t *out_ns)
+/* Between two timepoints that are done. Device clocks wrap, so within one queue the queue's own count of submissions tells the order. */
+static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
 {
     gpuhal_device *device = from->queue->device;
     if ((from->event == NULL) != (to->event == NULL)) {
@@ -326,16 +326,16 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
         return null_error("gpuhal_event_elapsed");
     }
     *out_ns = 0;
-    gpuhal_point *first = NULL, *second = NULL;
+    gpuhal_timepoint *first = NULL, *second = NULL;
     gpuhal_status status = recording(from, "gpuhal_event_elapsed", &first);
     status = status ? status : recording(to, "gpuhal_event_elapsed", &second);
     if (!status && (!first || !second || !first->timed || !second->timed || first->queue->device != second->queue->device)) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
     }
-    status = status ? status : gpuhal_point_poll(first);
-    status = status ? status : gpuhal_point_poll(second);
+    status = status ? status : gpuhal_timepoint_poll(first);
+    status = status ? status : gpuhal_timepoint_poll(second);
     status = status ? status : time_between(first, second, out_ns);
-    gpuhal_point_release(first);
-    gpuhal_point_release(second);
+    gpuhal_timepoint_release(first);
+    gpuhal_timepoint_release(second);
     return status;
 }

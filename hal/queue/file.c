@@ -1,4 +1,4 @@
-/* queue/file.c: the calls of the application that read and write files: now, or as a job of a queue's thread. */
+/* queue/file.c: the calls of the application that read and write files: at once, or as a job of the worker. */
 #include "core/error.h"
 #include "queue/queue.h"
 #include "transfer/file.h"
@@ -18,7 +18,7 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* The queue has the job from now on. How long a disk takes says nothing of the device: so many bytes may take for ever. */
+/* The queue owns the job from now on. How long a disk takes shows nothing about the device: a job of so many bytes never counts as a hang. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);

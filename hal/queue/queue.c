@@ -3,15 +3,15 @@
 
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "transfer/plugin_event.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a plugin is left alone that cannot flush now. */
+/* Pause before a plugin is asked again that cannot flush now. */
 #define RETRY_NS UINT64_C(1000000)
-/* How long destroying a queue whose thread has nothing to do waits for that thread to notice. */
+/* How long destroying a queue whose worker is idle waits for the worker to end. */
 #define NOTICE_NS UINT64_C(1000000000)
 
 static gpuhal_status null_error(const char *call)
@@ -35,16 +35,16 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->adopted = desc->adopt != NULL;
         queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
         queue->generation = gpuhal_os_fork_generation();
-        queue->held_end = &queue->held;
-        queue->points_end = &queue->points;
-        atomic_init(&queue->gate, GPUHAL_GATE_SHUT);
+        queue->deferred_end = &queue->deferred;
+        queue->timepoints_end = &queue->timepoints;
+        atomic_init(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED);
         gpuhal_mutex_init(&queue->mutex);
         gpuhal_condition_init(&queue->condition);
     }
     return queue;
 }
 
-/* The caller's structures, as this library knows them. */
+/* Copies the caller's structures, as this library knows them. */
 static gpuhal_status take_desc(const gpuhal_queue_desc *given, gpuhal_queue_desc *desc, gpuhal_native *adopt)
 {
     *desc = (gpuhal_queue_desc){.size = sizeof *desc};
@@ -94,8 +94,8 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
         return status;
     }
     atomic_fetch_add(&device->gpu->references, 1);
-    gpuhal_async_add(queue);
-    gpuhal_async_user(device->gpu, 1);
+    gpuhal_service_add(queue);
+    gpuhal_service_user(device->gpu, 1);
     *out_queue = queue;
     return GPUHAL_OK;
 }
@@ -105,7 +105,7 @@ gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue)
     return queue ? queue->device : NULL;
 }
 
-/* The queue has work to end: its thread does that, and is told that nothing more comes. One without anything to do is waited for. */
+/* Leaves the end of the queue's work to the worker. Waits for it where there is no work. */
 static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
@@ -115,7 +115,7 @@ static void end_queue(gpuhal_queue *queue)
     gpuhal_condition_signal_all(&queue->condition);
     uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;
     while (with_thread && queue->life != GPUHAL_QUEUE_FINISHED && gpuhal_os_monotonic_ns() < deadline) {
-        gpuhal_queue_doze(queue, GPUHAL_WAITS_FINISH, deadline);
+        gpuhal_queue_wait_at(queue, GPUHAL_WAITS_FINISH, deadline);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!with_thread) {
@@ -146,13 +146,13 @@ void gpuhal_queue_destroy(gpuhal_queue *queue)
         stays = is_stuck(queue);
         end_queue(queue);
     } else {
-        gpuhal_async_remove(queue);
+        gpuhal_service_remove(queue);
     }
     if (!stays) {
         gpuhal_queue_release(queue);
     }
-    gpuhal_async_user(gpu, -1);
-    gpuhal_async_settle(gpu, false);
+    gpuhal_service_user(gpu, -1);
+    gpuhal_service_settle(gpu, false);
     gpuhal_unreference(gpu);
 }
 
@@ -161,10 +161,10 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* A point is what lets the queue notice by itself that buffers are free, and recording one flushes. */
-    gpuhal_point *point = NULL;
-    gpuhal_status status = gpuhal_queue_mark(queue, false, &point);
-    gpuhal_point_release(point);
+    /* A timepoint lets the queue notice by itself that buffers are free, and recording one flushes. */
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
+    gpuhal_timepoint_release(timepoint);
     return status;
 }
 
@@ -173,11 +173,11 @@ gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns)
     if (!queue) {
         return null_error("gpuhal_queue_synchronize");
     }
-    gpuhal_point *point = NULL;
+    gpuhal_timepoint *timepoint = NULL;
     uint64_t deadline = gpuhal_deadline(timeout_ns);
-    gpuhal_status status = gpuhal_queue_mark_to_wait(queue, deadline, &point);
-    status = status ? status : gpuhal_point_wait(point, deadline);
-    gpuhal_point_release(point);
+    gpuhal_status status = gpuhal_queue_record_to_wait(queue, deadline, &timepoint);
+    status = status ? status : gpuhal_timepoint_wait(timepoint, deadline);
+    gpuhal_timepoint_release(timepoint);
     return status;
 }
 
@@ -192,12 +192,12 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     if (first) {
         return first;
     }
-    gpuhal_queue **queues = gpuhal_async_queues(device->gpu, device, &count);
+    gpuhal_queue **queues = gpuhal_service_queues(device->gpu, device, &count);
     if (!queues) {
         return gpuhal_error_host_memory();
     }
-    gpuhal_point **points = calloc(count + 1, sizeof *points);
-    first = points ? GPUHAL_OK : gpuhal_error_host_memory();
+    gpuhal_timepoint **timepoints = calloc(count + 1, sizeof *timepoints);
+    first = timepoints ? GPUHAL_OK : gpuhal_error_host_memory();
     gpuhal_error_detail detail;
     /* The others may wait for the queue that calls this thread. */
     for (size_t i = 0; i < count && !first; i++) {
@@ -205,11 +205,11 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     }
     bool waits = !first;
     gpuhal_error_save(&detail);
-    /* All are marked before any is waited for; the first failure is told, and the others are waited for all the same. */
+    /* All are recorded before any is waited for. The first failure is returned, and the others are waited for all the same. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
-            gpuhal_status status = pass == 0    ? gpuhal_queue_mark_to_wait(queues[i], deadline, &points[i])
-                                   : points[i] ? gpuhal_point_wait(points[i], deadline)
+            gpuhal_status status = pass == 0    ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
+                                   : timepoints[i] ? gpuhal_timepoint_wait(timepoints[i], deadline)
                                                : GPUHAL_OK;
             if (status && !first) {
                 first = status;
@@ -218,25 +218,25 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
         }
     }
     for (size_t i = 0; i < count; i++) {
-        gpuhal_point_release(points ? points[i] : NULL);
+        gpuhal_timepoint_release(timepoints ? timepoints[i] : NULL);
         gpuhal_queue_release(queues[i]);
     }
-    free(points);
+    free(timepoints);
     free(queues);
-    return first && points ? gpuhal_error_restore(&detail) : first;
+    return first && timepoints ? gpuhal_error_restore(&detail) : first;
 }
 
-/* Sleeps until nothing is held and nobody calls. With the mutex held, which is let go meanwhile. */
+/* Waits until nothing is deferred and no thread calls the plugin. With the mutex held, which is released meanwhile. */
 static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
     while (!status && !gpuhal_queue_has_failed(queue) && (gpuhal_queue_has_deferred(queue) || gpuhal_queue_is_called(queue))) {
-        status = gpuhal_queue_sleep_through_call(queue, GPUHAL_WAITS_DRAIN, deadline);
+        status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_DRAIN, deadline);
     }
     return status;
 }
 
-/* One look at the vendor's queue, which other sections may have, for as long as a call may take without being a hang. */
+/* Tries once to lock the vendor's queue, which other queues may share, for at most the time that a call may take. */
 static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_device *device = queue->device;
@@ -271,8 +271,8 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
     return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning a native section"));
 }
 
-/* Where this thread has the vendor's queue by another section, nothing would ever come of waiting, not even for what is held here. With the
- * mutex held, which is let go meanwhile. */
+/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even for deferred work. With
+ * the mutex held, which is released meanwhile. */
 static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
@@ -317,7 +317,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     gpuhal_queue_lock(queue);
     status = refuse_second_section(queue, deadline);
     status = status ? status : drain(queue, deadline);
-    status = status ? status : gpuhal_queue_has_failed(queue) ? gpuhal_cause_status(queue->cause) : gpuhal_queue_begin_call(queue, deadline);
+    status = status ? status : gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : gpuhal_queue_begin_call(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
     if (status) {
         return status;
@@ -362,15 +362,15 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         gpuhal_call_end(call);
         status = status ? status : gpuhal_queue_check(queue);
     }
-    gpuhal_watcher *told = NULL;
+    gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
     queue->submitted++; /* whatever the caller submitted */
     if (!status) {
-        gpuhal_queue_mark_access(queue, &told);
+        gpuhal_queue_record_access(queue, &completions);
     }
     gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
+    gpuhal_completions_notify(completions);
     return status ? status : gpuhal_queue_check(queue);
 }

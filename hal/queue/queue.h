@@ -1,19 +1,19 @@
 /* queue/queue.h: a queue as the files of this folder see it.
  *
- * Work goes one of two ways. What the plugin can enqueue is handed to its queue in the caller's thread. What has to be done by blocking
- * calls, or has to wait for somebody else's event, is held in a list with everything behind it, and the queue's own thread works that
- * list off: it hands over what can be handed over, and does the rest itself once all that was handed over before has ended. A plugin
- * without queues has every piece of work done like that.
+ * Work takes one of two paths. What the plugin can enqueue is submitted to its queue on the caller's thread. What needs blocking calls, or
+ * has to wait for an event of another queue, is appended to a list of deferred work, and so is everything behind it. The queue's worker
+ * thread takes that list from the front: it submits what can be submitted, and does the rest itself once everything submitted before has
+ * completed. A plugin without queues has all its work done by the worker.
  *
- * `mutex` protects the queue and its points, and is never held across a call of the plugin, a callback or a release. Calls of the plugin
- * on its queue are made by the thread that has the right to call, or has taken the gate (gate.c), one at a time.
+ * `mutex` protects the queue and its timepoints. It is never held across a call of the plugin, a callback or a release. One thread at a
+ * time calls the plugin on its queue: the one that has the right to call, or that took the fast path (fast_path.c).
  */
 #ifndef GPUHAL_QUEUE_QUEUE_H
 #define GPUHAL_QUEUE_QUEUE_H
 
 #include "device/device.h"
-#include "queue/point.h"
 #include "queue/states.h"
+#include "queue/timepoint.h"
 
 #include <gpuhal/queue.h>
 #include <gpuhal/transfer.h>
@@ -22,10 +22,10 @@ typedef struct gpuhal_op gpuhal_op;
 
 /* What can be enqueued. */
 typedef struct gpuhal_op_kind {
-    /* Enqueues on the plugin's queue; NOT_SUPPORTED without a detail and without side effects: it has to be done by `run`. NULL: always.
-     * NOT_READY likewise: not now. */
+    /* Enqueues on the plugin's queue. NOT_SUPPORTED, without a detail and without side effects: the worker must use `run`. NOT_READY,
+     * likewise: try again later. NULL: always use `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
-    /* Does it; blocks. */
+    /* Does the work; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
     enum { GPUHAL_OP_WRITE, GPUHAL_OP_READ, GPUHAL_OP_COPY, GPUHAL_OP_FILL, GPUHAL_OP_RECT, GPUHAL_OP_JOB, GPUHAL_OP_CALL, GPUHAL_OP_KEEP } form;
 } gpuhal_op_kind;
@@ -33,12 +33,12 @@ typedef struct gpuhal_op_kind {
 /* A piece of work. The queue copies it and keeps references to the buffers. */
 struct gpuhal_op {
     const gpuhal_op_kind *kind; /* NULL: not a transfer but one of the next two */
-    gpuhal_point *record;       /* to hand over, or to finish */
-    gpuhal_point *await;        /* of another queue */
+    gpuhal_timepoint *record;       /* to be submitted, or ended where there is no plugin's queue */
+    gpuhal_timepoint *await;        /* of another queue: what follows comes after it */
     gpuhal_buffer *to, *from;   /* either may be NULL */
-    gpuhal_buffer *kept;        /* only kept until the work has ended; mostly NULL */
+    gpuhal_buffer *kept;        /* kept alive until the work has ended; mostly NULL */
     uint64_t to_offset, from_offset, bytes;
-    gpuhal_counter *counter;    /* where it counts once it was handed to the plugin; `run` counts for itself */
+    gpuhal_counter *counter;    /* counts the bytes once they are submitted; `run` counts for itself */
     union {                     /* by kind->form; small, since every call of the application makes one */
         const void *source;     /* host memory; the caller's until the work is done */
         void *target;
@@ -64,74 +64,73 @@ struct gpuhal_op {
     };
 };
 
-/* A piece of work in the list. */
-typedef struct gpuhal_held {
-    struct gpuhal_held *next;
+/* Deferred work: an element of the list. */
+typedef struct gpuhal_deferred {
+    struct gpuhal_deferred *next;
     gpuhal_op op;
     bool on_host; /* the plugin refused it */
     gpuhal_rect rects[2];
     uint64_t extent[3];
-} gpuhal_held;
+} gpuhal_deferred;
 
-/* What work that was handed over holds. */
-typedef struct gpuhal_flight {
-    uint64_t number; /* of the last submission that it is for; UINT64_MAX while more may come */
+/* What submitted work keeps alive. */
+typedef struct gpuhal_submission {
+    uint64_t number; /* of the last piece of work that it stands for; UINT64_MAX while more may be added */
     gpuhal_buffer *to, *from, *kept;
-    gpuhal_point *awaited; /* by the plugin's own waiting */
-} gpuhal_flight;
+    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it */
+} gpuhal_submission;
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
-/* After so many submissions the library records a point of its own: it shows whether work goes on when a driver whose
- * ring is full waits in a call that enqueues, and what completed is given back although no thread waits. Rings of
- * drivers that wait are longer. */
-enum { GPUHAL_POINT_EVERY = 256 };
+/* After so many submissions the library records a timepoint of its own. It shows whether work goes on when a driver blocks in an enqueue
+ * call because its ring is full, and lets completed work be retired although no thread waits. Rings of drivers that block are longer. */
+enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
 struct gpuhal_queue {
-    /* What the short way touches lies together. */
+    /* What the fast path touches lies together. */
     gpuhal_device *device;
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
-    uint32_t generation;         /* fork generation that it was made in: nobody else may use it */
-    _Atomic uint32_t gate;       /* GPUHAL_GATE_ bits: gate.c */
-    gpuhal_buffer *gate_to, *gate_from; /* of the last flight, while the gate is not shut */
-    _Atomic uint64_t submitted;  /* number of the last submission; counted by whoever may call */
+    uint32_t generation;         /* fork generation of the process that made it; no other process may use it */
+    _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
+    gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
+    _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
 
-    _Atomic uint32_t references; /* the structure: its user, its thread, its points, and watchers of other points */
+    _Atomic uint32_t references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
     int32_t priority;
     uint32_t flags;
-    void *(*thread)(void *queue); /* gpuhal_queue_thread(), which needs a queue's thread only when something is held: pending.c starts it */
+    void *(*thread)(void *queue); /* gpuhal_queue_thread(): deferred.c starts the worker, and lies below it */
     bool adopted;
-    gpuhal_native adopt; /* then: what */
-    gpuhal_queue *next;  /* in gpuhal_async */
+    gpuhal_native adopt; /* the caller's queue, where it is adopted */
+    gpuhal_queue *next;  /* in the list of the completion service */
 
     gpuhal_mutex mutex;         /* by gpuhal_queue_lock() */
     gpuhal_condition condition; /* something below changed */
-    uint32_t waiting[GPUHAL_WAITING_PLACES]; /* threads that wait for it, by place */
+    uint32_t waiting[GPUHAL_WAITING_PLACES]; /* threads that wait for the condition, by place */
 
-    /* States, one of each region of states.inc: by gpuhal_queue_change(). */
+    /* One state of each region of states.inc, changed by gpuhal_queue_change(). */
     gpuhal_queue_state life, health, worker;
-    gpuhal_queue_state right; /* gate.c has another way to call the plugin */
-    bool joined;              /* the present call is for work with the buffers of the last flight */
-    uint64_t retry_ns;       /* how long it slept before it asked the plugin once more, which had no time; 0: the plugin took the last piece */
+    gpuhal_queue_state right; /* the fast path is another way to call the plugin */
+    bool joined;              /* coalesced: the present call adds to the newest submission, which has the same buffers */
+    uint64_t retry_ns;       /* pause before the plugin, which was NOT_READY, is asked again; 0: it took the last piece */
 
-    gpuhal_held *held, **held_end;
-    uint64_t marked;         /* number that the last submitted point comes after */
-    _Atomic uint64_t done;   /* submissions known to have ended; also read without the mutex */
-    gpuhal_point *points, **points_end; /* submitted and not known to be done, in order */
-    gpuhal_point *ended;     /* to be let go of, as soon as the plugin has told of those for which it was asked to */
-    gpuhal_held *dropped;    /* to be freed */
-    uint64_t retiring;       /* the oldest submission that a thread gives back right now (retire.c), UINT64_MAX: none of them; 0: nobody does */
-    gpuhal_flight *flights;  /* a ring */
-    size_t flight_first, flight_count, flight_space;
+    gpuhal_deferred *deferred, **deferred_end;
+    uint64_t recorded;         /* number of the newest submission that a timepoint is behind */
+    _Atomic uint64_t done;   /* number up to which all submissions are known to have ended; also read without the mutex */
+    gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; in order */
+    gpuhal_timepoint *ended;     /* done; released once the plugin has called back for those that were armed */
+    gpuhal_deferred *dropped;    /* to be freed */
+    uint64_t retiring;       /* the oldest submission that a thread is retiring; UINT64_MAX: it retires none, only timepoints; 0: no thread retires */
+    gpuhal_submission *submissions;  /* a ring */
+    size_t first_submission, submission_count, submission_space;
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
     uint32_t spare_count[2];
 
-    gpuhal_cause *cause;     /* why it failed */
-    gpuhal_cause *refusal;   /* why it could not be reset */
-    _Atomic uint64_t caller; /* the thread in which it calls a function of the application; 0: none */
-    _Atomic bool asking;     /* somebody looks for the cause of its failure */
-    bool probed;             /* the watchdog asks whether the work has ended: the worker records a point and waits */
-    bool uncounted;          /* the object counts on no worker: it is stuck in the driver, has ended, or is a thread of the application */
+    gpuhal_failure *failure;     /* why it failed */
+    gpuhal_failure *refusal;   /* why it could not be reset */
+    _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
+    _Atomic bool asking;     /* a thread polls awaited timepoints for the original failure */
+    bool probed;             /* the watchdog wants to know whether work goes on: the worker records a timepoint and waits for it */
+    bool uncounted;          /* the object does not count on this worker: it is stuck in the driver, has ended, or is a thread of the application */
 };
 
 static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
@@ -139,10 +138,10 @@ static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
     return queue->health != GPUHAL_QUEUE_USABLE;
 }
 
-/* Whether there is deferred work: all that comes has to wait behind it. */
+/* True while there is deferred work: new work must wait behind it. */
 static inline bool gpuhal_queue_has_deferred(const gpuhal_queue *queue)
 {
-    return queue->held || queue->worker == GPUHAL_QUEUE_RUNNING;
+    return queue->deferred || queue->worker == GPUHAL_QUEUE_RUNNING;
 }
 
 static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
@@ -150,7 +149,7 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
-/* Whether a thread waits for anything but work. */
+/* True while a thread waits for anything but work. */
 static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 {
     uint32_t waiters = 0;
@@ -160,25 +159,25 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
     return waiters > 0;
 }
 
-/* What follows stands file by file, each of which uses the ones before it. */
+/* The functions of each file follow, from the bottom: each file uses only those above it here. */
 
-/* ---- gate.c */
+/* ---- fast_path.c */
 
-enum { GPUHAL_GATE_TAKEN = 1u, GPUHAL_GATE_SHUT = 2u };
-/* Locks the mutex and shuts the gate. */
+enum { GPUHAL_FAST_PATH_TAKEN = 1u, GPUHAL_FAST_PATH_CLOSED = 2u };
+/* Locks the mutex and closes the fast path. */
 void gpuhal_queue_lock(gpuhal_queue *queue);
-/* Waits for the condition until then; UINT64_MAX: without limit. */
-void gpuhal_queue_doze(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* With the mutex held: whether somebody has the right to call. */
+/* Waits for the condition until the deadline; UINT64_MAX: no limit. */
+void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
+/* With the mutex held: whether a thread has the right to call. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* With the mutex held, right behind a transfer that was handed over: opens the gate for more with its buffers, where that may be. */
-void gpuhal_queue_open_gate(gpuhal_queue *queue);
-/* Hands work like the last over, if the gate is open; true when *out_status is the answer of the plugin. Where it is not OK, the caller
- * has the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
-bool gpuhal_queue_pass_gate(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
-gpuhal_flight *gpuhal_queue_last_flight(gpuhal_queue *queue);
-/* With the mutex held: nothing more comes to the last flight. */
-void gpuhal_queue_close_flight(gpuhal_queue *queue);
+/* With the mutex held, right behind a transfer that was submitted: opens the fast path for more with its buffers, where that is allowed. */
+void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
+/* Submits work like the newest, if the fast path is open; true when *out_status is the plugin's answer. If that is not OK, the caller has
+ * the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
+bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
+gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
+/* With the mutex held: seals the newest submission, so that nothing is added to it any more. */
+void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 
 /* ---- state.c */
 
@@ -191,157 +190,157 @@ static inline gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
     bool lost = atomic_load_explicit(&queue->device->lost, memory_order_relaxed) != GPUHAL_NOT_LOST;
     return __builtin_expect(lost || queue->generation != gpuhal_os_fork_generation(), 0) ? gpuhal_queue_unusable(queue) : GPUHAL_OK;
 }
-/* Whether threads of the application may have the plugin record, ask it, and wait in it. */
+/* Whether application threads may call the plugin to record, query and block: it promises to be back in time. */
 static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 {
     return device->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS;
 }
-/* BUSY with its detail. */
-gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue);
-/* With the mutex held: why nothing is deferred: the failure of the queue, or BUSY; OK. */
+/* Sets BUSY: the application has native access. */
+gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
+/* With the mutex held: why work cannot be deferred now: the queue's failure, or BUSY; OK if it can. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
-/* BUSY with its detail in the thread in which the queue calls a function of the application: it would wait for itself. */
+/* Sets BUSY on the thread in which the queue calls a function of the application, which would wait for itself; else OK. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
-/* UINT64_MAX for no limit. */
+/* A time on the monotonic clock; UINT64_MAX stays no limit. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);
-/* Something may have changed: sleeping threads look again. */
+/* Wakes all threads that wait for the queue. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* Sleeps, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */
-gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Sleeps until the present call may have ended. BUSY in native access, TIMEOUT, DEVICE_LOST. */
-gpuhal_status gpuhal_queue_sleep_through_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* With the mutex held, which is let go meanwhile: the right to call the plugin on `vendor`, and the end of it. BUSY in a native section,
- * TIMEOUT, DEVICE_LOST. */
+/* Waits, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */
+gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
+/* Waits until the present call may have ended. BUSY during native access, TIMEOUT, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
+/* Takes the right to call the plugin on `vendor`, and gives it back. With the mutex held, which is released meanwhile. BUSY during native
+ * access, TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
-/* On the queue's own thread, whose work may have come while a native section began: the right comes when that ends. */
+/* The same for the worker, whose work may have come before native access began: it waits until that ends. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* With the mutex held and the right to call: a flight for what is to be handed over, the last one or space for another. */
+/* With the mutex held and the right to call: makes room for a submission, or decides to add to the newest one. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
-/* With the mutex held: whether nothing is left to do; whether the oldest flight has ended; whether there is something to give back. */
+/* With the mutex held: nothing is left to do; the oldest submission has ended; completed work can be retired. */
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
-static inline bool gpuhal_queue_has_ended(const gpuhal_queue *queue)
+static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 {
-    return queue->flight_count > 0 && queue->flights[queue->flight_first].number <= queue->done;
+    return queue->submission_count > 0 && queue->submissions[queue->first_submission].number <= queue->done;
 }
-bool gpuhal_queue_has_rest(const gpuhal_queue *queue);
+bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
-/* ---- point.c, which also keeps spare events of the plugin */
+/* ---- timepoint.c, which also keeps spare events of the plugin */
 
-/* NULL: there is none. */
+/* A spare event; NULL: there is none. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
-/* Puts one back, or destroys it. */
+/* Keeps an event for the next timepoint, or destroys it. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
 
-/* ---- pending.c */
+/* ---- deferred.c */
 
-/* With the mutex held: starts the queue's thread, unless it is there. Returns 0 or errno. */
+/* With the mutex held: starts the worker, unless there is one. Returns 0 or errno. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
-/* Puts work at the end of the list, with the mutex held. */
-gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
-void gpuhal_held_free(gpuhal_held *held);
+/* With the mutex held: appends work to the list of deferred work. */
+gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
+void gpuhal_deferred_free(gpuhal_deferred *deferred);
 
 /* ---- retire.c */
 
-/* Gives back what has ended; true when there was something, and no other thread at it. Not with the mutex held, and not in a driver's
- * callback, since it calls the plugin. */
-bool gpuhal_queue_reap(gpuhal_queue *queue);
-/* The same with the mutex held, which is let go meanwhile. */
-bool gpuhal_queue_reap_locked(gpuhal_queue *queue);
-/* OK once what submissions up to a number held has been given back, by whichever thread; those have ended. TIMEOUT, DEVICE_LOST;
- * NOT_READY for a deadline of 0. */
-gpuhal_status gpuhal_queue_retire(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
+/* Retires completed work; true when there was some and no other thread was at it. Not with the mutex held, and not in a callback of the
+ * driver, since it calls the plugin. */
+bool gpuhal_queue_retire(gpuhal_queue *queue);
+/* The same with the mutex held, which is released meanwhile. */
+bool gpuhal_queue_retire_locked(gpuhal_queue *queue);
+/* Waits until everything that submissions up to `number`, which have ended, kept alive has been given back, by this thread or another.
+ * TIMEOUT, DEVICE_LOST; NOT_READY for a deadline of 0. */
+gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
 
-/* With the mutex held: everything held fails with the cause, and so do submitted points where `submitted` says so. The driver may still be
- * at the work behind those, whose buffers stay, unless the device is lost. Watchers are put in front of *told. */
-void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted, gpuhal_watcher **told);
+/* With the mutex held: fails the queue. All deferred work fails, and where `submitted` says so all submitted timepoints. The driver may still
+ * execute the work behind those; its buffers stay, unless the device is lost. Completions are put in front of *completions. */
+void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
 /* The same without the mutex. */
-void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_cause *cause, bool submitted);
-/* What the plugin said of a submitted point: ends it and those before, or the queue. Not with the mutex held. */
-void gpuhal_point_settle(gpuhal_point *point, gpuhal_status status);
-/* The same in a callback of the driver's: nothing is given back. */
-void gpuhal_point_settle_notified(gpuhal_point *point, gpuhal_status status);
-/* The same for a status of the plugin's that is a failure. Asks the plugin for what was awaited, to learn the original cause. */
-void gpuhal_point_failed(gpuhal_point *point, gpuhal_status status);
-/* Asks the plugin. OK, NOT_READY, or the failure. */
-gpuhal_status gpuhal_point_poll(gpuhal_point *point);
+void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
+/* Takes over the plugin's answer for a submitted timepoint: ends it and those before it, or fails the queue. Not with the mutex held. */
+void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
+/* The same in a callback of the driver: nothing is retired. */
+void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
+/* The same for a failure. Polls what the queue waited for first, to learn the original failure. */
+void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
+/* Queries the plugin. OK, NOT_READY, or the failure. */
+gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- reclaim.c */
 
-/* Memory of the device is short: gives back what completed work of all queues holds. *out_pending: bytes that come free once queued work
+/* Called when memory of the device is short: retires the completed work of all queues. *out_pending: bytes that come free once queued work
  * has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 
 /* ---- wait.c */
 
-/* The end of this point is to be noticed, without a caller that asks. Returns 0, or errno where no thread can do it. Not with the mutex held. */
-int gpuhal_queue_want(gpuhal_point *point);
-/* Adds a watcher to a point, or tells it at once when that has ended. The watcher is taken over. HOST_MEMORY, with the watcher freed, when
- * there is nobody to notice the end. */
-gpuhal_status gpuhal_point_watch(gpuhal_point *point, gpuhal_watcher *watcher);
-/* Waits, without the mutex, until the plugin says that a submitted point is done. */
-void gpuhal_point_block(gpuhal_point *point);
-/* Calls no plugin as long as the queue's thread can: a driver that hangs does not keep who waits. */
-gpuhal_status gpuhal_point_wait(gpuhal_point *point, uint64_t deadline_ns);
-/* Of a point that is DONE: its failure; or OK once everything that the work before it held has been given back, by this thread or another
- * one; TIMEOUT, and NOT_READY for a deadline of 0, while that goes on. */
-gpuhal_status gpuhal_point_retire(gpuhal_point *point, uint64_t deadline_ns);
+/* Has the end of the timepoint noticed although no thread polls. Returns 0, or errno where no thread can do it. Not with the mutex held. */
+int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
+/* Adds a completion to a timepoint, and owns it; notifies at once if the timepoint is done. HOST_MEMORY, with the completion freed, when no
+ * thread could notice the end. */
+gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
+/* Blocks, without the mutex, until the plugin reports that a submitted timepoint is done. */
+void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
+/* Waits for a timepoint. Leaves calls of the plugin to the worker where it can, so that a driver that hangs does not keep the caller. */
+gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
+/* For a timepoint that is DONE: returns its failure, or waits until everything that the work before it kept alive has been given back.
+ * TIMEOUT; NOT_READY for a deadline of 0. */
+gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 
 /* ---- submit.c */
 
 /* Enqueues a transfer whose arguments were checked, or buffers to keep. INVALID_ARGUMENT for a queue of a device that has none of the buffers
  * of a transfer. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
-/* Has the queue's thread do it in its turn. BUSY in a native section. */
+/* Defers work to the worker. BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
-/* A new point behind everything enqueued; flushes. */
-gpuhal_status gpuhal_queue_mark(gpuhal_queue *queue, bool timed, gpuhal_point **out_point);
-/* The same for a thread that is going to wait, and has to be back in its time: where the plugin makes no promise of that, and where it has
- * no time right now, the queue's thread has the point recorded. */
-gpuhal_status gpuhal_queue_mark_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_point **out_point);
-/* What is enqueued from now on comes after the point; NULL: after nothing more. */
-gpuhal_status gpuhal_queue_await(gpuhal_queue *queue, gpuhal_point *point);
-/* The plugin refused a call; this thread's last error is why. What was submitted before is not concerned; what the plugin has no time for now
- * is not lost, and the queue goes on. Without the mutex. */
+/* Records a timepoint behind everything enqueued; flushes. */
+gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
+/* The same for a caller that is going to wait and must be back in time: where the plugin does not promise that, or is NOT_READY, the worker
+ * records it. */
+gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
+/* Makes everything enqueued from now on come after the timepoint; NULL: changes nothing. */
+gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not affected. BUSY fails
+ * nothing: the plugin takes the work later. Without the mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
-/* Hands a transfer, or a point, to the plugin: with the right to call and without the mutex. Without a detail: NOT_SUPPORTED, it has to be
- * done by the queue's thread; NOT_READY, it would have to wait, and the queue's thread tries again. What the plugin refuses for another
- * reason is missing from then on, so the queue has failed. On success the caller tells by the functions below, with the mutex held. */
-gpuhal_status gpuhal_queue_hand_over(gpuhal_queue *queue, const gpuhal_op *op);
-gpuhal_status gpuhal_queue_hand_over_point(gpuhal_queue *queue, gpuhal_point *point);
-void gpuhal_queue_note(gpuhal_queue *queue, const gpuhal_op *op);
-/* Watchers to be told are put in front of the list: the queue may have failed meanwhile, and the point with it. */
-void gpuhal_queue_note_point(gpuhal_queue *queue, gpuhal_point *point, gpuhal_watcher **told);
-void gpuhal_queue_list_point(gpuhal_queue *queue, gpuhal_point *point);
-/* Records a point behind what the caller has submitted by itself. With the right to call and the mutex held, which is
- * let go meanwhile. */
-void gpuhal_queue_mark_access(gpuhal_queue *queue, gpuhal_watcher **told);
+/* Submits a transfer, or a timepoint, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED, without a detail: the
+ * worker must do it. NOT_READY, likewise: the worker tries again. Any other refusal leaves a gap in the queue's order, so the queue has
+ * failed. On success the caller tracks it by one of the functions below, with the mutex held. */
+gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
+gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
+/* The queue may have failed meanwhile: then the timepoint has too. Completions are put in front of the list. */
+void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
+void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held, which is released
+ * meanwhile. */
+void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions);
 
 /* ---- vendor.c */
 
-/* Asks the plugin for a queue like that, where it has any. */
+/* Asks the plugin for a queue like this one, where the plugin has queues. */
 gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor);
-/* Gives back what the queue has of the plugin, once idle and closing, and takes it out of the object's list. */
+/* Gives everything back that the queue has of the plugin, once it is closed, and takes it out of the object's list. */
 void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* By the queue's thread, with the mutex held, which is let go meanwhile: makes a queue that failed usable, or says why not. */
-void gpuhal_queue_renew(gpuhal_queue *queue);
+/* On the worker, with the mutex held, which is released meanwhile: makes a failed queue usable, or keeps why not. */
+void gpuhal_queue_run_reset(gpuhal_queue *queue);
 
 /* ---- worker.c */
 
-/* The queue's thread. */
+/* The worker. */
 void *gpuhal_queue_thread(void *queue);
-/* Of a queue that is closing: does the thread's work, in this thread. */
+/* Does the worker's part for a queue that is closing, on this thread. */
 void gpuhal_queue_work_off(gpuhal_queue *queue);
 
 /* ---- hang.c */
 
-/* The device was lost, for the reason that is this thread's last error: all its queues fail, and where it hangs, so do others whose thread
- * is in its driver. Calls no plugin. */
+/* Fails all queues of a device that is lost, with this thread's last error; where the device hangs, also queues whose worker is in its
+ * driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
 /* Asks the driver whether work of the device's queues goes on. */
 bool gpuhal_queues_go_on(gpuhal_device *device);

@@ -1,6 +1,6 @@
-/* queue/reclaim.c: memory of a device is short: what completed work of all queues holds is given back, and what queued work holds is counted. */
+/* queue/reclaim.c: retiring the completed work of all queues when memory of a device is short, and counting what queued work keeps. */
 #include "memory/buffer.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 typedef struct hold {
     const gpuhal_buffer *buffer;
     uint64_t bytes;
-    uint32_t references; /* of everybody to the buffer */
+    uint32_t references; /* of all owners to the buffer */
 } hold;
 
 typedef struct holds {
@@ -39,16 +39,16 @@ static void add_hold(holds *all, const gpuhal_buffer *buffer)
 static void add_holds_of(holds *all, gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
-    for (size_t i = 0; i < queue->flight_count; i++) {
-        const gpuhal_flight *flight = &queue->flights[(queue->flight_first + i) % queue->flight_space];
-        add_hold(all, flight->to);
-        add_hold(all, flight->from);
-        add_hold(all, flight->kept);
+    for (size_t i = 0; i < queue->submission_count; i++) {
+        const gpuhal_submission *submission = &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        add_hold(all, submission->to);
+        add_hold(all, submission->from);
+        add_hold(all, submission->kept);
     }
-    for (const gpuhal_held *held = queue->held; held; held = held->next) {
-        add_hold(all, held->op.to);
-        add_hold(all, held->op.from);
-        add_hold(all, held->op.kept);
+    for (const gpuhal_deferred *deferred = queue->deferred; deferred; deferred = deferred->next) {
+        add_hold(all, deferred->op.to);
+        add_hold(all, deferred->op.from);
+        add_hold(all, deferred->op.kept);
     }
     gpuhal_mutex_unlock(&queue->mutex);
 }
@@ -59,7 +59,7 @@ static int by_buffer(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Bytes of buffers to which nobody but queues has a reference. */
+/* Bytes of buffers to which only queues have references. */
 static uint64_t bytes_of_queues_alone(holds *all)
 {
     uint64_t bytes = 0;
@@ -75,29 +75,29 @@ static uint64_t bytes_of_queues_alone(holds *all)
     return bytes;
 }
 
-/* The oldest submitted point, as long as it turns out to be done. */
+/* Polls the oldest submitted timepoint, as long as it turns out to be done. */
 static void look_through(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
         gpuhal_queue_lock(queue);
-        gpuhal_point *oldest = queue->points ? gpuhal_point_retain(queue->points) : NULL;
+        gpuhal_timepoint *oldest = queue->timepoints ? gpuhal_timepoint_retain(queue->timepoints) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);
-        more = oldest && gpuhal_point_poll(oldest) == GPUHAL_OK;
-        gpuhal_point_release(oldest);
+        more = oldest && gpuhal_timepoint_poll(oldest) == GPUHAL_OK;
+        gpuhal_timepoint_release(oldest);
     }
 }
 
-/* Released buffers stay with work that nobody waited for, also with that of other devices. What another thread gives back right now is
- * waited for, as long as a driver may take. */
+/* Completed work that no thread waited for keeps released buffers, also work of other devices. Waits for threads that are retiring, as long
+ * as a driver may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};
     size_t count = 0;
     uint64_t deadline = gpuhal_deadline(device->gpu->settings.hang_ns);
-    gpuhal_queue **queues = gpuhal_async_queues(device->gpu, NULL, &count);
+    gpuhal_queue **queues = gpuhal_service_queues(device->gpu, NULL, &count);
     for (size_t i = 0; i < count; i++) {
         look_through(queues[i]);
-        (void)gpuhal_queue_retire(queues[i], UINT64_MAX, deadline);
+        (void)gpuhal_queue_wait_retired(queues[i], UINT64_MAX, deadline);
         add_holds_of(&all, queues[i]);
         gpuhal_queue_release(queues[i]);
     }

@@ -1,40 +1,40 @@
-/* queue/reset.c: making a queue that failed usable again.
+/* queue/reset.c: making a failed queue usable again.
  *
- * The queue's own thread does that, since it takes calls of the plugin that wait: whoever asked for it gets an answer in its time, and the
- * queue may turn usable later. */
+ * The worker does that, since it takes calls of the plugin that block: the caller is back in its time, and the queue may become usable
+ * later. */
 #include "core/error.h"
 #include "queue/queue.h"
 
-/* How long a plugin is left alone that cannot take an event now. */
+/* Pause before a plugin is asked again that cannot record an event now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Until the driver has ended what it still has of the old queue. One that takes no more events has ended as far as anybody can tell.
+/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far as anyone can tell.
  * With the right to call. */
-static gpuhal_status outwait(gpuhal_queue *queue)
+static gpuhal_status drain(gpuhal_queue *queue)
 {
-    gpuhal_point *point = gpuhal_point_create(queue, false);
-    if (!point) {
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    if (!timepoint) {
         return gpuhal_error_host_memory();
     }
-    gpuhal_status status = gpuhal_queue_hand_over_point(queue, point);
+    gpuhal_status status = gpuhal_queue_submit_timepoint(queue, timepoint);
     while (status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) == GPUHAL_OK) {
         gpuhal_os_sleep(RETRY_NS);
-        status = gpuhal_queue_hand_over_point(queue, point);
+        status = gpuhal_queue_submit_timepoint(queue, timepoint);
     }
     if (status == GPUHAL_OK) {
         gpuhal_queue_lock(queue);
-        gpuhal_queue_list_point(queue, point);
+        gpuhal_queue_append_timepoint(queue, timepoint);
         gpuhal_mutex_unlock(&queue->mutex);
-        gpuhal_point_block(point);
+        gpuhal_timepoint_block(timepoint);
     }
-    gpuhal_point_release(point);
+    gpuhal_timepoint_release(timepoint);
     return gpuhal_queue_check(queue);
 }
 
-/* A new queue of the plugin in place of the one that failed. With the right to call. */
+/* Replaces the plugin's queue that failed by a new one. With the right to call. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
 {
-    gpuhal_status status = outwait(queue);
+    gpuhal_status status = drain(queue);
     status = status ? status : gpuhal_queue_make_vendor(queue, out_fresh);
     if (!status) {
         const gpuhal_call call = gpuhal_call_blocking(queue->device, 0);
@@ -45,19 +45,19 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fres
 }
 
 /* With the mutex held. */
-static void forgive(gpuhal_queue *queue, gpuhal_watcher **told)
+static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
-    gpuhal_queue_fail(queue, queue->cause, true, told);
-    gpuhal_cause_release(queue->cause);
-    queue->cause = NULL;
+    gpuhal_queue_fail(queue, queue->failure, true, completions);
+    gpuhal_failure_release(queue->failure);
+    queue->failure = NULL;
     gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_USABLE);
-    queue->done = queue->marked = queue->submitted;
+    queue->done = queue->recorded = queue->submitted;
 }
 
-void gpuhal_queue_renew(gpuhal_queue *queue)
+void gpuhal_queue_run_reset(gpuhal_queue *queue)
 {
     gpuhal_plugin_queue *fresh = NULL;
-    gpuhal_watcher *told = NULL;
+    gpuhal_completion *completions = NULL;
     gpuhal_status status = gpuhal_queue_begin_late_call(queue);
     bool may_call = !status;
     if (may_call && queue->vendor) {
@@ -66,18 +66,18 @@ void gpuhal_queue_renew(gpuhal_queue *queue)
         gpuhal_queue_lock(queue);
     }
     if (status) {
-        queue->refusal = gpuhal_cause_create();
+        queue->refusal = gpuhal_failure_create();
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
     } else {
         queue->vendor = fresh;
-        forgive(queue, &told);
+        clear_failure(queue, &completions);
     }
     if (may_call) {
         gpuhal_queue_end_call(queue);
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
+    gpuhal_completions_notify(completions);
     gpuhal_queue_lock(queue);
 }
 
@@ -91,7 +91,7 @@ static gpuhal_status begin(gpuhal_queue *queue)
     if (error) {
         return gpuhal_error_no_thread(error);
     }
-    gpuhal_cause_release(queue->refusal);
+    gpuhal_failure_release(queue->refusal);
     queue->refusal = NULL;
     gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_RESETTING);
     gpuhal_condition_signal_all(&queue->condition);
@@ -104,7 +104,7 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_reset: an argument is NULL");
     }
     uint64_t deadline = gpuhal_deadline(timeout_ns);
-    gpuhal_watcher *told = NULL;
+    gpuhal_completion *completions = NULL;
     gpuhal_status status = gpuhal_queue_check(queue);
     status = status ? status : gpuhal_queue_own_call(queue);
     if (status) {
@@ -112,20 +112,20 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
     }
     gpuhal_queue_lock(queue);
     if (queue->right == GPUHAL_QUEUE_NATIVE) {
-        status = gpuhal_queue_section_error(queue);
+        status = gpuhal_queue_native_error(queue);
     } else if (gpuhal_queue_has_failed(queue) && !queue->vendor && !gpuhal_queue_has_deferred(queue)) {
-        forgive(queue, &told);
+        clear_failure(queue, &completions);
     } else if (gpuhal_queue_has_failed(queue)) {
         status = begin(queue);
     }
     while (!status && queue->health == GPUHAL_QUEUE_RESETTING) {
-        status = gpuhal_queue_sleep(queue, GPUHAL_WAITS_RESET, deadline);
+        status = gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RESET, deadline);
         status = status ? status : gpuhal_queue_check(queue);
     }
     if (!status && gpuhal_queue_has_failed(queue)) {
-        status = gpuhal_cause_status(queue->refusal ? queue->refusal : queue->cause);
+        status = gpuhal_failure_status(queue->refusal ? queue->refusal : queue->failure);
     }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
+    gpuhal_completions_notify(completions);
     return status;
 }

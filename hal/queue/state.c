@@ -1,6 +1,6 @@
-/* queue/state.c: a queue's references, and who may call the plugin on it. Nothing here calls a plugin.
+/* queue/state.c: a queue's references, and which thread may call the plugin on it. Nothing here calls a plugin.
  *
- * One thread at a time has the right to call; others sleep on the queue's condition until it ends. */
+ * One thread at a time has the right to call; others wait for the queue's condition until it gives that back. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -18,11 +18,11 @@ void gpuhal_queue_release(gpuhal_queue *queue)
     if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    gpuhal_cause_release(queue->cause);
-    gpuhal_cause_release(queue->refusal);
+    gpuhal_failure_release(queue->failure);
+    gpuhal_failure_release(queue->refusal);
     gpuhal_condition_finish(&queue->condition);
     gpuhal_mutex_finish(&queue->mutex);
-    free(queue->flights);
+    free(queue->submissions);
     free(queue);
 }
 
@@ -49,17 +49,17 @@ uint64_t gpuhal_deadline(uint64_t timeout_ns)
     return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
-gpuhal_status gpuhal_queue_sleep(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
+gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     if (now >= deadline_ns) {
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
     }
-    gpuhal_queue_doze(queue, place, deadline_ns);
+    gpuhal_queue_wait_at(queue, place, deadline_ns);
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_queue_section_error(const gpuhal_queue *queue)
+gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue)
 {
     return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is in a native section", queue->device->id);
 }
@@ -75,22 +75,22 @@ gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
 
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue)
 {
-    return gpuhal_queue_has_failed(queue)               ? gpuhal_cause_status(queue->cause)
-           : queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_section_error(queue)
+    return gpuhal_queue_has_failed(queue)               ? gpuhal_failure_status(queue->failure)
+           : queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_native_error(queue)
                                                  : GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_queue_sleep_through_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
+gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
-    gpuhal_status status = queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_section_error(queue)
-                                                               : gpuhal_queue_sleep(queue, place, deadline_ns);
+    gpuhal_status status = queue->right == GPUHAL_QUEUE_NATIVE ? gpuhal_queue_native_error(queue)
+                                                               : gpuhal_queue_wait_until(queue, place, deadline_ns);
     return status ? status : gpuhal_queue_check(queue);
 }
 
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue)) {
-        gpuhal_status status = gpuhal_queue_sleep_through_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
+        gpuhal_status status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
         if (status) {
             return status;
         }
@@ -103,7 +103,7 @@ gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 {
     gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
-        gpuhal_queue_doze(queue, GPUHAL_WAITS_NATIVE_END, UINT64_MAX);
+        gpuhal_queue_wait_at(queue, GPUHAL_WAITS_NATIVE_END, UINT64_MAX);
         status = gpuhal_queue_begin_call(queue, UINT64_MAX);
     }
     return status;
@@ -111,51 +111,51 @@ gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 
 void gpuhal_queue_end_call(gpuhal_queue *queue)
 {
-    gpuhal_queue_close_flight(queue);
+    gpuhal_queue_seal_submission(queue);
     gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_FREE);
     queue->joined = false;
-    if (gpuhal_queue_has_waiters(queue) || (queue->worker != GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_rest(queue))) {
+    if (gpuhal_queue_has_waiters(queue) || (queue->worker != GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue))) {
         gpuhal_condition_signal_all(&queue->condition);
     }
 }
 
-/* A batch mostly has the same buffers again and again: they are held once, until the last of it has ended. */
+/* A batch mostly has the same buffers again and again: they are kept alive once, until the last of it has ended. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    gpuhal_flight *last = queue->flight_count > 0 ? gpuhal_queue_last_flight(queue) : NULL;
+    gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
     queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept && !op->kept &&
                     !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
     if (queue->joined) {
         last->number = UINT64_MAX;
     }
-    if (queue->joined || queue->flight_count < queue->flight_space) {
+    if (queue->joined || queue->submission_count < queue->submission_space) {
         return true;
     }
-    size_t space = queue->flight_space ? queue->flight_space * 2 : 64;
-    gpuhal_flight *grown = calloc(space, sizeof *grown);
+    size_t space = queue->submission_space ? queue->submission_space * 2 : 64;
+    gpuhal_submission *grown = calloc(space, sizeof *grown);
     if (!grown) {
         return false;
     }
-    for (size_t i = 0; i < queue->flight_count; i++) {
-        grown[i] = queue->flights[(queue->flight_first + i) % queue->flight_space];
+    for (size_t i = 0; i < queue->submission_count; i++) {
+        grown[i] = queue->submissions[(queue->first_submission + i) % queue->submission_space];
     }
-    free(queue->flights);
-    queue->flights = grown;
-    queue->flight_first = 0;
-    queue->flight_space = space;
+    free(queue->submissions);
+    queue->submissions = grown;
+    queue->first_submission = 0;
+    queue->submission_space = space;
     return true;
 }
 
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
 {
-    return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->points && queue->done == queue->submitted;
+    return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->timepoints && queue->done == queue->submitted;
 }
 
-bool gpuhal_queue_has_rest(const gpuhal_queue *queue)
+bool gpuhal_queue_has_completed(const gpuhal_queue *queue)
 {
-    bool any = queue->dropped || gpuhal_queue_has_ended(queue);
-    for (const gpuhal_point *point = queue->ended; point && !any; point = point->next) {
-        any = !point->armed || point->noticed;
+    bool any = queue->dropped || gpuhal_queue_oldest_has_ended(queue);
+    for (const gpuhal_timepoint *timepoint = queue->ended; timepoint && !any; timepoint = timepoint->next) {
+        any = !timepoint->armed || timepoint->signaled;
     }
     return any && queue->retiring == 0 && gpuhal_device_is_reachable(queue->device);
 }

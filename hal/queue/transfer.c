@@ -1,11 +1,11 @@
 /* queue/transfer.c: the transfers of the application API, without a queue or with one.
  *
- * With a queue each kind has a way to hand it to the plugin's queue, for the ranges that the plugin takes as they are, and a way to do it on
- * the queue's thread, which is what a call without a queue does. */
+ * With a queue each kind of transfer has two functions: one submits it to the plugin's queue, for ranges that the plugin takes as they are;
+ * one does it on the worker, exactly as a call without a queue does. */
 #include "core/error.h"
 #include "queue/queue.h"
 #include "transfer/copy.h"
-#include "transfer/ordinary.h"
+#include "transfer/pageable.h"
 #include "transfer/peer.h"
 #include "transfer/rect.h"
 
@@ -23,7 +23,7 @@ static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, 
     return ((to_offset | from_offset | bytes) & mask) == 0;
 }
 
-/* Ends the call of a slot, and turns its failure into a detail; that it takes no such memory, or nothing now, is none. */
+/* Ends the call of a slot and words its failure. NOT_SUPPORTED and NOT_READY are no failures. */
 static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what, uint64_t bytes)
 {
     status = gpuhal_device_result(device, call, status);
@@ -45,8 +45,8 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
                   "reading", op->bytes);
 }
 
-/* Memory that the plugin cannot reach from the host is copied where the host's side is page-locked memory of ours, so that nothing waits
- * for the queue's thread and its staging. */
+/* Memory that the plugin cannot reach from the host is copied by the device where the host's side is page-locked memory of ours, so that it
+ * needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
@@ -88,7 +88,7 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
         !is_aligned(mask, op->to_offset, op->from_offset, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_status status = gpuhal_device_check(from); /* the caller looked at the destination, and at the queue's own device */
+    gpuhal_status status = gpuhal_device_check(from); /* the caller checked the destination, and the queue's own device */
     if (status) {
         return status;
     }
@@ -153,7 +153,7 @@ static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
 static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
 static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
 
-/* What is handed to a plugin goes inside a device, or over a link. */
+/* What a plugin is given goes inside a device, or over a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)
 {
     return to == from ? &to->copied : &gpuhal_link_between(from, to)->traffic[GPUHAL_PATH_PEER];
@@ -166,7 +166,7 @@ static gpuhal_counter *counter_of_rect(const gpuhal_buffer *to, const gpuhal_buf
 
 /* ---- the calls of the application */
 
-/* Apart from what goes without a queue, which a small transfer would pay for. */
+/* Not inlined, so that a small transfer without a queue saves no registers for it. */
 static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
                                                              uint64_t bytes)
 {

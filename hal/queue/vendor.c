@@ -1,6 +1,6 @@
 /* queue/vendor.c: the plugin's queue behind a queue: asked for, taken over, given back. */
 #include "core/error.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
@@ -20,11 +20,11 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
-/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its thread may hold stays. */
+/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its worker may use stays. */
 void gpuhal_queue_finish(gpuhal_queue *queue)
 {
     gpuhal_device *device = queue->device;
-    gpuhal_async_remove(queue);
+    gpuhal_service_remove(queue);
     if (queue->vendor && gpuhal_device_is_reachable(device)) {
         for (uint32_t timed = 0; timed < 2; timed++) {
             for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
@@ -40,7 +40,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     queue->vendor = NULL;
     queue->done = queue->submitted;
     gpuhal_mutex_unlock(&queue->mutex);
-    (void)gpuhal_queue_reap(queue);
+    (void)gpuhal_queue_retire(queue);
     gpuhal_queue_lock(queue);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);

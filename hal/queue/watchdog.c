@@ -1,13 +1,12 @@
 /* queue/watchdog.c: see watchdog.h.
  *
- * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not hang while a queue of the device has
- * unfinished work and the driver keeps answering that this goes on: a thread is started to ask, which a driver may stop
- * in its turn. Nor does any call hang while the caller has native access to a queue of the device, which may hold the
- * vendor's lock of it. */
+ * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device has unfinished work
+ * and the driver answers that this goes on. A thread is started to ask, which the driver may keep as well. No call counts as a hang while the
+ * application has native access to a queue of the device, since it may hold the vendor's lock. */
 #include "queue/watchdog.h"
 
 #include "core/error.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 
 #define PERIOD_MOST_NS UINT64_C(500000000)
@@ -17,7 +16,7 @@ static struct {
     gpuhal_condition condition; /* the list of devices changed; a device is to be reported on, or was */
     uint32_t generation;        /* fork generation of all that follows; 0: nothing was made yet */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* that were given up; not in `devices` any more */
+    gpuhal_device *reports;     /* given up; not in `devices` any more */
     const gpuhal_device *busy;  /* gpuhal-report works on it */
     bool watches, reporting;    /* the threads exist */
 } dog = {.mutex = GPUHAL_MUTEX_INITIALIZER};
@@ -112,7 +111,7 @@ static void give_up(const void *subject)
 static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
 {
     while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
-                     !gpuhal_async_has_unfinished(other))) {
+                     !gpuhal_service_has_unfinished(other))) {
         other = other->watched.next;
     }
     return other;
@@ -227,7 +226,7 @@ static void *ask(void *user)
     device->watched.goes_on = device->watched.goes_on || goes_on;
     device->watched.asking = false;
     gpuhal_mutex_unlock(&dog.mutex);
-    gpuhal_async_worker_ends(gpu);
+    gpuhal_service_worker_ends(gpu);
     return NULL;
 }
 
@@ -239,7 +238,7 @@ static void begin_to_ask(gpuhal_device *device)
     device->watched.asking = device->watched.asking || alive;
     gpuhal_mutex_unlock(&dog.mutex);
     if (alive) {
-        gpuhal_async_worker_begins(gpu);
+        gpuhal_service_worker_begins(gpu);
         gpuhal_unreference(gpu); /* not the last: workers have one */
     }
     bool fails = alive && gpuhal_thread_start_detached(ask, device) != 0;
@@ -249,7 +248,7 @@ static void begin_to_ask(gpuhal_device *device)
     gpuhal_condition_signal_all(&dog.condition);
     gpuhal_mutex_unlock(&dog.mutex);
     if (fails) {
-        gpuhal_async_worker_ends(gpu);
+        gpuhal_service_worker_ends(gpu);
     }
     lock();
 }
@@ -319,7 +318,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     }
     if (!watched) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING,
-                        "%s: a driver that hangs will not be noticed: the system gives no further thread", device->id);
+                        "%s: a driver that hangs will not be signaled: the system gives no further thread", device->id);
     }
 }
 

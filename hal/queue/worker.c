@@ -1,141 +1,141 @@
-/* queue/worker.c: the thread of a queue. It exists only where something has to be waited for or done by blocking calls, works the
- * held list off in order, and waits for the points whose end is wanted.
+/* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking calls. It takes
+ * deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
  *
- * The thread is nobody's to join: the queue outlives its user until the thread has ended, and gpuhal_async_settle() waits for that. */
+ * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_service_settle() waits for that. */
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "queue/async.h"
+#include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What the first piece held, once it is done or was handed over. RUNNING keeps it in its place meanwhile, so that nothing behind it ends
- * before its memory is given back. With the mutex held, which is let go meanwhile. */
-static void empty_first(gpuhal_queue *queue, gpuhal_held *held)
+/* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place meanwhile, so that nothing
+ * behind it ends before its memory is given back. With the mutex held, which is released meanwhile. */
+static void empty_first(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
-    gpuhal_buffer *to = held->op.to, *from = held->op.from, *kept = held->op.kept;
-    void *job = held->op.kind && held->op.kind->form == GPUHAL_OP_JOB ? held->op.job : NULL;
-    held->op.to = held->op.from = held->op.kept = NULL;
+    gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
+    void *job = deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB ? deferred->op.job : NULL;
+    deferred->op.to = deferred->op.from = deferred->op.kept = NULL;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_buffer_drop(from);
     gpuhal_buffer_drop(to);
     gpuhal_buffer_drop(kept);
     if (job) {
-        held->op.free_job(job);
+        deferred->op.free_job(job);
     }
     gpuhal_queue_lock(queue);
     if (job) {
-        held->op.job = NULL;
+        deferred->op.job = NULL;
     }
 }
 
-/* Takes the first piece out of the list. With the mutex held; the caller frees it without. */
-static gpuhal_held *take_first(gpuhal_queue *queue)
+/* Removes the front of the list. With the mutex held; the caller frees it without. */
+static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
-    gpuhal_held *held = queue->held;
-    queue->held = held->next;
-    if (!queue->held) {
-        queue->held_end = &queue->held;
+    gpuhal_deferred *deferred = queue->deferred;
+    queue->deferred = deferred->next;
+    if (!queue->deferred) {
+        queue->deferred_end = &queue->deferred;
     }
-    return held;
+    return deferred;
 }
 
-/* The first piece is done, or failed with this thread's last error. With the mutex held, which is let go meanwhile. */
+/* The front of the list is done, or failed with this thread's last error. With the mutex held, which is released meanwhile. */
 static void finish_first(gpuhal_queue *queue, gpuhal_status status)
 {
-    gpuhal_watcher *told = NULL;
-    gpuhal_cause *cause = status ? gpuhal_cause_create() : NULL;
-    gpuhal_held *held = take_first(queue);
+    gpuhal_completion *completions = NULL;
+    gpuhal_failure *failure = status ? gpuhal_failure_create() : NULL;
+    gpuhal_deferred *deferred = take_first(queue);
     if (status) {
-        gpuhal_queue_fail(queue, cause, false, &told);
+        gpuhal_queue_fail(queue, failure, false, &completions);
     }
-    if (held->op.record && (status || !queue->vendor)) {
-        held->op.record->number = queue->submitted;
-        gpuhal_point_finish(held->op.record, gpuhal_queue_has_failed(queue) ? queue->cause : NULL, &told);
+    if (deferred->op.record && (status || !queue->vendor)) {
+        deferred->op.record->number = queue->submitted;
+        gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL, &completions);
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
-    gpuhal_cause_release(cause);
-    gpuhal_held_free(held);
-    (void)gpuhal_queue_reap(queue);
+    gpuhal_completions_notify(completions);
+    gpuhal_failure_release(failure);
+    gpuhal_deferred_free(deferred);
+    (void)gpuhal_queue_retire(queue);
     gpuhal_queue_lock(queue);
 }
 
-/* With the mutex held, which is let go meanwhile: waits for a point of this queue by whatever way the plugin has. */
-static void wait_for(gpuhal_queue *queue, gpuhal_point *point)
+/* Waits for a timepoint of this queue, however the plugin can. With the mutex held, which is released meanwhile. */
+static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
-    gpuhal_point_retain(point);
+    gpuhal_timepoint_retain(timepoint);
     bool tells = queue->device->ops.event_notify && !queue->probed;
     gpuhal_mutex_unlock(&queue->mutex);
     if (tells) {
-        (void)gpuhal_queue_want(point);
+        (void)gpuhal_timepoint_request_notify(timepoint);
         gpuhal_queue_lock(queue);
-        bool sleeps = gpuhal_point_now(point) == GPUHAL_POINT_SUBMITTED && point->armed;
+        bool sleeps = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && timepoint->armed;
         if (sleeps) {
-            gpuhal_queue_doze(queue, GPUHAL_WAITS_NOTIFICATION, UINT64_MAX);
+            gpuhal_queue_wait_at(queue, GPUHAL_WAITS_NOTIFICATION, UINT64_MAX);
         }
         gpuhal_mutex_unlock(&queue->mutex);
-        tells = sleeps || gpuhal_point_now(point) != GPUHAL_POINT_SUBMITTED;
+        tells = sleeps || gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_SUBMITTED;
     }
     if (!tells) {
-        gpuhal_point_block(point);
+        gpuhal_timepoint_block(timepoint);
     }
-    (void)gpuhal_queue_reap(queue);
-    gpuhal_point_release(point);
+    (void)gpuhal_queue_retire(queue);
+    gpuhal_timepoint_release(timepoint);
     gpuhal_queue_lock(queue);
 }
 
-/* The plugin would have to wait for somebody: asks again in a while. With the mutex held, which is let go meanwhile. */
+/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held, which is released meanwhile. */
 static void sleep_before_retry(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
-    gpuhal_queue_doze(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
+    gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* A point of the queue's own behind everything handed over. Where there can be none, the queue has failed. With the mutex held, which is let
- * go meanwhile. */
-static void mark_tail(gpuhal_queue *queue)
+/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex held, which is released
+ * meanwhile. */
+static void record_tail(gpuhal_queue *queue)
 {
-    gpuhal_watcher *told = NULL;
-    gpuhal_cause *cause = NULL;
-    gpuhal_point *point = gpuhal_point_create(queue, false);
-    gpuhal_status status = point ? gpuhal_queue_begin_late_call(queue) : gpuhal_error_host_memory();
+    gpuhal_completion *completions = NULL;
+    gpuhal_failure *failure = NULL;
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    gpuhal_status status = timepoint ? gpuhal_queue_begin_late_call(queue) : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_mutex_unlock(&queue->mutex);
-        status = gpuhal_queue_hand_over_point(queue, point);
+        status = gpuhal_queue_submit_timepoint(queue, timepoint);
         gpuhal_queue_lock(queue);
         if (!status) {
-            gpuhal_queue_list_point(queue, point);
+            gpuhal_queue_append_timepoint(queue, timepoint);
         }
         gpuhal_queue_end_call(queue);
     }
     if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) {
         sleep_before_retry(queue);
     } else if (status) {
-        cause = gpuhal_cause_create();
-        gpuhal_queue_fail(queue, cause, false, &told);
+        failure = gpuhal_failure_create();
+        gpuhal_queue_fail(queue, failure, false, &completions);
         if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun meanwhile */
             gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_SILENT);
         }
     }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
-    gpuhal_cause_release(cause);
-    gpuhal_point_release(point);
+    gpuhal_completions_notify(completions);
+    gpuhal_failure_release(failure);
+    gpuhal_timepoint_release(timepoint);
     gpuhal_queue_lock(queue);
 }
 
-/* Everything handed over so far has to have ended. With the mutex held. True when it has. */
+/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held, which is released meanwhile. */
 static bool tail_has_ended(gpuhal_queue *queue)
 {
-    if (!queue->vendor || (queue->done == queue->submitted && !queue->points)) {
+    if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
         return true;
     }
-    if (queue->points && (queue->health == GPUHAL_QUEUE_SILENT || queue->marked == queue->submitted)) {
-        gpuhal_point *last = queue->points;
+    if (queue->timepoints && (queue->health == GPUHAL_QUEUE_SILENT || queue->recorded == queue->submitted)) {
+        gpuhal_timepoint *last = queue->timepoints;
         while (last->next) {
             last = last->next;
         }
@@ -143,174 +143,176 @@ static bool tail_has_ended(gpuhal_queue *queue)
         return false;
     }
     if (queue->health != GPUHAL_QUEUE_SILENT) {
-        mark_tail(queue);
+        record_tail(queue);
     }
     return false;
 }
 
-/* Does the first piece by blocking calls, once the tail has ended. */
+/* Does the front of the list by blocking calls, once everything submitted has ended. */
 static void run_first(gpuhal_queue *queue)
 {
-    gpuhal_held *held = queue->held;
-    if (!tail_has_ended(queue) || queue->held != held) {
+    gpuhal_deferred *deferred = queue->deferred;
+    if (!tail_has_ended(queue) || queue->deferred != deferred) {
         return;
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_status status = held->op.kind->run(&held->op);
+    gpuhal_status status = deferred->op.kind->run(&deferred->op);
     gpuhal_queue_lock(queue);
-    empty_first(queue, held);
+    empty_first(queue, deferred);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
-    finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_cause_status(queue->cause) : status);
+    finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* What the plugin cannot take now: the vendor's queue is captured, or in another section. A mapping is the program's own to end. */
+/* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A mapping, though, is the
+ * application's own to end. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from));
     return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
 }
 
-/* Hands the first piece to the plugin. */
+/* Submits the front of the list to the plugin. */
 static void submit_first(gpuhal_queue *queue)
 {
-    gpuhal_held *held = queue->held;
+    gpuhal_deferred *deferred = queue->deferred;
     gpuhal_status status = gpuhal_queue_begin_late_call(queue);
-    if (status || queue->held != held) {
+    if (status || queue->deferred != deferred) {
         if (!status) {
             gpuhal_queue_end_call(queue);
         }
         return; /* it was dropped meanwhile */
     }
-    bool space = gpuhal_queue_reserve(queue, &held->op);
-    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* so that it stays where it is */
+    bool space = gpuhal_queue_reserve(queue, &deferred->op);
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* so that it stays at the front */
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
         status = gpuhal_error_host_memory();
     } else {
-        status = held->op.record ? gpuhal_queue_hand_over_point(queue, held->op.record) : gpuhal_queue_hand_over(queue, &held->op);
+        status = deferred->op.record ? gpuhal_queue_submit_timepoint(queue, deferred->op.record) : gpuhal_queue_submit(queue, &deferred->op);
     }
     gpuhal_queue_lock(queue);
-    bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !held->op.record;
-    bool later = comes_later(&held->op, status);
-    gpuhal_watcher *told = NULL;
-    if (status == GPUHAL_OK && held->op.record) {
-        gpuhal_queue_note_point(queue, held->op.record, &told);
+    bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !deferred->op.record;
+    bool later = comes_later(&deferred->op, status);
+    gpuhal_completion *completions = NULL;
+    if (status == GPUHAL_OK && deferred->op.record) {
+        gpuhal_queue_track_timepoint(queue, deferred->op.record, &completions);
     } else if (status == GPUHAL_OK) {
-        gpuhal_queue_note(queue, &held->op);
-        empty_first(queue, held);
-        if (held->op.kind->form == GPUHAL_OP_CALL) {
-            gpuhal_queue_mark_access(queue, &told);
+        gpuhal_queue_track(queue, &deferred->op);
+        empty_first(queue, deferred);
+        if (deferred->op.kind->form == GPUHAL_OP_CALL) {
+            gpuhal_queue_record_access(queue, &completions);
         }
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     queue->submitted += refused && queue->adopted; /* as in submit.c */
     gpuhal_queue_end_call(queue);
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
-        held->on_host = refused;
+        deferred->on_host = refused;
         if (later) {
             sleep_before_retry(queue);
         }
         return;
     }
     queue->retry_ns = 0;
-    bool wanted = status == GPUHAL_OK && held->op.record && held->op.record->wanted;
-    gpuhal_point *point = wanted ? gpuhal_point_retain(held->op.record) : NULL;
+    bool notify_requested = status == GPUHAL_OK && deferred->op.record && deferred->op.record->notify_requested;
+    gpuhal_timepoint *timepoint = notify_requested ? gpuhal_timepoint_retain(deferred->op.record) : NULL;
     finish_first(queue, status);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_watchers_tell(told);
-    if (point) {
-        (void)gpuhal_queue_want(point);
-        gpuhal_point_release(point);
+    gpuhal_completions_notify(completions);
+    if (timepoint) {
+        (void)gpuhal_timepoint_request_notify(timepoint);
+        gpuhal_timepoint_release(timepoint);
     }
     gpuhal_queue_lock(queue);
 }
 
-/* The first piece waits for somebody else's point. With the mutex held. True when something was done about it. */
-static bool look_at_await(gpuhal_queue *queue)
+/* The front of the list waits for a timepoint of another queue. With the mutex held. True when there was something to do. */
+static bool look_at_wait(gpuhal_queue *queue)
 {
-    gpuhal_held *held = queue->held;
-    gpuhal_point *point = held->op.await;
-    if (gpuhal_point_now(point) == GPUHAL_POINT_DONE) {
-        finish_first(queue, gpuhal_point_result(point));
+    gpuhal_deferred *deferred = queue->deferred;
+    gpuhal_timepoint *timepoint = deferred->op.await;
+    if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
+        finish_first(queue, gpuhal_timepoint_result(timepoint));
         return true;
     }
-    if (held->on_host) { /* it is being watched */
+    if (deferred->on_host) { /* a completion is set already */
         return false;
     }
-    gpuhal_watcher *watcher = calloc(1, sizeof *watcher);
-    if (!watcher) {
+    gpuhal_completion *completion = calloc(1, sizeof *completion);
+    if (!completion) {
         finish_first(queue, gpuhal_error_host_memory());
         return true;
     }
-    watcher->queue = gpuhal_queue_retain(queue);
-    held->on_host = true;
-    gpuhal_point_retain(point);
+    completion->queue = gpuhal_queue_retain(queue);
+    deferred->on_host = true;
+    gpuhal_timepoint_retain(timepoint);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_status status = gpuhal_point_watch(point, watcher);
-    gpuhal_point_release(point);
+    gpuhal_status status = gpuhal_timepoint_add_completion(timepoint, completion);
+    gpuhal_timepoint_release(timepoint);
     gpuhal_queue_lock(queue);
-    if (status && queue->held == held) {
+    if (status && queue->deferred == deferred) {
         finish_first(queue, status);
     }
     return true;
 }
 
-/* With the mutex held: the next thing to do. False when there is nothing but to sleep. */
+/* Does the next thing, with the mutex held. False when there is nothing to do but wait. */
 static bool step(gpuhal_queue *queue)
 {
-    gpuhal_held *held = queue->held;
-    if (held && gpuhal_queue_has_failed(queue)) { /* enqueued while it failed */
-        finish_first(queue, gpuhal_cause_status(queue->cause));
+    gpuhal_deferred *deferred = queue->deferred;
+    if (deferred && gpuhal_queue_has_failed(queue)) { /* enqueued while the queue failed */
+        finish_first(queue, gpuhal_failure_status(queue->failure));
         return true;
     }
-    if (!held && queue->health == GPUHAL_QUEUE_RESETTING) {
-        gpuhal_queue_renew(queue);
+    if (!deferred && queue->health == GPUHAL_QUEUE_RESETTING) {
+        gpuhal_queue_run_reset(queue);
         return true;
     }
-    if (held && held->op.await) {
-        if (look_at_await(queue)) {
+    if (deferred && deferred->op.await) {
+        if (look_at_wait(queue)) {
             return true;
         }
-    } else if (held && held->op.record && !queue->vendor) {
+    } else if (deferred && deferred->op.record && !queue->vendor) {
         finish_first(queue, GPUHAL_OK);
         return true;
-    } else if (held && (held->on_host || !queue->vendor)) {
+    } else if (deferred && (deferred->on_host || !queue->vendor)) {
         run_first(queue);
         return true;
-    } else if (held) {
+    } else if (deferred) {
         submit_first(queue);
         return true;
     }
     if (queue->probed && queue->vendor && !gpuhal_queue_has_failed(queue)) {
-        queue->probed = !tail_has_ended(queue) && (queue->points || queue->health != GPUHAL_QUEUE_SILENT);
+        queue->probed = !tail_has_ended(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
         return true;
     }
-    gpuhal_point *wanted = queue->points;
-    while (wanted && (!wanted->wanted || wanted->armed || wanted->blocked_on)) {
-        wanted = wanted->next;
+    gpuhal_timepoint *notify_requested = queue->timepoints;
+    while (notify_requested && (!notify_requested->notify_requested || notify_requested->armed || notify_requested->blocked_on)) {
+        notify_requested = notify_requested->next;
     }
-    if (wanted) {
-        wait_for(queue, wanted);
+    if (notify_requested) {
+        wait_for(queue, notify_requested);
         return true;
     }
     return false;
 }
 
-/* Once its user is gone and nothing is held: whether nothing is left to do. With the mutex held, which is let go only when there is. */
+/* Whether nothing is left to do for a queue without a user and without deferred work. With the mutex held, which is released only when there
+ * is something. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {
         return true;
     }
-    if (!tail_has_ended(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->points)) {
+    if (!tail_has_ended(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
         return false;
     }
-    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to tell of it; somebody waits for the device */
-        gpuhal_queue_doze(queue, GPUHAL_WAITS_LAST, UINT64_MAX);
+    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to call back, or a thread calls it */
+        gpuhal_queue_wait_at(queue, GPUHAL_WAITS_LAST, UINT64_MAX);
         return false;
     }
-    return !queue->held;
+    return !queue->deferred;
 }
 
 static void work(gpuhal_queue *queue)
@@ -320,17 +322,17 @@ static void work(gpuhal_queue *queue)
         if (step(queue)) {
             continue;
         }
-        if (gpuhal_queue_has_rest(queue)) {
+        if (gpuhal_queue_has_completed(queue)) {
             gpuhal_mutex_unlock(&queue->mutex);
-            (void)gpuhal_queue_reap(queue);
+            (void)gpuhal_queue_retire(queue);
             gpuhal_queue_lock(queue);
-        } else if (queue->life != GPUHAL_QUEUE_OPEN && !queue->held) {
+        } else if (queue->life != GPUHAL_QUEUE_OPEN && !queue->deferred) {
             ends = may_end(queue);
             if (ends) {
                 gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSED);
             }
         } else {
-            gpuhal_queue_doze(queue, GPUHAL_WAITS_WORK, UINT64_MAX);
+            gpuhal_queue_wait_at(queue, GPUHAL_WAITS_WORK, UINT64_MAX);
         }
     }
     gpuhal_mutex_unlock(&queue->mutex);
@@ -342,7 +344,7 @@ void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
-    gpuhal_async_worker_is_this(gpu);
+    gpuhal_service_worker_is_this(gpu);
     work(queue);
     gpuhal_queue_lock(queue);
     bool counted = !queue->uncounted;
@@ -350,7 +352,7 @@ void *gpuhal_queue_thread(void *user)
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
     if (counted) {
-        gpuhal_async_worker_ends(gpu);
+        gpuhal_service_worker_ends(gpu);
     }
     return NULL;
 }

@@ -3,7 +3,7 @@
 #include "transfer/bytes.h"
 
 #include "core/error.h"
-#include "transfer/ordinary.h"
+#include "transfer/pageable.h"
 #include "transfer/ranges.h"
 #include "transfer/slot.h"
 #include "transfer/write_path.h"
@@ -24,8 +24,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
  * staging memory, wherever that was found out. */
 static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
-    if (!gpuhal_ordinary_is_large(device, bytes) || !device->ops.write ||
-        !gpuhal_ordinary_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
+    if (!gpuhal_pageable_is_large(device, bytes) || !device->ops.write ||
+        !gpuhal_pageable_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
         return gpuhal_slot_write(device, to, to_offset, from, bytes);
     }
     uint64_t done = 0; /* while the two paths were compared */
@@ -37,7 +37,7 @@ static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *t
     }
     const char *rest = (const char *)from + done;
     if (staged) {
-        status = gpuhal_ordinary_write(device, to, to_offset + done, rest, bytes - done);
+        status = gpuhal_pageable_write(device, to, to_offset + done, rest, bytes - done);
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
             return status;
         }
@@ -47,9 +47,9 @@ static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *t
 
 static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    if (gpuhal_ordinary_is_large(device, bytes) && device->ops.read && gpuhal_ordinary_is_quicker(device) &&
-        gpuhal_ordinary_is_possible(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
-        gpuhal_status status = gpuhal_ordinary_read(device, to, from, from_offset, bytes);
+    if (gpuhal_pageable_is_large(device, bytes) && device->ops.read && gpuhal_pageable_is_quicker(device) &&
+        gpuhal_pageable_is_possible(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
+        gpuhal_status status = gpuhal_pageable_read(device, to, from, from_offset, bytes);
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
             return status;
         }
@@ -71,7 +71,7 @@ gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuha
 static gpuhal_status write_whole_blocks(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     gpuhal_status status = write_quickly(device, to, to_offset, from, bytes);
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_ordinary_write(device, to, to_offset, from, bytes) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_pageable_write(device, to, to_offset, from, bytes) : status;
 }
 
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
@@ -87,14 +87,14 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
         memcpy((char *)to->host + to_offset, from, (size_t)bytes);
         return GPUHAL_OK;
     }
-    return aligned ? gpuhal_ordinary_write(device, to, to_offset, from, bytes)
+    return aligned ? gpuhal_pageable_write(device, to, to_offset, from, bytes)
                    : gpuhal_blocks_write(device, to, to_offset, from, bytes, write_whole_blocks);
 }
 
 static gpuhal_status read_whole_blocks(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = read_quickly(device, to, from, from_offset, bytes);
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_ordinary_read(device, to, from, from_offset, bytes) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_pageable_read(device, to, from, from_offset, bytes) : status;
 }
 
 gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
@@ -110,7 +110,7 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
         memcpy(to, (const char *)from->host + from_offset, (size_t)bytes);
         return GPUHAL_OK;
     }
-    return aligned || !device->ops.read ? gpuhal_ordinary_read(device, to, from, from_offset, bytes)
+    return aligned || !device->ops.read ? gpuhal_pageable_read(device, to, from, from_offset, bytes)
                                         : gpuhal_blocks_read(device, to, from, from_offset, bytes, read_whole_blocks);
 }
 

@@ -2,7 +2,7 @@
 #include "transfer/copy.h"
 
 #include "core/error.h"
-#include "memory/loan.h"
+#include "memory/cached_import.h"
 #include "transfer/peer.h"
 #include "transfer/staged.h"
 
@@ -26,8 +26,8 @@ typedef enum {
     WAY_PEER,       /* over a link between the two that was proven */
     WAY_WRITE,      /* the destination's device writes from the source's host address, or the host does */
     WAY_READ,       /* the source's device reads into the destination's host address */
-    WAY_LOAN_FROM,  /* the destination's device imports the source's host memory, and copies */
-    WAY_LOAN_TO,    /* the source's device imports the destination's host memory, and copies */
+    WAY_IMPORT_FROM,  /* the destination's device imports the source's host memory, and copies */
+    WAY_IMPORT_TO,    /* the source's device imports the destination's host memory, and copies */
     WAY_STAGED
 } way;
 
@@ -39,8 +39,8 @@ static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
     bool reads = from->device->ops.read && !atomic_load_explicit(&from->refuses_read, memory_order_relaxed);
     return readable && (writes || writable)                      ? WAY_WRITE
            : writable && reads                                   ? WAY_READ
-           : readable && gpuhal_loan_possible(from, to->device) ? WAY_LOAN_FROM
-           : writable && gpuhal_loan_possible(to, from->device) ? WAY_LOAN_TO
+           : readable && gpuhal_cached_import_possible(from, to->device) ? WAY_IMPORT_FROM
+           : writable && gpuhal_cached_import_possible(to, from->device) ? WAY_IMPORT_TO
                                                                  : WAY_STAGED;
 }
 
@@ -82,28 +82,28 @@ static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, u
     return gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
 }
 
-/* One copy of the plugin's between its own memory and a loan. Others' caches are dealt with around it where the loan is not coherent.
+/* One copy of the plugin's between its own memory and a cached import. Others' caches are dealt with around it where that is not coherent.
  * *out_done: false when it cannot be had after all, which is no error. */
-static gpuhal_status cross_on_loan(const gpuhal_buffer_copy *c, bool source_is_lent, bool *out_done)
+static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
-    gpuhal_buffer *lent = source_is_lent ? c->from : c->to;
-    gpuhal_device *device = source_is_lent ? c->to->device : c->from->device;
+    gpuhal_buffer *imported = source_is_imported ? c->from : c->to;
+    gpuhal_device *device = source_is_imported ? c->to->device : c->from->device;
     uint64_t offset = 0;
-    const gpuhal_memory *loan = gpuhal_loan_take(lent, device, &offset);
-    offset += source_is_lent ? c->from_offset : c->to_offset;
-    uint64_t other_offset = source_is_lent ? c->to_offset : c->from_offset;
-    *out_done = loan && ((offset | other_offset | c->bytes) & device->copy_mask) == 0;
+    const gpuhal_memory *import = gpuhal_cached_import_get(imported, device, &offset);
+    offset += source_is_imported ? c->from_offset : c->to_offset;
+    uint64_t other_offset = source_is_imported ? c->to_offset : c->from_offset;
+    *out_done = import && ((offset | other_offset | c->bytes) & device->copy_mask) == 0;
     if (!*out_done) {
         return GPUHAL_OK;
     }
-    bool clean = !(loan->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
+    bool clean = !(import->flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     gpuhal_status status = GPUHAL_OK;
-    if (source_is_lent) {
-        status = clean ? gpuhal_memory_clean(device, loan, offset, c->bytes, false) : GPUHAL_OK;
-        status = status ? status : copy_slot(device, &c->to->memory, c->to_offset, loan, offset, c->bytes);
+    if (source_is_imported) {
+        status = clean ? gpuhal_memory_clean(device, import, offset, c->bytes, false) : GPUHAL_OK;
+        status = status ? status : copy_slot(device, &c->to->memory, c->to_offset, import, offset, c->bytes);
     } else {
-        status = copy_slot(device, loan, offset, &c->from->memory, c->from_offset, c->bytes);
-        status = status || !clean ? status : gpuhal_memory_clean(device, loan, offset, c->bytes, true);
+        status = copy_slot(device, import, offset, &c->from->memory, c->from_offset, c->bytes);
+        status = status || !clean ? status : gpuhal_memory_clean(device, import, offset, c->bytes, true);
     }
     return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
@@ -156,8 +156,8 @@ gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
         status = cross_directly(c, chosen == WAY_WRITE, &done);
         chosen = done ? chosen : way_through_host(c->to, c->from);
     }
-    if (!done && (chosen == WAY_LOAN_FROM || chosen == WAY_LOAN_TO)) {
-        status = cross_on_loan(c, chosen == WAY_LOAN_FROM, &done);
+    if (!done && (chosen == WAY_IMPORT_FROM || chosen == WAY_IMPORT_TO)) {
+        status = cross_by_import(c, chosen == WAY_IMPORT_FROM, &done);
     }
     if (!done) {
         chosen = WAY_STAGED;

@@ -9,8 +9,8 @@
 #include "transfer/file_pieces.h"
 
 #include "transfer/bytes.h"
-#include "transfer/crew.h"
 #include "transfer/staging.h"
+#include "transfer/thread_pool.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -307,16 +307,16 @@ void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end)
 {
     gpuhal *gpu = moving->job->buffer->device->gpu;
     uint64_t pieces = (end - begin) / moving->piece_bytes + ((end - begin) % moving->piece_bytes != 0);
-    uint32_t threads = gpuhal_crew_most() < moving->pieces_at_once ? gpuhal_crew_most() : moving->pieces_at_once;
-    gpuhal_crew_job job = {.work = work, .user = moving};
+    uint32_t threads = gpuhal_thread_pool_most() < moving->pieces_at_once ? gpuhal_thread_pool_most() : moving->pieces_at_once;
+    gpuhal_thread_pool_job job = {.work = work, .user = moving};
     moving->next = begin;
     moving->end = end;
     threads = pieces < threads ? (uint32_t)pieces : threads;
     if (threads > 1) {
-        gpuhal_crew_offer(gpu, &job, threads - 1);
+        gpuhal_thread_pool_submit(gpu, &job, threads - 1);
     }
     work(moving);
     if (threads > 1) {
-        gpuhal_crew_withdraw(gpu, &job);
+        gpuhal_thread_pool_cancel(gpu, &job);
     }
 }

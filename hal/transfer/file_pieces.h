@@ -1,4 +1,4 @@
-/* transfer/file_pieces.h: many pieces of one transfer at once, by the caller's thread and those that the crew can spare. */
+/* transfer/file_pieces.h: many pieces of one transfer at once, by the caller's thread and those that the thread pool can spare. */
 #ifndef GPUHAL_TRANSFER_FILE_PIECES_H
 #define GPUHAL_TRANSFER_FILE_PIECES_H
 

@@ -3,7 +3,7 @@
 #include "transfer/peer.h"
 
 #include "core/error.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "transfer/copy.h"
 
 #include <inttypes.h>
@@ -175,8 +175,8 @@ static void remember(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
-    gpuhal_diary_link(from, to, false);
-    if (gpuhal_diary_write(from->gpu)) {
+    gpuhal_fault_log_link(from, to, false);
+    if (gpuhal_fault_log_write(from->gpu)) {
         gpuhal_log_line(from->gpu->log, GPUHAL_LEVEL_DEBUG, "%s to %s: %s", from->id, to->id, gpuhal_last_error()->sentence);
     }
     gpuhal_error_restore(&detail);

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "transfer/bytes.h"
 #include "transfer/plugin_event.h"
 #include "transfer/slot.h"
@@ -338,7 +338,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
 static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_recalled_link known;
-    if (atomic_load(&link->afresh) || !gpuhal_diary_recall(from, to, &known) || known.verified) {
+    if (atomic_load(&link->afresh) || !gpuhal_fault_log_recall(from, to, &known) || known.verified) {
         return false;
     }
     char how[640];
@@ -364,7 +364,7 @@ void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
     }
     atomic_store_explicit(&link->peer, state, memory_order_release);
     if (state == GPUHAL_PEER_BROKEN) {
-        gpuhal_diary_link(from_device, to_device, true);
+        gpuhal_fault_log_link(from_device, to_device, true);
     }
 }
 
@@ -385,6 +385,6 @@ void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, con
         link->why_broken = gpuhal_text_copy(how);
         warn(to_device, from_device, how);
         atomic_store_explicit(&link->peer, GPUHAL_PEER_BROKEN, memory_order_release);
-        gpuhal_diary_link(from_device, to_device, true);
+        gpuhal_fault_log_link(from_device, to_device, true);
     }
 }

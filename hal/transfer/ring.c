@@ -3,7 +3,7 @@
 #include "transfer/ring.h"
 
 #include "core/error.h"
-#include "transfer/crew.h"
+#include "transfer/thread_pool.h"
 
 /* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's size above, and
  * below what is worth a submission. */
@@ -12,7 +12,7 @@
 typedef struct ring {
     const gpuhal_ring_copy *copy;
     uint64_t piece_bytes, pieces, phase;
-    gpuhal_crew_job job;
+    gpuhal_thread_pool_job job;
 
     gpuhal_mutex mutex;    /* protects what follows */
     uint64_t next;         /* the first piece that nobody has; `pieces` after a failure */
@@ -73,7 +73,7 @@ static void learn(ring *r, bool starved)
     }
     gpuhal_mutex_unlock(&r->mutex);
     if (more) {
-        gpuhal_crew_offer(r->copy->device->gpu, &r->job, 1);
+        gpuhal_thread_pool_submit(r->copy->device->gpu, &r->job, 1);
     }
 }
 
@@ -181,7 +181,7 @@ static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_ring_copy *copy = r->copy;
     uint64_t worth = (r->pieces + 1) / 2;
-    uint32_t most = gpuhal_crew_most();
+    uint32_t most = gpuhal_thread_pool_most();
     if (copy->in_order) {
         r->most_threads = r->threads = 1;
     } else if (chunk->can_begin) {
@@ -209,9 +209,9 @@ gpuhal_status gpuhal_ring_run(const gpuhal_ring_copy *copy)
     plan_threads(&r, chunk);
     uint32_t began_with = r.threads;
     gpuhal_mutex_init(&r.mutex);
-    gpuhal_crew_offer(gpu, &r.job, r.threads - 1);
+    gpuhal_thread_pool_submit(gpu, &r.job, r.threads - 1);
     carry_with(&r, chunk);
-    gpuhal_crew_withdraw(gpu, &r.job);
+    gpuhal_thread_pool_cancel(gpu, &r.job);
     gpuhal_mutex_finish(&r.mutex);
     if (r.threads > began_with) {
         gpuhal_staging_set_threads(copy->device, copy->direction, r.threads);

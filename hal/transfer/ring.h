@@ -1,7 +1,7 @@
 /* transfer/ring.h: moving many bytes between a device's memory and anything else through its staging memory, in pieces that overlap.
  *
  * "Anything else" is a function that fills a chunk or takes its bytes: memcpy, a file, another device. The caller's thread and helpers of
- * the crew each carry pieces from one end to the other by themselves, with chunks of their own: nothing is handed from thread to thread.
+ * the thread pool each carry pieces from one end to the other by themselves, with chunks of their own: nothing is handed from thread to thread.
  * Where the device has queues, each has two chunks, of which the device copies one while the thread is at the other; a copy begins with
  * as many threads as an earlier one needed, and another comes as soon as the device is found waiting for them. Elsewhere two threads do
  * blocking copies. */

@@ -3,7 +3,7 @@
 #include "transfer/staging.h"
 
 #include "core/error.h"
-#include "transfer/crew.h"
+#include "transfer/thread_pool.h"
 
 #include <stdlib.h>
 
@@ -295,7 +295,7 @@ static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction directi
 
 void gpuhal_staging_destroy_all(gpuhal *gpu)
 {
-    gpuhal_crew_destroy(gpu);
+    gpuhal_thread_pool_destroy(gpu);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_TO_DEVICE);
         pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_FROM_DEVICE);

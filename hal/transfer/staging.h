@@ -18,7 +18,7 @@ gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_staging_dire
 void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk *chunk);
 /* The device is lost: those who wait for a chunk that a stuck thread has go without. */
 void gpuhal_staging_wake(gpuhal_device *device);
-/* Ends the crew and frees all chunks of all devices; nothing is using them. Before gpuhal_devices_destroy. */
+/* Ends the thread pool and frees all chunks of all devices; nothing is using them. Before gpuhal_devices_destroy. */
 void gpuhal_staging_destroy_all(gpuhal *gpu);
 
 /* How many bytes go through a chunk at a time; less than its size where the device wants alignment. A multiple of that alignment. */

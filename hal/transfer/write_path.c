@@ -1,8 +1,8 @@
 /* transfer/write_path.c: see write_path.h. One thread measures, others take the path of the rule meanwhile. */
 #include "transfer/write_path.h"
 
-#include "device/diary.h"
-#include "transfer/ordinary.h"
+#include "device/fault_log.h"
+#include "transfer/pageable.h"
 
 /* Of the samples on each path the first is not counted: it makes staging memory, and the driver's. Of the others
  * the fastest counts, so that a thread that had to wait for a processor decides nothing. */
@@ -20,7 +20,7 @@ static gpuhal_status sample(const gpuhal_path_move *move, int path, uint64_t don
     const char *from = (const char *)move->from + done;
     const uint64_t offset = move->to_offset + done, bytes = sample_bytes(move->device);
     const uint64_t begin_ns = gpuhal_os_monotonic_ns();
-    gpuhal_status status = path == STAGED ? gpuhal_ordinary_write(move->device, move->to, offset, from, bytes)
+    gpuhal_status status = path == STAGED ? gpuhal_pageable_write(move->device, move->to, offset, from, bytes)
                                           : gpuhal_slot_write(move->device, move->to, offset, from, bytes);
     *out_ns = gpuhal_os_monotonic_ns() - begin_ns;
     return status;
@@ -66,7 +66,7 @@ static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
         }
     }
     atomic_store(&device->write_path.choice, judge(device, fastest_ns));
-    gpuhal_diary_write_path(device);
+    gpuhal_fault_log_write_path(device);
     return GPUHAL_OK;
 }
 
@@ -74,7 +74,7 @@ static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
 static uint32_t look_up(gpuhal_device *device)
 {
     uint32_t before = GPUHAL_WRITE_UNKNOWN;
-    const uint32_t known = gpuhal_diary_is_kept(device) ? gpuhal_diary_recall_write(device) : GPUHAL_WRITE_BY_RULE;
+    const uint32_t known = gpuhal_fault_log_is_kept(device) ? gpuhal_fault_log_recall_write(device) : GPUHAL_WRITE_BY_RULE;
     return atomic_compare_exchange_strong(&device->write_path.choice, &before, known) ? known : before;
 }
 
@@ -91,6 +91,6 @@ gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, bool *out_sta
         choice = atomic_load(&device->write_path.choice);
     }
     const bool by_rule = choice != GPUHAL_WRITE_STAGED && choice != GPUHAL_WRITE_BY_PLUGIN;
-    *out_staged = by_rule ? gpuhal_ordinary_is_quicker(device) : choice == GPUHAL_WRITE_STAGED;
+    *out_staged = by_rule ? gpuhal_pageable_is_quicker(device) : choice == GPUHAL_WRITE_STAGED;
     return status;
 }

@@ -1,8 +1,8 @@
-/* What is noted of faults on its way into the registry (device/diary.h), by several threads at once. */
+/* What is noted of faults on its way into the registry (device/fault_log.h), by several threads at once. */
 #include "../system/remembered.h"
 #include "support/lab.h"
 
-#include "device/diary.h"
+#include "device/fault_log.h"
 #include "registry/store.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ static gpuhal *open_with_registry(uint32_t devices)
 static void note(gpuhal_device *device, gpuhal_fault_kind kind)
 {
     gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "the lab is lost");
-    gpuhal_diary_fault(device, kind);
+    gpuhal_fault_log_fault(device, kind);
 }
 
 /* Of all devices. */

@@ -3,7 +3,7 @@
 #include "engine_support.h"
 
 #include "device/device.h"
-#include "transfer/crew.h"
+#include "transfer/thread_pool.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -214,11 +214,11 @@ TEST(buffers_of_two_gpuhal_objects_have_no_path)
     close_engine(gpu);
 }
 
-/* ---- the crew */
+/* ---- the thread pool */
 
 typedef struct late {
     gpuhal *gpu;
-    gpuhal_crew_job *own, *other;
+    gpuhal_thread_pool_job *own, *other;
     sem_t came, go;
     _Atomic int runs, other_runs;
 } late;
@@ -239,8 +239,8 @@ static void ask_late(void *user)
     }
     sem_post(&l->came);
     usleep(100000);
-    gpuhal_crew_offer(l->gpu, l->own, 1);
-    gpuhal_crew_offer(l->gpu, l->other, gpuhal_crew_most());
+    gpuhal_thread_pool_submit(l->gpu, l->own, 1);
+    gpuhal_thread_pool_submit(l->gpu, l->other, gpuhal_thread_pool_most());
 }
 
 TEST(work_that_was_withdrawn_gets_no_helper_even_if_one_of_its_own_asks_for_it)
@@ -248,18 +248,18 @@ TEST(work_that_was_withdrawn_gets_no_helper_even_if_one_of_its_own_asks_for_it)
     late l = {.gpu = open_engine()};
     sem_init(&l.came, 0, 0);
     sem_init(&l.go, 0, 0);
-    gpuhal_crew_job own = {.work = ask_late, .user = &l}, other = {.work = help_others, .user = &l};
+    gpuhal_thread_pool_job own = {.work = ask_late, .user = &l}, other = {.work = help_others, .user = &l};
     l.own = &own;
     l.other = &other;
-    gpuhal_crew_offer(l.gpu, &own, 1);
+    gpuhal_thread_pool_submit(l.gpu, &own, 1);
     sem_wait(&l.came);
-    gpuhal_crew_withdraw(l.gpu, &own);
+    gpuhal_thread_pool_cancel(l.gpu, &own);
     assert_false(own.listed);
     assert_int_equal(own.running, 0);
-    for (uint32_t i = 0; i < gpuhal_crew_most(); i++) {
+    for (uint32_t i = 0; i < gpuhal_thread_pool_most(); i++) {
         sem_post(&l.go);
     }
-    gpuhal_crew_withdraw(l.gpu, &other);
+    gpuhal_thread_pool_cancel(l.gpu, &other);
     assert_int_equal(l.runs, 1);
     close_engine(l.gpu);
 }

@@ -4,7 +4,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "transfer/crew.h"
+#include "transfer/thread_pool.h"
 #include "transfer/ring.h"
 
 #include <dirent.h>
@@ -61,7 +61,7 @@ static bool threads_come_down_to(int most)
     return thread_count() <= most;
 }
 
-/* ---- the crew */
+/* ---- the thread pool */
 
 typedef struct helping {
     sem_t came, go;
@@ -86,18 +86,18 @@ TEST(helpers_come_with_signals_blocked_and_are_awaited_when_the_work_is_withdraw
     helping h = {.runs = 0};
     sem_init(&h.came, 0, 0);
     sem_init(&h.go, 0, 0);
-    gpuhal_crew_job job = {.work = help, .user = &h};
-    gpuhal_crew_offer(gpu, &job, 1);
+    gpuhal_thread_pool_job job = {.work = help, .user = &h};
+    gpuhal_thread_pool_submit(gpu, &job, 1);
     sem_wait(&h.came);
     for (uint32_t i = 0; i < 1000; i++) {
         sem_post(&h.go);
     }
-    gpuhal_crew_offer(gpu, &job, 500);
-    gpuhal_crew_withdraw(gpu, &job);
+    gpuhal_thread_pool_submit(gpu, &job, 500);
+    gpuhal_thread_pool_cancel(gpu, &job);
     int runs = h.runs;
     assert_true(runs >= 1 && runs <= 501);
     assert_int_equal(h.unblocked, 0);
-    assert_true(threads_come_down_to(before + (int)gpuhal_crew_most() - 1));
+    assert_true(threads_come_down_to(before + (int)gpuhal_thread_pool_most() - 1));
     gpuhal_close(gpu);
     assert_int_equal(h.runs, runs);
     assert_true(threads_come_down_to(before));
@@ -141,17 +141,17 @@ TEST(the_child_of_a_fork_has_a_crew_of_its_own)
     gpuhal *gpu = open_hidden(1, NULL);
     sem_t came;
     sem_init(&came, 0, 0);
-    gpuhal_crew_job job = {.work = post, .user = &came};
-    gpuhal_crew_offer(gpu, &job, 1);
+    gpuhal_thread_pool_job job = {.work = post, .user = &came};
+    gpuhal_thread_pool_submit(gpu, &job, 1);
     sem_wait(&came);
-    gpuhal_crew_withdraw(gpu, &job);
+    gpuhal_thread_pool_cancel(gpu, &job);
     pid_t child = fork();
     if (child == 0) {
         alarm(10);
-        gpuhal_crew_job own = {.work = post, .user = &came};
-        gpuhal_crew_offer(gpu, &own, 1);
+        gpuhal_thread_pool_job own = {.work = post, .user = &came};
+        gpuhal_thread_pool_submit(gpu, &own, 1);
         sem_wait(&came);
-        gpuhal_crew_withdraw(gpu, &own);
+        gpuhal_thread_pool_cancel(gpu, &own);
         gpuhal_close(gpu);
         _exit(threads_come_down_to(1) ? 0 : 1);
     }

@@ -1,6 +1,6 @@
-/* device/diary.c: see diary.h. Notes lie at the devices and links themselves and are set without a lock; `writing` is held while they are
+/* device/fault_log.c: see fault_log.h. Notes lie at the devices and links themselves and are set without a lock; `writing` is held while they are
  * gathered and written, `mutex` only while the thread's state is looked at. */
-#include "device/diary.h"
+#include "device/fault_log.h"
 
 #include "core/error.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gpuhal_diary {
+struct gpuhal_fault_log {
     gpuhal_mutex writing;
     _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
     gpuhal_mutex mutex;  /* protects what follows */
@@ -33,20 +33,20 @@ static bool take_words(gpuhal_fault_note *note, int from, int other)
     return atomic_compare_exchange_strong(&note->words, &state, WORDS_BUSY);
 }
 
-gpuhal_diary *gpuhal_diary_create(void)
+gpuhal_fault_log *gpuhal_fault_log_create(void)
 {
-    gpuhal_diary *diary = calloc(1, sizeof *diary);
-    if (diary) {
-        gpuhal_mutex_init(&diary->writing);
-        gpuhal_mutex_init(&diary->mutex);
-        diary->generation = gpuhal_os_fork_generation();
+    gpuhal_fault_log *log = calloc(1, sizeof *log);
+    if (log) {
+        gpuhal_mutex_init(&log->writing);
+        gpuhal_mutex_init(&log->mutex);
+        log->generation = gpuhal_os_fork_generation();
     }
-    return diary;
+    return log;
 }
 
 static const char *driver_of(const gpuhal_device *device)
 {
-    const char *version = gpuhal_facts_text(&gpuhal_device_told(device)->facts, GPUHAL_FACT_DRIVER_VERSION);
+    const char *version = gpuhal_facts_text(&gpuhal_device_current(device)->facts, GPUHAL_FACT_DRIVER_VERSION);
     return version ? version : "";
 }
 
@@ -70,12 +70,12 @@ static void forget_notes(gpuhal *gpu)
 /* In the child of a fork the notes are the parent's, who writes them. */
 static void lock(gpuhal *gpu)
 {
-    gpuhal_diary *diary = gpu->diary;
-    gpuhal_mutex_lock(&diary->mutex);
-    if (diary->generation != gpuhal_os_fork_generation()) {
-        diary->generation = gpuhal_os_fork_generation();
-        diary->has_thread = diary->running = diary->again = false;
-        atomic_store(&diary->writer, NULL);
+    gpuhal_fault_log *log = gpu->fault_log;
+    gpuhal_mutex_lock(&log->mutex);
+    if (log->generation != gpuhal_os_fork_generation()) {
+        log->generation = gpuhal_os_fork_generation();
+        log->has_thread = log->running = log->again = false;
+        atomic_store(&log->writer, NULL);
         forget_notes(gpu);
     }
 }
@@ -217,8 +217,8 @@ static gpuhal_status write_notes(gpuhal *gpu)
 {
     gathered own = {0};
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_mutex_lock(&gpu->diary->writing);
-    atomic_store(&gpu->diary->writer, &thread_mark);
+    gpuhal_mutex_lock(&gpu->fault_log->writing);
+    atomic_store(&gpu->fault_log->writer, &thread_mark);
     if (!gather(gpu, &own)) {
         status = gpuhal_error_host_memory();
     } else if (own.fault_count + own.link_count + own.write_count > 0) {
@@ -236,8 +236,8 @@ static gpuhal_status write_notes(gpuhal *gpu)
             put_back(&own);
         }
     }
-    atomic_store(&gpu->diary->writer, NULL);
-    gpuhal_mutex_unlock(&gpu->diary->writing);
+    atomic_store(&gpu->fault_log->writer, NULL);
+    gpuhal_mutex_unlock(&gpu->fault_log->writing);
     free(own.faults);
     free(own.notes);
     free(own.details);
@@ -253,78 +253,78 @@ static gpuhal_status write_notes(gpuhal *gpu)
 static void *write_in_background(void *user)
 {
     gpuhal *gpu = user;
-    gpuhal_diary *diary = gpu->diary;
+    gpuhal_fault_log *log = gpu->fault_log;
     lock(gpu);
-    while (diary->again) {
-        diary->again = false;
-        gpuhal_mutex_unlock(&diary->mutex);
+    while (log->again) {
+        log->again = false;
+        gpuhal_mutex_unlock(&log->mutex);
         (void)write_notes(gpu); /* the registry has said in the log what stands in the way */
         lock(gpu);
     }
-    diary->running = false;
-    gpuhal_mutex_unlock(&diary->mutex);
+    log->running = false;
+    gpuhal_mutex_unlock(&log->mutex);
     return NULL;
 }
 
 /* Where no thread can be had, the notes wait. */
 static void wake(gpuhal *gpu)
 {
-    gpuhal_diary *diary = gpu->diary;
+    gpuhal_fault_log *log = gpu->fault_log;
     lock(gpu);
-    diary->again = true;
-    if (!diary->running) {
-        if (diary->has_thread) {
-            gpuhal_thread_join(&diary->thread); /* it has done its work */
+    log->again = true;
+    if (!log->running) {
+        if (log->has_thread) {
+            gpuhal_thread_join(&log->thread); /* it has done its work */
         }
-        diary->running = diary->has_thread = gpuhal_thread_start(&diary->thread, write_in_background, gpu) == 0;
+        log->running = log->has_thread = gpuhal_thread_start(&log->thread, write_in_background, gpu) == 0;
     }
-    gpuhal_mutex_unlock(&diary->mutex);
+    gpuhal_mutex_unlock(&log->mutex);
 }
 
 /* The function that takes lines of the log may call this in the midst of a write. While the thread is waited for another may be started. */
-gpuhal_status gpuhal_diary_write(gpuhal *gpu)
+gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
-    gpuhal_diary *diary = gpu->diary;
+    gpuhal_fault_log *log = gpu->fault_log;
     lock(gpu);
-    gpuhal_thread thread = diary->thread;
-    bool by_itself = atomic_load(&diary->writer) == &thread_mark;
-    bool join = diary->has_thread && !by_itself;
-    diary->has_thread = diary->has_thread && !join;
-    gpuhal_mutex_unlock(&diary->mutex);
+    gpuhal_thread thread = log->thread;
+    bool by_itself = atomic_load(&log->writer) == &thread_mark;
+    bool join = log->has_thread && !by_itself;
+    log->has_thread = log->has_thread && !join;
+    gpuhal_mutex_unlock(&log->mutex);
     if (join) {
         gpuhal_thread_join(&thread);
     }
     return by_itself ? GPUHAL_OK : write_notes(gpu);
 }
 
-void gpuhal_diary_destroy(gpuhal *gpu)
+void gpuhal_fault_log_destroy(gpuhal *gpu)
 {
-    gpuhal_diary *diary = gpu->diary;
-    if (!diary) {
+    gpuhal_fault_log *log = gpu->fault_log;
+    if (!log) {
         return;
     }
-    (void)gpuhal_diary_write(gpu);
-    gpuhal_mutex_finish(&diary->mutex);
-    gpuhal_mutex_finish(&diary->writing);
-    free(diary);
-    gpu->diary = NULL;
+    (void)gpuhal_fault_log_write(gpu);
+    gpuhal_mutex_finish(&log->mutex);
+    gpuhal_mutex_finish(&log->writing);
+    free(log);
+    gpu->fault_log = NULL;
 }
 
 /* ---- noting */
 
-bool gpuhal_diary_is_kept(const gpuhal_device *device)
+bool gpuhal_fault_log_is_kept(const gpuhal_device *device)
 {
     return device->known_face != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
 }
 
-void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind)
+void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
 {
     gpuhal_fault_note *note = &device->faults[kind - GPUHAL_FAULT_HANG];
-    if (!gpuhal_diary_is_kept(device)) {
+    if (!gpuhal_fault_log_is_kept(device)) {
         return;
     }
     lock(device->gpu);
-    gpuhal_mutex_unlock(&device->gpu->diary->mutex);
+    gpuhal_mutex_unlock(&device->gpu->fault_log->mutex);
     if (take_words(note, NO_WORDS, WORDS_KEPT)) {
         snprintf(note->detail, sizeof note->detail, "%s", gpuhal_last_error()->sentence);
         atomic_store(&note->words, WORDS_NEW);
@@ -335,14 +335,14 @@ void gpuhal_diary_fault(gpuhal_device *device, gpuhal_fault_kind kind)
     }
 }
 
-void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
+void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
-    if (!gpuhal_diary_is_kept(from) || !gpuhal_diary_is_kept(to)) {
+    if (!gpuhal_fault_log_is_kept(from) || !gpuhal_fault_log_is_kept(to)) {
         return;
     }
     lock(from->gpu);
-    gpuhal_mutex_unlock(&from->gpu->diary->mutex);
+    gpuhal_mutex_unlock(&from->gpu->fault_log->mutex);
     atomic_store(&link->tried_seconds, gpuhal_os_wall_clock());
     atomic_store(&link->unwritten, 1);
     if (at_once) {
@@ -350,13 +350,13 @@ void gpuhal_diary_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
     }
 }
 
-void gpuhal_diary_write_path(gpuhal_device *device)
+void gpuhal_fault_log_write_path(gpuhal_device *device)
 {
-    if (!gpuhal_diary_is_kept(device)) {
+    if (!gpuhal_fault_log_is_kept(device)) {
         return;
     }
     lock(device->gpu);
-    gpuhal_mutex_unlock(&device->gpu->diary->mutex);
+    gpuhal_mutex_unlock(&device->gpu->fault_log->mutex);
     device->write_path.measured_seconds = gpuhal_os_wall_clock();
     atomic_store(&device->write_path.unwritten, 1);
     wake(device->gpu);
@@ -369,7 +369,7 @@ static bool same(const char *one, const char *other)
     return strcmp(one ? one : "", other ? other : "") == 0;
 }
 
-bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
+bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
 {
     bool found = false;
     if (from->known_face == 0 || to->known_face == 0) {
@@ -397,7 +397,7 @@ bool gpuhal_diary_recall(const gpuhal_device *from, const gpuhal_device *to, gpu
     return found;
 }
 
-uint32_t gpuhal_diary_recall_write(const gpuhal_device *device)
+uint32_t gpuhal_fault_log_recall_write(const gpuhal_device *device)
 {
     uint32_t choice = GPUHAL_WRITE_UNKNOWN;
     size_t count;

@@ -1,5 +1,5 @@
-/* transfer/ordinary.c: see ordinary.h. */
-#include "transfer/ordinary.h"
+/* transfer/pageable.c: see pageable.h. */
+#include "transfer/pageable.h"
 
 #include "core/error.h"
 #include "memory/buffer.h"
@@ -62,13 +62,13 @@ gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *que
     return status;
 }
 
-bool gpuhal_ordinary_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
+bool gpuhal_pageable_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
                                  const gpuhal_memory *memory, const void *host, uint64_t bytes)
 {
     return !memory->host && gpuhal_chunk_has_memory(device, direction) && !is_page_locked(device, host, bytes);
 }
 
-bool gpuhal_ordinary_is_quicker(const gpuhal_device *device)
+bool gpuhal_pageable_is_quicker(const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     return gpuhal_chunk_has_engine(device) && gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_GPU &&
@@ -131,7 +131,7 @@ static gpuhal_status take_chunk(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+gpuhal_status gpuhal_pageable_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, to, to_offset, from, bytes};
     gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);
@@ -141,7 +141,7 @@ gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_TO_DEVICE)) {
         return gpuhal_slot_no_way(device, GPUHAL_STAGING_TO_DEVICE);
     }
-    host_side host = {.from = from, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
+    host_side host = {.from = from, .past_caches = gpuhal_pageable_is_large(device, bytes)};
     return gpuhal_ring_run(&(gpuhal_ring_copy){
         .device = device,
         .direction = GPUHAL_STAGING_TO_DEVICE,
@@ -153,7 +153,7 @@ gpuhal_status gpuhal_ordinary_write(gpuhal_device *device, const gpuhal_memory *
     });
 }
 
-gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_pageable_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, from, from_offset, to, bytes};
     gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);
@@ -163,7 +163,7 @@ gpuhal_status gpuhal_ordinary_read(gpuhal_device *device, void *to, const gpuhal
     if (!gpuhal_chunk_has_memory(device, GPUHAL_STAGING_FROM_DEVICE)) {
         return gpuhal_slot_no_way(device, GPUHAL_STAGING_FROM_DEVICE);
     }
-    host_side host = {.to = to, .past_caches = gpuhal_ordinary_is_large(device, bytes)};
+    host_side host = {.to = to, .past_caches = gpuhal_pageable_is_large(device, bytes)};
     return gpuhal_ring_run(&(gpuhal_ring_copy){
         .device = device,
         .direction = GPUHAL_STAGING_FROM_DEVICE,

@@ -1,0 +1,41 @@
+/* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
+ * gpuhal_take_done(). In the child of a fork it has no threads, and the parent's callbacks stay the parent's. */
+#ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
+#define GPUHAL_QUEUE_COMPLETION_SERVICE_H
+
+#include "device/device.h"
+#include "queue/timepoint.h"
+
+typedef struct gpuhal_service gpuhal_service;
+
+/* Made and freed by gpuhal.c. Destroying waits for the thread that calls back, unless it is that thread. */
+gpuhal_service *gpuhal_service_create(void);
+void gpuhal_service_destroy(gpuhal_service *service);
+
+/* The list of queues. */
+void gpuhal_service_add(gpuhal_queue *queue);
+void gpuhal_service_remove(gpuhal_queue *queue);
+/* Queues of one device, or of all (NULL), each with a reference; malloc'ed. NULL without memory, and none. */
+gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
+/* Whether a queue of the device has work that is not known to have ended. Allocates nothing. */
+bool gpuhal_service_has_unfinished(const gpuhal_device *device);
+
+/* Counts workers: the object stays as long as there is one. */
+void gpuhal_service_worker_begins(gpuhal *gpu);
+void gpuhal_service_worker_ends(gpuhal *gpu);
+/* Marks this thread as a worker: a function that a queue calls does not wait for the end of its own worker. */
+void gpuhal_service_worker_is_this(const gpuhal *gpu);
+/* Counts the queues that the user has. */
+void gpuhal_service_user(gpuhal *gpu, int change);
+/* Called when the user closes the object (`closing`), or after that destroys a queue. With the last of them it waits until no worker is left,
+ * for as long as a driver may take, so that no thread is in a driver when the program ends. */
+void gpuhal_service_settle(gpuhal *gpu, bool closing);
+
+/* Starts the thread that calls back, unless it is there: before a callback is promised. Returns 0 or errno. */
+int gpuhal_service_serve(gpuhal *gpu);
+/* Has that thread call gpuhal_buffer_end(). The thread exists: importing with a callback started it. */
+void gpuhal_service_released(struct gpuhal_buffer *buffer);
+/* Takes a completion that is a callback, or listed, whose timepoint has ended. */
+void gpuhal_service_ended(gpuhal_completion *completion);
+
+#endif

@@ -1,0 +1,126 @@
+/* queue/fast_path.c: submitting a batch of work with the same buffers without the mutex.
+ *
+ * A transfer that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next transfer with the same
+ * buffers takes the right to call by one atomic exchange and gives it back by another: no lock is taken, and the newest submission goes on
+ * keeping the buffers alive. Every thread that locks the mutex closes the fast path first. After that nothing that the mutex protects
+ * changes, except that one call may still be in progress on the fast path. That call counts its submission; when it ends and finds the path
+ * closed, it locks the mutex, seals the submission and wakes the waiting threads.
+ */
+#include "core/error.h"
+#include "memory/buffer.h"
+#include "queue/queue.h"
+#include "transfer/account.h"
+
+gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue)
+{
+    return &queue->submissions[(queue->first_submission + queue->submission_count - 1) % queue->submission_space];
+}
+
+void gpuhal_queue_seal_submission(gpuhal_queue *queue)
+{
+    gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
+    if (last && last->number == UINT64_MAX) {
+        last->number = queue->submitted;
+    }
+}
+
+/* With the mutex held, so that no thread opens it meanwhile. */
+static void shut(gpuhal_queue *queue)
+{
+    if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
+        return;
+    }
+    uint32_t before = atomic_fetch_or_explicit(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED, memory_order_acq_rel);
+    if (!(before & GPUHAL_FAST_PATH_TAKEN)) {
+        gpuhal_queue_seal_submission(queue);
+    }
+}
+
+void gpuhal_queue_lock(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    shut(queue);
+}
+
+void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
+{
+    queue->waiting[place]++;
+    if (deadline_ns == UINT64_MAX) {
+        gpuhal_condition_wait(&queue->condition, &queue->mutex);
+    } else {
+        gpuhal_condition_wait_until(&queue->condition, &queue->mutex, deadline_ns);
+    }
+    queue->waiting[place]--;
+    shut(queue);
+}
+
+bool gpuhal_queue_is_called(const gpuhal_queue *queue)
+{
+    return queue->right != GPUHAL_QUEUE_FREE || (atomic_load_explicit(&queue->fast_path, memory_order_acquire) & GPUHAL_FAST_PATH_TAKEN);
+}
+
+void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
+{
+    if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN) {
+        return;
+    }
+    gpuhal_submission *last = gpuhal_queue_last_submission(queue);
+    last->number = UINT64_MAX;
+    queue->fast_to = last->to;
+    queue->fast_from = last->from;
+    atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
+}
+
+static void leave(gpuhal_queue *queue)
+{
+    uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
+    if (atomic_compare_exchange_strong_explicit(&queue->fast_path, &mine, 0, memory_order_release, memory_order_relaxed)) {
+        return;
+    }
+    gpuhal_mutex_lock(&queue->mutex);
+    atomic_store_explicit(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED, memory_order_release);
+    gpuhal_queue_seal_submission(queue);
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* Turns it into a call like any other. */
+static void keep_the_right(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
+    atomic_store_explicit(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED, memory_order_release);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* Whether the work is like the newest submission. Jobs are never submitted, and what is only kept needs a submission of its own. A mapped
+ * buffer must be refused, also one that the driver does not map. */
+static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
+{
+    return !op->kept && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
+           !gpuhal_buffer_is_mapped(op->from);
+}
+
+bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
+{
+    uint32_t open = 0;
+    uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+    if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) != 0 || (before + 1) % GPUHAL_TIMEPOINT_EVERY == 0 ||
+        !atomic_compare_exchange_strong_explicit(&queue->fast_path, &open, GPUHAL_FAST_PATH_TAKEN, memory_order_acquire, memory_order_relaxed)) {
+        return false;
+    }
+    if (!fits(queue, op)) {
+        leave(queue);
+        return false;
+    }
+    *out_status = op->kind->submit(queue->vendor, op);
+    if (*out_status == GPUHAL_OK) {
+        before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+        atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed); /* no other thread counts meanwhile */
+        gpuhal_count(op->counter, op->bytes, 0);
+        leave(queue);
+    } else {
+        keep_the_right(queue);
+    }
+    return true;
+}

@@ -1,0 +1,261 @@
+/* queue/timepoint.c: see timepoint.h. */
+#include "queue/timepoint.h"
+
+#include "queue/completion_service.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+#include <stdlib.h>
+
+gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_beacon)
+{
+    gpuhal_waitable *waitable = calloc(1, sizeof *waitable);
+    if (!waitable) {
+        return gpuhal_error_host_memory();
+    }
+    int error = gpuhal_os_notifier_create(&waitable->notifier);
+    if (error) {
+        free(waitable);
+        return gpuhal_error_set(GPUHAL_ERROR_DRIVER, "the system gives no further descriptor (errno %d)", error);
+    }
+    atomic_init(&waitable->references, 1);
+    gpuhal_mutex_init(&waitable->mutex);
+    *out_beacon = waitable;
+    return GPUHAL_OK;
+}
+
+void gpuhal_waitable_release(gpuhal_waitable *waitable)
+{
+    if (waitable && atomic_fetch_sub_explicit(&waitable->references, 1, memory_order_acq_rel) == 1) {
+        gpuhal_os_descriptor_close(waitable->notifier);
+        gpuhal_mutex_finish(&waitable->mutex);
+        free(waitable);
+    }
+}
+
+uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable)
+{
+    gpuhal_mutex_lock(&waitable->mutex);
+    uint64_t turn = ++waitable->turn;
+    gpuhal_os_notifier_clear(waitable->notifier);
+    gpuhal_mutex_unlock(&waitable->mutex);
+    return turn;
+}
+
+static void light(gpuhal_waitable *waitable, uint64_t turn)
+{
+    gpuhal_mutex_lock(&waitable->mutex);
+    if (waitable->turn == turn) {
+        gpuhal_os_notifier_set(waitable->notifier);
+    }
+    gpuhal_mutex_unlock(&waitable->mutex);
+}
+
+/* ---- timepoints of queues, with events of the plugin */
+
+gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
+{
+    gpuhal_queue_lock(queue);
+    uint32_t count = queue->spare_count[timed];
+    gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return event;
+}
+
+void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
+{
+    gpuhal_queue_lock(queue);
+    bool kept = !gpuhal_queue_is_closed(queue) && !gpuhal_queue_has_failed(queue) && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
+    if (kept) {
+        queue->spare[timed][queue->spare_count[timed]++] = event;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!kept && gpuhal_device_is_reachable(queue->device)) {
+        gpuhal_plugin_event_destroy(queue->device, event);
+    }
+}
+
+gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
+{
+    gpuhal_timepoint *timepoint = calloc(1, sizeof *timepoint);
+    if (timepoint) {
+        atomic_init(&timepoint->references, 1);
+        atomic_init(&timepoint->state, GPUHAL_TIMEPOINT_DEFERRED);
+        timepoint->queue = gpuhal_queue_retain(queue);
+        timepoint->timed = timed;
+    }
+    return timepoint;
+}
+
+gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
+{
+    atomic_fetch_add_explicit(&timepoint->references, 1, memory_order_relaxed);
+    return timepoint;
+}
+
+/* ---- timepoints that the host ends, of events with GPUHAL_EVENT_HOST. They belong to no queue and reach no driver: a driver with one queue,
+ * or one that works inside the call, would wait for itself. */
+
+typedef struct host_timepoint {
+    gpuhal_timepoint timepoint;         /* first: each is cast to the other */
+    gpuhal_mutex mutex;         /* protects the timepoint */
+    gpuhal_condition condition; /* it is done */
+} host_timepoint;
+
+static host_timepoint *of(gpuhal_timepoint *timepoint)
+{
+    return (host_timepoint *)timepoint;
+}
+
+gpuhal_timepoint *gpuhal_host_timepoint_create(void)
+{
+    host_timepoint *made = calloc(1, sizeof *made);
+    if (!made) {
+        return NULL;
+    }
+    atomic_init(&made->timepoint.references, 1);
+    atomic_init(&made->timepoint.state, GPUHAL_TIMEPOINT_DEFERRED);
+    atomic_init(&made->timepoint.retired, true);
+    gpuhal_mutex_init(&made->mutex);
+    gpuhal_condition_init(&made->condition);
+    return &made->timepoint;
+}
+
+static void free_host_point(gpuhal_timepoint *timepoint)
+{
+    gpuhal_failure_release(timepoint->failure);
+    gpuhal_condition_finish(&of(timepoint)->condition);
+    gpuhal_mutex_finish(&of(timepoint)->mutex);
+    free(of(timepoint));
+}
+
+/* ---- both */
+
+void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
+{
+    if (!timepoint || atomic_fetch_sub_explicit(&timepoint->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (!timepoint->queue) {
+        free_host_point(timepoint);
+        return;
+    }
+    if (timepoint->event) {
+        gpuhal_queue_put_event(timepoint->queue, timepoint->event, timepoint->timed);
+    }
+    gpuhal_failure_release(timepoint->failure);
+    gpuhal_queue_release(timepoint->queue);
+    free(timepoint);
+}
+
+void gpuhal_timepoint_lock(gpuhal_timepoint *timepoint)
+{
+    if (timepoint->queue) {
+        gpuhal_queue_lock(timepoint->queue);
+    } else {
+        gpuhal_mutex_lock(&of(timepoint)->mutex);
+    }
+}
+
+void gpuhal_timepoint_unlock(gpuhal_timepoint *timepoint)
+{
+    if (timepoint->queue) {
+        gpuhal_mutex_unlock(&timepoint->queue->mutex);
+    } else {
+        gpuhal_mutex_unlock(&of(timepoint)->mutex);
+    }
+}
+
+gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint)
+{
+    return timepoint->failure ? gpuhal_failure_status(timepoint->failure) : GPUHAL_OK;
+}
+
+void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list)
+{
+    if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
+        return;
+    }
+    timepoint->failure = gpuhal_failure_retain(failure);
+    timepoint->done_ns = timepoint->timed ? gpuhal_os_monotonic_ns() : 0;
+    gpuhal_status status = failure ? failure->detail.error.status : GPUHAL_OK;
+    atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_DONE, memory_order_release);
+    while (timepoint->completions) {
+        gpuhal_completion *completion = timepoint->completions;
+        timepoint->completions = completion->next;
+        completion->status = status;
+        completion->next = *list;
+        *list = completion;
+    }
+}
+
+void gpuhal_completion_free(gpuhal_completion *completion)
+{
+    gpuhal *gpu = completion->done ? completion->gpu : NULL;
+    if (completion->queue) {
+        gpuhal_queue_release(completion->queue);
+    }
+    gpuhal_waitable_release(completion->waitable);
+    free(completion);
+    if (gpu) {
+        gpuhal_unreference(gpu);
+    }
+}
+
+static void tell(gpuhal_completion *completion)
+{
+    if (completion->done || completion->listed) {
+        gpuhal_service_ended(completion);
+        return;
+    }
+    if (completion->queue) {
+        gpuhal_queue_wake(completion->queue);
+    } else {
+        light(completion->waitable, completion->turn);
+    }
+    gpuhal_completion_free(completion);
+}
+
+void gpuhal_completions_notify(gpuhal_completion *list)
+{
+    gpuhal_completion *in_order = NULL;
+    while (list) {
+        gpuhal_completion *completion = list;
+        list = completion->next;
+        completion->next = in_order;
+        in_order = completion;
+    }
+    while (in_order) {
+        gpuhal_completion *completion = in_order;
+        in_order = completion->next;
+        tell(completion);
+    }
+}
+
+bool gpuhal_host_timepoint_signal(gpuhal_timepoint *timepoint, gpuhal_failure *failure)
+{
+    gpuhal_completion *completions = NULL;
+    gpuhal_timepoint_lock(timepoint);
+    bool first = gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DONE;
+    gpuhal_timepoint_finish(timepoint, failure, &completions);
+    gpuhal_condition_signal_all(&of(timepoint)->condition);
+    gpuhal_timepoint_unlock(timepoint);
+    gpuhal_completions_notify(completions);
+    return first;
+}
+
+gpuhal_status gpuhal_host_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
+{
+    gpuhal_timepoint_lock(timepoint);
+    while (gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DONE && gpuhal_os_monotonic_ns() < deadline_ns) {
+        if (deadline_ns == UINT64_MAX) {
+            gpuhal_condition_wait(&of(timepoint)->condition, &of(timepoint)->mutex);
+        } else {
+            gpuhal_condition_wait_until(&of(timepoint)->condition, &of(timepoint)->mutex, deadline_ns);
+        }
+    }
+    gpuhal_timepoint_unlock(timepoint);
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE
+               ? gpuhal_timepoint_result(timepoint)
+               : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the host has not signalled the event");
+}

@@ -1,0 +1,170 @@
+/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; whoever becomes free takes the first. There are never more threads than
+ * helpers wanted at one time, nor than processors. */
+#include "transfer/thread_pool.h"
+
+#include <stdlib.h>
+
+enum { CREW_MOST = 64 };
+
+struct gpuhal_thread_pool {
+    gpuhal_mutex mutex;         /* protects what follows */
+    gpuhal_condition wake;      /* a job wants helpers, or the pool ends */
+    gpuhal_condition ended;     /* a helper has ended its work */
+    gpuhal_thread_pool_job *jobs;      /* those that want more helpers */
+    uint32_t wanted;            /* by all of them */
+    bool closing;
+    uint32_t generation;        /* fork generation of the threads */
+    uint32_t count, busy;       /* threads, and how many of them help right now */
+    gpuhal_thread threads[CREW_MOST];
+};
+
+uint32_t gpuhal_thread_pool_most(void)
+{
+    uint32_t processors = gpuhal_os_processors();
+    return processors < 2 ? 2 : processors < CREW_MOST ? processors : CREW_MOST;
+}
+
+/* Threads and jobs of the parent are not in the child. Called with the mutex held. */
+static void forget_parents_threads(struct gpuhal_thread_pool *pool)
+{
+    uint32_t now = gpuhal_os_fork_generation();
+    if (pool->generation != now) {
+        pool->generation = now;
+        pool->jobs = NULL;
+        pool->wanted = pool->busy = pool->count = 0;
+    }
+}
+
+static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
+{
+    gpuhal_thread_pool_job **at = &pool->jobs;
+    while (*at != job) {
+        at = &(*at)->next;
+    }
+    *at = job->next;
+    job->listed = false;
+}
+
+/* One thread: works for whoever wants help, and sleeps otherwise. */
+static void *serve(void *user)
+{
+    struct gpuhal_thread_pool *pool = user;
+    gpuhal_mutex_lock(&pool->mutex);
+    for (;;) {
+        while (!pool->jobs && !pool->closing) {
+            gpuhal_condition_wait(&pool->wake, &pool->mutex);
+        }
+        gpuhal_thread_pool_job *job = pool->jobs;
+        if (!job) {
+            break;
+        }
+        pool->wanted--;
+        if (--job->wanted == 0) {
+            unlist(pool, job);
+        }
+        job->running++;
+        pool->busy++;
+        gpuhal_mutex_unlock(&pool->mutex);
+        job->work(job->user);
+        gpuhal_mutex_lock(&pool->mutex);
+        pool->busy--;
+        job->running--;
+        gpuhal_condition_signal_all(&pool->ended);
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
+    return NULL;
+}
+
+/* Made when first asked for: most gpuhal objects move little. NULL without memory. */
+static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
+{
+    struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
+    if (pool || !(pool = calloc(1, sizeof *pool))) {
+        return pool;
+    }
+    gpuhal_mutex_init(&pool->mutex);
+    gpuhal_condition_init(&pool->wake);
+    gpuhal_condition_init(&pool->ended);
+    pool->generation = gpuhal_os_fork_generation();
+    struct gpuhal_thread_pool *other = NULL;
+    if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
+        gpuhal_condition_finish(&pool->ended);
+        gpuhal_condition_finish(&pool->wake);
+        gpuhal_mutex_finish(&pool->mutex);
+        free(pool);
+        return other;
+    }
+    return pool;
+}
+
+void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_t helpers)
+{
+    struct gpuhal_thread_pool *pool = helpers > 0 ? pool_of(gpu) : NULL;
+    if (!pool) {
+        return;
+    }
+    uint32_t most = gpuhal_thread_pool_most() - 1;
+    gpuhal_mutex_lock(&pool->mutex);
+    forget_parents_threads(pool);
+    if (job->withdrawn) {
+        gpuhal_mutex_unlock(&pool->mutex);
+        return;
+    }
+    if (!job->listed) {
+        job->listed = true;
+        job->next = pool->jobs;
+        pool->jobs = job;
+    }
+    job->wanted += helpers;
+    pool->wanted += helpers;
+    /* What is not busy sleeps, or is about to look for work. */
+    while (pool->count - pool->busy < pool->wanted && pool->count < most &&
+           gpuhal_thread_start(&pool->threads[pool->count], serve, pool) == 0) {
+        pool->count++;
+    }
+    gpuhal_condition_signal_all(&pool->wake);
+    gpuhal_mutex_unlock(&pool->mutex);
+}
+
+void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
+{
+    struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
+    if (!pool) {
+        return;
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    job->withdrawn = true;
+    if (job->listed) {
+        unlist(pool, job);
+        pool->wanted -= job->wanted;
+        job->wanted = 0;
+    }
+    while (job->running > 0) {
+        gpuhal_condition_wait(&pool->ended, &pool->mutex);
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
+}
+
+void gpuhal_thread_pool_destroy(gpuhal *gpu)
+{
+    struct gpuhal_thread_pool *pool = atomic_exchange(&gpu->layers.thread_pool, NULL);
+    if (!pool) {
+        return;
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    forget_parents_threads(pool);
+    pool->closing = true;
+    bool stuck = pool->busy > 0;
+    gpuhal_condition_signal_all(&pool->wake);
+    gpuhal_mutex_unlock(&pool->mutex);
+    if (stuck) {
+        return;
+    }
+    for (uint32_t i = 0; i < pool->count; i++) {
+        gpuhal_thread_join(&pool->threads[i]);
+    }
+    gpuhal_condition_finish(&pool->ended);
+    gpuhal_condition_finish(&pool->wake);
+    gpuhal_mutex_finish(&pool->mutex);
+    free(pool);
+}
