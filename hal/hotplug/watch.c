@@ -39,7 +39,7 @@ static void look_at_news(gpuhal *gpu)
         }
         size_t before = watched;
         watched = watch_files(gpu);
-        again = !status && watched > before;
+        again = status != GPUHAL_ERROR_BUSY && watched > before;
     }
 }
 

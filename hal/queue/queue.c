@@ -112,6 +112,10 @@ static void end_queue(gpuhal_queue *queue)
     bool idle = gpuhal_queue_is_idle(queue);
     bool with_thread = queue->worker != GPUHAL_QUEUE_UNATTENDED || (!idle && gpuhal_queue_need_thread(queue) == 0);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSING);
+    if (!with_thread) { /* this thread is the worker from now on, so that no other thread starts one */
+        gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+        queue->uncounted = true;
+    }
     gpuhal_condition_signal_all(&queue->condition);
     uint64_t deadline = idle ? gpuhal_deadline(NOTICE_NS) : 0;
     while (with_thread && queue->life != GPUHAL_QUEUE_FINISHED && gpuhal_os_monotonic_ns() < deadline) {
@@ -119,7 +123,7 @@ static void end_queue(gpuhal_queue *queue)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!with_thread) {
-        gpuhal_queue_work_off(queue);
+        gpuhal_queue_work(queue);
     }
 }
 
@@ -132,6 +136,14 @@ static bool is_stuck(gpuhal_queue *queue)
     return stuck;
 }
 
+static bool has_native_access(gpuhal_queue *queue)
+{
+    gpuhal_queue_lock(queue);
+    bool native = queue->right == GPUHAL_QUEUE_NATIVE;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return native;
+}
+
 void gpuhal_queue_destroy(gpuhal_queue *queue)
 {
     if (!queue) {
@@ -140,7 +152,7 @@ void gpuhal_queue_destroy(gpuhal_queue *queue)
     gpuhal *gpu = queue->device->gpu;
     bool stays = false;
     if (queue->generation == gpuhal_os_fork_generation()) {
-        if (queue->right == GPUHAL_QUEUE_NATIVE) {
+        if (has_native_access(queue)) {
             (void)gpuhal_queue_native_end(queue);
         }
         stays = is_stuck(queue);
@@ -350,9 +362,12 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     }
     gpuhal_status status = gpuhal_queue_check(queue);
     gpuhal_queue_lock(queue);
-    bool inside = queue->right == GPUHAL_QUEUE_NATIVE;
+    bool native = queue->right == GPUHAL_QUEUE_NATIVE;
+    if (native) {
+        gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
+    }
     gpuhal_mutex_unlock(&queue->mutex);
-    if (!inside) {
+    if (!native) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
@@ -368,7 +383,6 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     if (!status) {
         gpuhal_queue_record_access(queue, &completions);
     }
-    gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_CALLED);
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_completions_notify(completions);

@@ -334,8 +334,8 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue);
 
 /* The worker. */
 void *gpuhal_queue_thread(void *queue);
-/* Does the worker's part for a queue that is closing, on this thread. */
-void gpuhal_queue_work_off(gpuhal_queue *queue);
+/* Its work until the queue is finished. Also on the thread that destroys the queue, where no worker can be started. */
+void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- hang.c */
 

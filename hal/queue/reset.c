@@ -65,7 +65,9 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue)
         status = replace(queue, &fresh);
         gpuhal_queue_lock(queue);
     }
-    if (status) {
+    if (queue->health != GPUHAL_QUEUE_RESETTING) {
+        /* another thread has reset it meanwhile: it has no plugin's queue */
+    } else if (status) {
         queue->refusal = gpuhal_failure_create();
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
     } else {

@@ -116,5 +116,3 @@ gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, ui
     gpuhal_mutex_unlock(&queue->mutex);
     return status;
 }
-
-

@@ -5,8 +5,6 @@
 #include "transfer/account.h"
 #include "transfer/plugin_event.h"
 
-#include <stdlib.h>
-
 /* Memory that has to be flushed around every access is blocking work: the plugin's flush blocks, and no other access may come between. */
 static bool is_plain(const gpuhal_buffer *buffer)
 {

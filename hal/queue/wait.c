@@ -1,11 +1,8 @@
 /* queue/wait.c: noticing that timepoints are done, and waiting for that on the queue's condition. */
 #include "core/error.h"
 #include "memory/buffer.h"
-#include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
-
-#include <stdlib.h>
 
 /* How often a timepoint is polled whose queue cannot have a worker. */
 #define ALONE_NS UINT64_C(1000000)

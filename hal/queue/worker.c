@@ -9,7 +9,6 @@
 #include "transfer/plugin_event.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place meanwhile, so that nothing
  * behind it ends before its memory is given back. With the mutex held, which is released meanwhile. */
@@ -283,7 +282,8 @@ static bool step(gpuhal_queue *queue)
         submit_first(queue);
         return true;
     }
-    if (queue->probed && queue->vendor && !gpuhal_queue_has_failed(queue)) {
+    queue->probed = queue->probed && !gpuhal_queue_has_failed(queue);
+    if (queue->probed && queue->vendor) {
         queue->probed = !tail_has_ended(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
         return true;
     }
@@ -315,7 +315,7 @@ static bool may_end(gpuhal_queue *queue)
     return !queue->deferred;
 }
 
-static void work(gpuhal_queue *queue)
+void gpuhal_queue_work(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
     for (bool ends = false; !ends;) {
@@ -345,7 +345,7 @@ void *gpuhal_queue_thread(void *user)
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
     gpuhal_service_worker_is_this(gpu);
-    work(queue);
+    gpuhal_queue_work(queue);
     gpuhal_queue_lock(queue);
     bool counted = !queue->uncounted;
     queue->uncounted = true; /* a thread that has come back is not abandoned later */
@@ -355,13 +355,4 @@ void *gpuhal_queue_thread(void *user)
         gpuhal_service_worker_ends(gpu);
     }
     return NULL;
-}
-
-void gpuhal_queue_work_off(gpuhal_queue *queue)
-{
-    gpuhal_queue_lock(queue);
-    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
-    queue->uncounted = true;
-    gpuhal_mutex_unlock(&queue->mutex);
-    work(queue);
 }

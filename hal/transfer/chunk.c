@@ -94,27 +94,20 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 
 /* ---- the copies, with a queue or blocking */
 
-/* The device offers no memory for this direction, so it has a slot, or its memory is the host's to see. */
+/* Where the device has no memory for this direction it has a slot, or the host sees its memory. Towards a device there is no plain chunk that
+ * is emptied: gpuhal_pageable_write() needs memory of the device, and files write from the chunk. */
 static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
                                 uint64_t bytes)
 {
-    gpuhal_status status = gpuhal_blocks_read(device, chunk->host, from, from_offset, bytes, gpuhal_slot_read);
+    gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
+    if (gpuhal_is_aligned(device, from_offset, bytes) || !gpuhal_host_writes(from)) {
+        status = gpuhal_blocks_read(device, chunk->host, from, from_offset, bytes, gpuhal_slot_read);
+    }
     if (status == GPUHAL_ERROR_NOT_SUPPORTED && gpuhal_host_writes(from)) {
         memcpy(chunk->host, (const char *)from->host + from_offset, (size_t)bytes);
         return GPUHAL_OK;
     }
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_STAGING_FROM_DEVICE) : status;
-}
-
-static gpuhal_status plain_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset,
-                                 uint64_t bytes)
-{
-    gpuhal_status status = gpuhal_blocks_write(device, to, to_offset, chunk->host, bytes, gpuhal_slot_write);
-    if (status == GPUHAL_ERROR_NOT_SUPPORTED && gpuhal_host_writes(to)) {
-        memcpy((char *)to->host + to_offset, chunk->host, (size_t)bytes);
-        return GPUHAL_OK;
-    }
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_STAGING_TO_DEVICE) : status;
 }
 
 /* The device copies whole alignment blocks. */
@@ -167,8 +160,7 @@ static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *que
 
 gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset, uint64_t bytes)
 {
-    return chunk->plain ? plain_empty(device, chunk, to, to_offset, bytes)
-                        : start_empty(device, NULL, chunk, to, to_offset, bytes);
+    return start_empty(device, NULL, chunk, to, to_offset, bytes);
 }
 
 /* ---- begun here, awaited later */

@@ -31,7 +31,7 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk);
 /* Device memory into the beginning of a chunk of the same device, at any offset, at most the payload. */
 gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
                                 uint64_t bytes);
-/* The beginning of a chunk into device memory, at aligned offset and size unless the chunk is plain. */
+/* The beginning of a chunk that is not plain into device memory, at aligned offset and size. */
 gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset,
                                  uint64_t bytes);
 

@@ -51,12 +51,12 @@ gpuhal_status gpuhal_slot_clean(gpuhal_device *device, const gpuhal_memory *memo
 /* ---- one alignment block */
 
 static gpuhal_status copy_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                uint64_t from_offset, uint64_t bytes)
+                                uint64_t from_offset, uint64_t bytes, const char *what)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     gpuhal_status status =
         gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
-    return status ? gpuhal_device_failed(device, status, "copying one block") : GPUHAL_OK;
+    return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
 /* Between host and device through memory made for it. */
@@ -83,9 +83,9 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
     if (to_device) {
         memcpy(between.host, block, (size_t)alloc.bytes);
         status = gpuhal_slot_clean(device, &between, alloc.bytes, false);
-        status = status ? status : copy_block(device, memory, offset, &between, 0, alloc.bytes);
+        status = status ? status : copy_block(device, memory, offset, &between, 0, alloc.bytes, "copying from staging memory");
     } else {
-        status = copy_block(device, &between, 0, memory, offset, alloc.bytes);
+        status = copy_block(device, &between, 0, memory, offset, alloc.bytes, "copying to staging memory");
         status = status ? status : gpuhal_slot_clean(device, &between, alloc.bytes, true);
         memcpy(block, between.host, (size_t)alloc.bytes);
     }

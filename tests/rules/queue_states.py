@@ -55,7 +55,19 @@ def page(states, changes, places):
     return "\n".join(lines) + "\n"
 
 
+def complaints_about_the_source(root, rows):
+    text = (root / "hal/queue/states.inc").read_text(encoding="utf-8")
+    if len(re.findall(r"\b(?:STATE|CHANGE|PLACE)\(", text.split("*/", 1)[1])) != rows:
+        yield "states.inc: a line is not of the form that this rule reads"
+    for path in sorted((root / "hal/queue").glob("*.c")):
+        for name in re.findall(r"->(?:life|health|right|worker) = (\w+)", path.read_text(encoding="utf-8")):
+            if path.name != "queue.c" or name not in ("GPUHAL_QUEUE_OPEN", "GPUHAL_QUEUE_USABLE", "GPUHAL_QUEUE_FREE", "GPUHAL_QUEUE_UNATTENDED"):
+                yield f"{path.relative_to(root)}: sets {name} without gpuhal_queue_change()"
+
+
 def complaints(states, changes):
+    for of in sorted({of for of, _, _ in states} - set(REGIONS)):
+        yield f"states.inc: {of} is no region that is drawn"
     region = {name: of for of, name, _ in states}
     for one, other, _ in changes:
         if region.get(one) != region.get(other):
@@ -72,7 +84,7 @@ def complaints(states, changes):
 def main():
     root = Path(sys.argv[1])
     states, changes, places = read(root)
-    found = list(complaints(states, changes))
+    found = list(complaints(states, changes)) + list(complaints_about_the_source(root, len(states) + len(changes) + len(places)))
     made, path = page(states, changes, places), root / "docs/queue-states.md"
     if "--write" in sys.argv:
         path.write_text(made, encoding="utf-8")

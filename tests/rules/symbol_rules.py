@@ -16,10 +16,10 @@ from layers import LAYERS
 
 
 def file_of(path):
-    """hal/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/queue/wait.c.o; None for what is generated."""
+    """hal/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/queue/wait.c.o; None for what lies in no layer."""
     parts = Path(path).with_suffix("").parts
-    below = parts[-2:] if parts[-2] in LAYERS else parts[-3:] if parts[-3] in LAYERS else parts[-1:]
-    return "/".join(("hal",) + below) if below[0] in LAYERS or below == ("gpuhal.c",) else None
+    starts = [i for i, part in enumerate(parts[:-1]) if part in LAYERS]
+    return "/".join(("hal",) + parts[starts[-1]:]) if starts else "hal/gpuhal.c" if parts[-1] == "gpuhal.c" else None
 
 
 def calls(objects):
@@ -67,6 +67,11 @@ def circles(edges):
 
 def complaints(objects):
     edges = calls(objects)
+    for path in objects:
+        if not file_of(path) and Path(path).name != "builtin_table.c.o":
+            yield f"{path} lies in no layer"
+    if len(objects) > 1 and not edges:
+        yield "nm lists nothing: built with -flto?"
     for file in sorted(edges):
         for other, name in sorted(edges[file].items()):
             if layer(other) > layer(file):
@@ -105,8 +110,6 @@ def main():
         print("usage: symbol_rules.py COMPILER OBJECT…", file=sys.stderr)
         return 2
     found = list(try_on_examples(sys.argv[1])) + list(complaints(sys.argv[2:]))
-    if not any(file_of(path) for path in sys.argv[2:]):
-        found.append("no object lies in a layer")
     for complaint in found:
         print(complaint)
     return 1 if found else 0
