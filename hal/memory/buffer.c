@@ -74,7 +74,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
-    /* Only memory without a host address is mapped by the driver, and only then may a transfer be in the way. */
+    /* Only memory without a host address is mapped by the driver, and only then can a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
@@ -178,7 +178,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
     while (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1) {
         gpuhal_device *device = buffer->device;
         gpuhal_buffer *original = buffer->origin.original;
-        /* First out of the index: whoever searches must not find memory that is being freed. */
+        /* First out of the index: a search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_cached_imports_release(buffer);
         gpuhal_memory_release(device, &buffer->memory);

@@ -10,17 +10,17 @@
 
 struct gpuhal_cached_import; /* memory/cached_import.h */
 
-/* Where memory comes from that is not the device's own; all zero where it is. Set before anybody can find the buffer. */
+/* Where memory comes from that is not the device's own; all zero where it is. Set before any search can find the buffer. */
 typedef struct gpuhal_origin {
     gpuhal_buffer *original;      /* the buffer whose memory it is, with a reference; that one has no original itself */
-    gpuhal_released_fn *released; /* to be told with the other two; may be NULL */
+    gpuhal_released_fn *released; /* called with the other two; may be NULL */
     void *user, *memory;
 } gpuhal_origin;
 
 struct gpuhal_buffer {
     _Atomic uint32_t references;
-    /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the device must be
-     * told of mappings, or of what the host sees. */
+    /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the device must hear
+     * of mappings, or of what the host sees. */
     _Atomic int32_t use;
     gpuhal_device *device;
     const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or its original */
@@ -29,9 +29,9 @@ struct gpuhal_buffer {
     uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
     bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */
-    /* Host and device see each other's bytes only once the plugin is told. What the library writes is made visible to the host at once,
-     * byte by byte what it wrote. Later would be too late: an API with a copy of its own brings back whole ranges, over what others wrote
-     * there. For the same reason nothing may be made visible to the device between a write and that: `writing` is set meanwhile. */
+    /* Host and device see each other's bytes only after a flush or an invalidation. What the library writes is made visible to the host at
+     * once, exactly the bytes that it wrote. That cannot be deferred: an API with a shadow copy writes back whole ranges and would overwrite
+     * newer bytes. For the same reason nothing may be made visible to the device between a write and that: `writing` is set meanwhile. */
     bool needs_clean;
     uint32_t writing; /* fork generation of the thread that does; 0: none. Protected by the device's mutex; of two buffers only the one that is
                        * written is held like that */
@@ -41,7 +41,7 @@ struct gpuhal_buffer {
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
     uint32_t mapped_access;
-    /* As the plugin was asked for it, for whoever imports it. */
+    /* As the plugin was asked for it, for a device that imports it. */
     gpuhal_memory_kind kind;
     uint32_t export_kinds;
     uint64_t alignment, allocated;
@@ -79,7 +79,7 @@ gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t expo
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate);
 /* Gives it back, unless it is that of a parent process. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
-/* An empty buffer of that size, not charged, that nobody can find; NULL without memory. */
+/* An empty buffer of that size, not charged, that no search can find; NULL without memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 /* The buffer alone, once its memory is released. */
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
@@ -159,7 +159,7 @@ static inline gpuhal_status gpuhal_buffers_enter(gpuhal_buffer *to, gpuhal_buffe
     return status;
 }
 
-/* Whether who enters would be refused. NULL is not mapped. */
+/* Whether a transfer would be refused now. NULL is not mapped. */
 static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
 {
     return buffer && atomic_load_explicit(&buffer->use, memory_order_relaxed) < 0;

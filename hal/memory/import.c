@@ -1,8 +1,6 @@
-/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendor's objects), and handles that are given
- * out.
+/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendors' objects), and handles that are exported.
  *
- * What the caller hands in stays the caller's until the call succeeds: nothing is closed, and nobody is told that it was let go,
- * on failure. */
+ * What the caller passes in stays the caller's until the call succeeds: a failure closes nothing and calls no callback. */
 #include "memory/buffer.h"
 
 #include "core/error.h"
@@ -65,7 +63,7 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
     return enlist(buffer, origin, out_buffer);
 }
 
-/* What is handed to the plugin: the caller's memory, rounded outwards. */
+/* What the plugin gets: the caller's memory, rounded outwards. */
 typedef struct host_range {
     char *first;
     uint64_t bytes, lead; /* lead: of `bytes`, those before the caller's memory */
@@ -220,7 +218,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     return status;
 }
 
-/* What can be said of a handle without the vendor. */
+/* What can be checked of a handle without the vendor. */
 static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle)
 {
     if (handle->kind == GPUHAL_HANDLE_HOST_POINTER) {

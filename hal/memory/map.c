@@ -1,5 +1,5 @@
 /* memory/map.c: letting the host see a part of a buffer for a while. Memory with a lasting host address is shown there; other memory
- * through the plugin's map. Either way transfers with the buffer are refused meanwhile, so that a program that runs on one device runs
+ * through the plugin's map. In both cases transfers with the buffer are refused meanwhile, so that a program that runs on one device runs
  * on all. */
 #include "memory/buffer.h"
 
@@ -99,7 +99,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
     gpuhal_device *device = buffer->device;
     gpuhal_status status = gpuhal_device_check(device);
     if (status) {
-        /* Nobody can be told any more; the mapping is over all the same. */
+        /* The plugin cannot be called any more; the mapping is over all the same. */
     } else if (buffer->memory.host) {
         status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
     } else {

@@ -1,7 +1,7 @@
 /* memory/share.c: one device's memory seen by another: whether, in which form, and making it so.
  *
- * Whether a pair can share is decided from facts alone, by the same function for the question and for the deed; the deed knows
- * more of the one buffer that it is about (its address, the kinds that it was made for) and hands that in. */
+ * Whether a pair can share is decided from facts alone, by the same function for the question and for the sharing itself, which knows
+ * more of the one buffer in question (its address, the kinds that it was made for) and passes that in. */
 #include "memory/buffer.h"
 
 #include "core/error.h"

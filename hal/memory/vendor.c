@@ -34,8 +34,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the vendor is not touched. A
- * device that was lost otherwise is still told. */
+/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the plugin is not called. For a
+ * device that was lost otherwise it is. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
@@ -45,7 +45,7 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
     }
 }
 
-/* Memory that breaks plugin.h is given back at once: working with it would corrupt somebody's bytes. */
+/* Memory that breaks plugin.h is given back at once: working with it would corrupt other bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
     gpuhal_memory_release(device, memory);

@@ -1,4 +1,4 @@
-/* transfer/account.c: see account.h; and what the application is told. */
+/* transfer/account.c: see account.h; and what the application is given of it. */
 #include "transfer/account.h"
 
 #include "core/error.h"

@@ -20,8 +20,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The slots for whole transfers, which know a quicker way for large ones. It is no mistake to begin anew with the slot when there is no
- * staging memory, wherever that was found out. */
+/* The slots for whole transfers, with a faster path for large ones. Without staging memory they fall back to the slot, wherever that was
+ * found out. */
 static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     if (!gpuhal_pageable_is_large(device, bytes) || !device->ops.write ||

@@ -12,8 +12,8 @@
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 
-/* By the plugin's slot or not at all. NOT_SUPPORTED, without a detail, when it has none for this memory; NOT_READY, likewise, when the
- * range breaks the device's alignment, which says nothing about the memory. */
+/* Uses the plugin's slot or nothing. NOT_SUPPORTED, without a detail, when it has none for this memory; NOT_READY, likewise, when the range
+ * breaks the device's alignment, which shows nothing about the memory. */
 gpuhal_status gpuhal_bytes_try_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
                                      uint64_t bytes);
 gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);

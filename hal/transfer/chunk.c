@@ -1,4 +1,4 @@
-/* transfer/chunk.c: see chunk.h. Whatever fails, nothing is under way in a chunk afterwards: destroying its queue waits for the device. */
+/* transfer/chunk.c: see chunk.h. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
 #include "transfer/chunk.h"
 
 #include "core/error.h"
@@ -64,7 +64,7 @@ gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_directio
     return GPUHAL_OK;
 }
 
-/* Destroying the queue comes first, for it waits for what is under way. What a driver that hangs still has is left to it. */
+/* Destroys the queue first, which waits for what is in flight. What a driver that hangs still has is left to it. */
 static void drop_queue(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     bool reachable = gpuhal_device_is_reachable(device);

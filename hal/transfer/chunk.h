@@ -1,5 +1,5 @@
 /* transfer/chunk.h: one chunk of staging memory, and copies between it and its device's memory: blocking, or begun here and awaited later
- * where the device has queues. A chunk has one user at a time, who waits for what was begun before handing it on. */
+ * where the device has queues. A chunk has one user at a time, which waits for what it began before passing the chunk on. */
 #ifndef GPUHAL_TRANSFER_CHUNK_H
 #define GPUHAL_TRANSFER_CHUNK_H
 
@@ -17,7 +17,7 @@ typedef struct gpuhal_chunk {
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     bool under_way;              /* something was begun and not waited for */
-    uint64_t arriving, lead;     /* a fill under way: bytes, and how many too many stand before them */
+    uint64_t arriving, lead;     /* a fill in flight: its bytes, and the bytes in front of them that are not wanted */
 } gpuhal_chunk;
 
 /* Whether chunks are memory of the device; otherwise they are plain pages. */
@@ -41,7 +41,7 @@ gpuhal_status gpuhal_chunk_begin_empty(gpuhal_device *device, gpuhal_chunk *chun
                                        uint64_t bytes);
 /* Whether what was begun has ended, well or not. */
 bool gpuhal_chunk_has_ended(gpuhal_device *device, const gpuhal_chunk *chunk);
-/* Sleeps until it has. OK where nothing is under way. */
+/* Sleeps until it has. OK where nothing is in flight. */
 gpuhal_status gpuhal_chunk_wait(gpuhal_device *device, gpuhal_chunk *chunk);
 
 #endif

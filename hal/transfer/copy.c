@@ -1,4 +1,4 @@
-/* transfer/copy.c: see copy.h. Between two devices: which way is open, and the best of them. */
+/* transfer/copy.c: see copy.h. Copies between two devices: which paths are open, and the best of them. */
 #include "transfer/copy.h"
 
 #include "core/error.h"
@@ -31,7 +31,7 @@ typedef enum {
     WAY_STAGED
 } way;
 
-/* The best of the ways that lead through host memory. Writing and reading come first: they need no preparation. */
+/* The best path through host memory. Writing and reading come first, since they need no preparation. */
 static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
@@ -61,7 +61,7 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Without anybody's direct access: the visible side is read or written piece by piece, or both halves go through the ring. */
+/* Without direct access of either device: the host-visible side is read or written piece by piece, or both halves go through the ring. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -82,8 +82,8 @@ static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, u
     return gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
 }
 
-/* One copy of the plugin's between its own memory and a cached import. Others' caches are dealt with around it where that is not coherent.
- * *out_done: false when it cannot be had after all, which is no error. */
+/* Copies once between the plugin's own memory and a cached import, with flushes around it where that is not coherent. *out_done: false when
+ * there is none after all, which is no error. */
 static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
     gpuhal_buffer *imported = source_is_imported ? c->from : c->to;
@@ -108,7 +108,7 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
-/* By the slot of one side. A slot that refuses the memory is remembered; one that the range does not fit tells nothing. */
+/* Uses the slot of one side. A slot that refuses the memory is not tried again; one that the range does not fit proves nothing. */
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -135,7 +135,7 @@ static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* A way that turns out to be closed leads to the next best one, and in the end to staging, which is always open. */
+/* A path that turns out to be closed leads to the next best one, and in the end to staging, which is always open. */
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);

@@ -1,6 +1,6 @@
 /* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They block.
  *
- * The way to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. So it is
+ * The path to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. So it is
  * inline here, and what is long stands in copy.c. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H

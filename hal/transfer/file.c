@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is the matter with a descriptor or a path is said better than by the system's words for it. */
+/* Says what is wrong with a descriptor or a path in better words than the system's. */
 static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
 {
     const char *why = strerror(error);
@@ -92,7 +92,7 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
-/* Of a device nobody knows how much the whole is: that is the caller's mistake, and told at once, with a queue too. */
+/* The size of a device is unknown, so reading the whole of it is the caller's mistake; refused at once, with a queue too. */
 static gpuhal_status check_whole(const gpuhal_file_job *job)
 {
     uint64_t size = 0;
@@ -104,7 +104,7 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* How much there is to be read. A device says nothing of its size: there the end shows when it is met. */
+/* Finds how much there is to read. A device does not state its size: there the end shows when it is reached. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;

@@ -1,10 +1,10 @@
 /* transfer/file_move.c: how the bytes of one transfer are cut, which memory they go through, and whether the page cache is used.
  *
- * A file that the system has in its cache is read from there. For one that it has not nobody can say beforehand whether the way
- * around the cache is faster: that depends on the disk, its driver, and on how the memory lies. So a large transfer begins with a
- * stretch each way and goes on with the better one. (Measured on a virtual disk, 1 GiB: around the cache 2.1 to 2.6 GiB/s into
- * huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty times the processor time.) Files are written
- * through the cache: what gets to the disk when is then the system's business, unless the application asks for it. */
+ * A file that the system has in its cache is read from there. For any other it cannot be known beforehand whether reading around the cache
+ * is faster: that depends on the disk, its driver, and on how the memory lies. So a large transfer begins with a stretch each way and goes
+ * on with the better one. (Measured on a virtual disk, 1 GiB: around the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones,
+ * through it 1.1 to 2.0, at five to thirty times the processor time.) Files are written through the cache: when bytes get to the disk is
+ * then the system's business, unless the application asks for it. */
 #include "transfer/bytes.h"
 #include "transfer/file_pieces.h"
 #include "transfer/ranges.h"
@@ -65,8 +65,7 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Around the cache is better as soon as it is about as fast: it costs less of the processor, and nobody's pages are driven out.
- */
+/* Around the cache is better as soon as it is about as fast: it costs less of the processor, and evicts no other pages. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);

@@ -14,9 +14,9 @@ typedef struct gpuhal_file_moving {
     gpuhal_direct_file direct; /* file -1: through the page cache */
 
     gpuhal_mutex mutex; /* protects what follows */
-    uint64_t next, end; /* what nobody has taken of the present pass */
+    uint64_t next, end; /* what no thread has taken of the present pass */
     uint64_t done;
-    bool telling;         /* somebody is in the progress function */
+    bool telling;         /* a thread is in the progress function */
     gpuhal_status status; /* of the first failure */
     gpuhal_error_detail error;
 } gpuhal_file_moving;

@@ -1,5 +1,6 @@
-/* transfer/link_verify.c: proving and measuring the way between two devices, by the way of the application's own calls, with
- * buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers handle the ragged ends and the middle differently. */
+/* transfer/link_verify.c: proving and measuring the path between two devices, by the same functions as the application's calls, with
+ * buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers handle the ragged ends and the middle
+ * differently. */
 #include "transfer/peer.h"
 
 #include "core/error.h"
@@ -50,7 +51,7 @@ static gpuhal_status make_buffers(verification *v)
     return status;
 }
 
-/* Bytes over a link between two devices are the link's fault, any other way's that of a device. */
+/* Wrong bytes over a link between two devices are the link's fault; over any other path they are a device's. */
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
@@ -141,7 +142,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     v->wanted = malloc(PATTERN_BYTES);
     v->got = malloc(PATTERN_BYTES);
     gpuhal_status status = v->sent && v->wanted && v->got ? make_buffers(v) : gpuhal_error_host_memory();
-    /* The first copy finds out which ways are open. */
+    /* The first copy finds out which paths are open. */
     status = status ? status : gpuhal_copy_blocking(v->to, 0, v->from, 0, SMALL_BYTES);
     status = status ? status : gpuhal_copy_path(v->to, v->from, &v->path);
     status = status ? status : copy_patterns(v);
@@ -154,7 +155,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     return status;
 }
 
-/* What the link deserves once copies were right: the first of the two ways to find it broken was before any copy took it. */
+/* Judges the link once copies were right: it may have been found broken before any copy took it. */
 static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);

@@ -12,9 +12,9 @@
 #include <emmintrin.h>
 #endif
 
-/* The buffer of memory in which all of these bytes lie and which is page-locked for this driver, as far as we know: what this backend
- * made for staging or took from the application. With a reference; NULL for none. What the application page-locked by the vendor's own
- * calls cannot be told apart. */
+/* The buffer in which all of these bytes lie and which is page-locked for this driver, as far as the library knows: made by this backend for
+ * staging, or imported from the application. With a reference; NULL for none. Memory that the application page-locked by the vendor's own
+ * calls is not recognised. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->layers.addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);

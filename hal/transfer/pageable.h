@@ -4,7 +4,7 @@
 
 #include "transfer/chunk.h"
 
-/* Whether these bytes can take that path: not where the host sees the memory, nor from page-locked memory of ours. */
+/* Whether these bytes can take that path: not where the host sees the memory, nor from page-locked memory of the library. */
 bool gpuhal_pageable_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
                                  const gpuhal_memory *memory, const void *host, uint64_t bytes);
 /* Whether it is expected to be quicker than the driver's own, unless that was measured: where the driver stages pageable
@@ -22,7 +22,7 @@ typedef struct gpuhal_locked_move {
     gpuhal_staging_direction direction;
     const gpuhal_memory *memory;
     uint64_t offset;
-    const void *host; /* written where the direction says so */
+    const void *host; /* written when the direction is FROM_DEVICE */
     uint64_t bytes;
 } gpuhal_locked_move;
 /* Where the host memory is page-locked memory of the device's own, the device's copy moves the bytes, without staging: on the queue, or

@@ -1,6 +1,6 @@
-/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and then owns it until it says what came of
- * that, so there is no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the destination's
- * device, which then reads over the link, or by the source's, which writes. Both are proven. */
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the result, so there is
+ * no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the destination's device, which then reads
+ * over the link, or by the source's, which writes. Both are proven. */
 #include "transfer/peer.h"
 
 #include "core/error.h"
@@ -66,7 +66,7 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* Without access in the other direction a driver that runs the copy on the source finds a way by itself. */
+/* Without access in the other direction a driver that runs the copy on the source finds a path by itself. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -140,7 +140,7 @@ gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_m
                                 from_device->id, to_device->id);
 }
 
-/* Asks with growing pauses; the link is new, and nobody waits for the processor meanwhile. */
+/* Polls with growing pauses: the link is new, and no other work waits for this. */
 static gpuhal_status wait_for(gpuhal_device *runner, gpuhal_plugin_event *event)
 {
     uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
@@ -191,7 +191,7 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
         runner->ops.queue_destroy(queue);
         gpuhal_call_end(call);
     }
-    (void)gpuhal_error_restore(&detail); /* with what the plugin said of the failure */
+    (void)gpuhal_error_restore(&detail); /* with the plugin's words for the failure */
     return status;
 }
 
@@ -236,7 +236,7 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     return status;
 }
 
-/* A failure that speaks of the link is put in words, and is none of the caller's: the copy has other ways. */
+/* Keeps the words of a failure of the link, which is not the caller's: the copy has other paths. */
 static gpuhal_status prove(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
@@ -273,7 +273,7 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Both ways to run a copy, where there are two. An error is of anything but the link. */
+/* Tries both devices as the runner of the copy, where both can. An error concerns something other than the link. */
 static gpuhal_status prove_both(proof *p)
 {
     p->sent = malloc(PROOF_BYTES);
@@ -376,7 +376,7 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Access stays on until the end: others' copies may be under way. */
+/* Access stays on until the end: copies of other threads may be in flight. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -1,8 +1,8 @@
 /* transfer/peer.h: copies between two devices of one backend, without a detour, once that was proven.
  *
- * What a driver says of peer access is not believed. The first copy between two devices switches access on, and has patterns go over
- * the link; only when they were read back right from the destination, by its own slots, is the link USABLE. What came of it stays for
- * the life of the gpuhal object. While one thread finds out, others take the ways that they would take without a link.
+ * What a driver states about peer access is not trusted. The first copy between two devices switches access on, and sends patterns over the
+ * link; only when they were read back right from the destination, by its own slots, is the link USABLE. The result stays for the life of the
+ * gpuhal object. While one thread finds out, others take the paths that they would take without a link.
  */
 #ifndef GPUHAL_TRANSFER_PEER_H
 #define GPUHAL_TRANSFER_PEER_H
@@ -11,11 +11,11 @@
 #include "memory/buffer.h"
 
 typedef enum gpuhal_peer_state {
-    GPUHAL_PEER_UNKNOWN = 0, /* nobody has tried, or there was no memory for it */
+    GPUHAL_PEER_UNKNOWN = 0, /* not tried yet, or there was no memory for it */
     GPUHAL_PEER_TRYING,      /* a thread is finding out */
     GPUHAL_PEER_NONE,        /* the plugin or the driver offers none between the two */
     GPUHAL_PEER_BROKEN,      /* it is offered, and bytes arrived wrong or not at all */
-    GPUHAL_PEER_RECALLED,    /* it was broken once, with these drivers, and nobody has asked for another trial */
+    GPUHAL_PEER_RECALLED,    /* the registry has it as broken, with these drivers, and the application has not asked to try again */
     GPUHAL_PEER_USABLE
 } gpuhal_peer_state;
 
@@ -33,9 +33,9 @@ static inline bool gpuhal_peer_usable(const gpuhal_device *to_device, const gpuh
 /* Whether the link is made for such buffers: both are memory that lies on its device and was allocated there without being shared. Host
  * memory is reached without a link, and the access to other memory is a matter of its own. */
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from);
-/* Finds out, where nobody has. Both devices are open, and may be used. BLOCKS. */
+/* Finds out, unless that is done. Both devices are open, and may be used. BLOCKS. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device);
-/* What is remembered of the link does not count any more: the next who wants it tries it. */
+/* Drops what the registry has of the link: the next copy tries it. */
 void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device);
 /* A usable link brought wrong bytes after all: it is broken from now on. `how` is a sentence for people. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how);
@@ -43,7 +43,7 @@ void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, con
  * does not take. BLOCKS until the bytes are there. */
 gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
                                         const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-/* Switches off what was switched on. No copy is under way any more; before the devices are closed. */
+/* Switches off all access that was switched on. No copy is in flight any more; before the devices are closed. */
 void gpuhal_peers_destroy(gpuhal *gpu);
 
 #endif

@@ -6,10 +6,11 @@
 
 /* How long a thread of the library stays in event_block at once. */
 #define GPUHAL_BLOCK_NS UINT64_C(100000000)
-/* And when it is asked again where it said that all is done and was wrong. */
+/* Pause before a plugin is asked again that reported an event as done and was wrong. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
-/* Between two questions to a plugin that can neither block nor tell, or that is not ready: longer and longer. 0: before the first. */
+/* Pauses between two questions to a plugin that can neither block nor call back, or that is not ready: longer and longer. 0: before the
+ * first. */
 #define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
 #define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
 static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
@@ -42,8 +43,8 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
-/* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that does not mean what
- * it says is not to keep a processor busy. */
+/* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that contradicts itself
+ * must not keep a processor busy. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);

@@ -92,7 +92,7 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
     return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch, s->slice_pitch};
 }
 
-/* The plugin's own way; NOT_SUPPORTED without a detail where it has none for this box. */
+/* Uses the plugin's slot; NOT_SUPPORTED without a detail where it has none for this box. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from, const box *extent)
 {
     /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
@@ -122,7 +122,7 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
     return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset, bytes);
 }
 
-/* The plugin's own way where it takes this box, else row by row. */
+/* Uses the plugin's slot where it takes this box, else goes row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
     gpuhal_status status = by_plugin(device, NULL, to, from, extent);
@@ -196,7 +196,7 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
-/* Which counter copy_now's way goes to. */
+/* The counter of the path that copy_now() takes. */
 static gpuhal_counter *counter_of(const side *to, const side *from)
 {
     if (!to->buffer) {
@@ -213,7 +213,7 @@ static gpuhal_counter *counter_of(const side *to, const side *from)
     return &gpuhal_link_between(from_device, to_device)->traffic[shared ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED];
 }
 
-/* Row by row: what lies between them may be somebody else's by now. */
+/* Row by row: other threads may have changed the bytes between them by now. */
 static gpuhal_status publish_rows(const side *to, const box *extent)
 {
     gpuhal_status status = GPUHAL_OK;

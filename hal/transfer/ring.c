@@ -1,5 +1,5 @@
-/* transfer/ring.c: see ring.h. A worker takes the next piece that nobody has, begins it in the older of its chunks once that one's last
- * piece has been ended, and so on until there is none left. The order between pieces does not matter, since they share no byte. */
+/* transfer/ring.c: see ring.h. A thread takes the next free piece, begins it in the older of its chunks once that chunk's last piece has
+ * ended, and so on until none is left. The order between pieces does not matter, since they share no byte. */
 #include "transfer/ring.h"
 
 #include "core/error.h"
@@ -15,7 +15,7 @@ typedef struct ring {
     gpuhal_thread_pool_job job;
 
     gpuhal_mutex mutex;    /* protects what follows */
-    uint64_t next;         /* the first piece that nobody has; `pieces` after a failure */
+    uint64_t next;         /* the first free piece; `pieces` after a failure */
     uint32_t threads;      /* that were asked for, the caller's included */
     uint32_t most_threads;
     uint32_t starved;      /* how often the device was found waiting, less how often it was not */
@@ -60,7 +60,7 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Another helper, when the device keeps waiting for those that there are: twice per thread, so that one late wake-up is no reason. */
+/* Adds a helper when the device keeps waiting for the threads that there are: twice per thread, so that one late wake-up is no reason. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -95,7 +95,7 @@ static gpuhal_status begin(ring *r, slot *s)
                     : gpuhal_chunk_begin_empty(copy->device, s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* Where a piece failed elsewhere, what is under way is awaited and taken no further. */
+/* After a failure of another piece, what is in flight is awaited and taken no further. */
 static gpuhal_status end(ring *r, slot *s, bool go_on)
 {
     const gpuhal_ring_copy *copy = r->copy;
@@ -175,8 +175,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads overlap; nobody can
- * tell then which half waits for the other. */
+/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads overlap; which half
+ * waits for the other cannot be seen then. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_ring_copy *copy = r->copy;

@@ -1,8 +1,8 @@
 /* transfer/ring.h: moving many bytes between a device's memory and anything else through its staging memory, in pieces that overlap.
  *
  * "Anything else" is a function that fills a chunk or takes its bytes: memcpy, a file, another device. The caller's thread and helpers of
- * the thread pool each carry pieces from one end to the other by themselves, with chunks of their own: nothing is handed from thread to thread.
- * Where the device has queues, each has two chunks, of which the device copies one while the thread is at the other; a copy begins with
+ * the thread pool each move pieces from end to end by themselves, with chunks of their own: nothing passes from thread to thread.
+ * Where the device has queues, each has two chunks, of which the device copies one while the thread works on the other; a copy begins with
  * as many threads as an earlier one needed, and another comes as soon as the device is found waiting for them. Elsewhere two threads do
  * blocking copies. */
 #ifndef GPUHAL_TRANSFER_RING_H
@@ -30,8 +30,8 @@ typedef struct gpuhal_ring_copy {
     bool in_order; /* calls `move` on the caller's thread alone, in order */
 } gpuhal_ring_copy;
 
-/* Blocks until everything has arrived. A failure is the first that happened; what was moved until then is moved, and nothing is under way
- * any more. OUT_OF_MEMORY and HOST_MEMORY when there is not even one chunk. */
+/* Blocks until everything has arrived. Returns the first failure; what was moved until then is moved, and nothing is in flight any more.
+ * OUT_OF_MEMORY and HOST_MEMORY when there is not even one chunk. */
 gpuhal_status gpuhal_ring_run(const gpuhal_ring_copy *copy);
 
 #endif

@@ -1,4 +1,4 @@
-/* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and handed out under the pool's own,
+/* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and given out under the pool's own,
  * which is not held while a plugin allocates. */
 #include "transfer/staging.h"
 
@@ -9,8 +9,8 @@
 
 /* Measured (docs/measurements): below it, waking a software device's threads for each piece costs more than moving the piece. */
 #define CHUNK_BYTES (2u << 20)
-/* Devices that copy by themselves need no thread for each piece, but many pieces under way: each thread that fills chunks has two, and to
- * saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, which the 16 MiB of a pool shall be enough for. */
+/* Devices that copy by themselves need no thread for each piece, but many pieces in flight: each thread that fills chunks has two, and to
+ * saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, for which the 16 MiB of a pool must be enough. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
 /* All chunks of this process. */
@@ -68,7 +68,7 @@ static void forget_parents_chunks(struct gpuhal_staging *pool)
 
 /* ---- the bound of the process */
 
-/* A free chunk of any other pool of the object, taken out of it; NULL when there is none. */
+/* Takes a free chunk out of any other pool of the object; NULL when there is none. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
@@ -124,8 +124,8 @@ static void give_up(gpuhal_device *device, gpuhal_chunk *chunk)
     account(0, bytes, UINT64_MAX);
 }
 
-/* Room within the bound of the process, at the expense of chunks that nobody uses. A pool's first chunk is made in any case: waiting for
- * other pools could go round in a circle. */
+/* Makes room within the bound of the process, at the expense of chunks that are not in use. A pool's first chunk is made in any case:
+ * waiting for other pools could be a deadlock. */
 static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 {
     gpuhal_device *owner = NULL;
@@ -157,7 +157,7 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` tells to wait for one of those. */
+/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` says to wait for one of those. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {
@@ -202,7 +202,7 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
             *out_chunk = chunk;
             return GPUHAL_OK;
         }
-        if (!make_one) { /* those who have chunks are stuck in the driver */
+        if (!make_one) { /* the threads that have chunks are stuck in the driver */
             return gpuhal_device_unusable(device);
         }
         gpuhal_status status = make(device, direction, pool, out_chunk, &wait);

@@ -3,8 +3,8 @@
  * They are made when first needed and live as long as the device, unless another pool needs the room: all chunks of the process together
  * are bounded too. No bound keeps a pool from its first chunk.
  *
- * Who holds a chunk towards the host may wait for one towards a device, never the other way round, and nobody waits for a second one of
- * the same direction: so nobody waits in a circle.
+ * A thread that holds a chunk towards the host may wait for one towards a device, never the other way round, and no thread waits for a
+ * second one of the same direction: so there is no deadlock.
  */
 #ifndef GPUHAL_TRANSFER_STAGING_H
 #define GPUHAL_TRANSFER_STAGING_H
@@ -16,7 +16,7 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
 /* The same without waiting: NULL when none is free and a bound is reached. */
 gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_staging_direction direction);
 void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk *chunk);
-/* The device is lost: those who wait for a chunk that a stuck thread has go without. */
+/* The device is lost: threads that wait for a chunk that a stuck thread has go without. */
 void gpuhal_staging_wake(gpuhal_device *device);
 /* Ends the thread pool and frees all chunks of all devices; nothing is using them. Before gpuhal_devices_destroy. */
 void gpuhal_staging_destroy_all(gpuhal *gpu);

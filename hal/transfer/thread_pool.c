@@ -1,5 +1,5 @@
-/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; whoever becomes free takes the first. There are never more threads than
- * helpers wanted at one time, nor than processors. */
+/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; a thread that becomes free takes the first. There are never
+ * more threads than helpers wanted at one time, nor than processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
     job->listed = false;
 }
 
-/* One thread: works for whoever wants help, and sleeps otherwise. */
+/* A thread: helps with the first job that wants helpers, and sleeps otherwise. */
 static void *serve(void *user)
 {
     struct gpuhal_thread_pool *pool = user;

@@ -1,14 +1,14 @@
 /* transfer/thread_pool.h: threads that help with transfers, shared by all transfers of a gpuhal object.
  *
- * Who has work does it alone if need be and offers a part of it: helpers come if there are any to spare. So nobody ever waits for a
- * thread to become free. Threads start when they are first needed, sleep while there is nothing to do, and end with the gpuhal object;
+ * A thread with work does it alone if need be and submits a part of it: helpers come if any are free. So no thread ever waits for
+ * another to become free. Threads start when they are first needed, sleep while there is nothing to do, and end with the gpuhal object;
  * the child of a fork has none and starts its own. */
 #ifndef GPUHAL_TRANSFER_THREAD_POOL_H
 #define GPUHAL_TRANSFER_THREAD_POOL_H
 
 #include "device/device.h"
 
-/* Lives from the offer to the withdrawal, on the stack of who made it. */
+/* Lives from the submission to the cancellation, on its owner's stack. */
 typedef struct gpuhal_thread_pool_job {
     void (*work)(void *user); /* what each helper runs, once */
     void *user;
@@ -21,11 +21,11 @@ typedef struct gpuhal_thread_pool_job {
 /* How many threads may usefully work on one transfer, the caller's included: as many as there are processors for this process, at least
  * two, since one waits for a device most of the time. */
 uint32_t gpuhal_thread_pool_most(void);
-/* Asks for so many more helpers and returns at once. Without memory or threads nobody comes. */
+/* Asks for so many more helpers and returns at once. Without memory or threads none comes. */
 void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_t helpers);
 /* No more helpers come; returns when those that came have ended. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job);
-/* Ends the threads. One that a driver does not let go keeps the pool's memory, and is not waited for. */
+/* Ends the threads. One that is stuck in a driver keeps the pool's memory, and is not waited for. */
 void gpuhal_thread_pool_destroy(gpuhal *gpu);
 
 #endif

@@ -1,4 +1,4 @@
-/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It goes the way of
+/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the functions behind
  * the application's own calls, so what it proves is what an application gets. */
 #include "core/error.h"
 #include "transfer/copy.h"
@@ -27,7 +27,7 @@ typedef struct verification {
     unsigned char *sent, *received;
 } verification;
 
-/* DEVICE_LOST, because a device that gives wrong bytes back is of no use to anybody. */
+/* DEVICE_LOST, because a device that returns wrong bytes is of no use. */
 static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i++) {

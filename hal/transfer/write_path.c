@@ -26,7 +26,7 @@ static gpuhal_status sample(const gpuhal_path_move *move, int path, uint64_t don
     return status;
 }
 
-/* What says that a path cannot be taken, and nothing of the device. */
+/* These say that a path cannot be taken, and nothing about the device. */
 static bool is_no_failure(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_OUT_OF_MEMORY ||
