@@ -16,7 +16,7 @@
 #ifndef GPUHAL_CUDA_DEVICE_H
 #define GPUHAL_CUDA_DEVICE_H
 
-#include "driver.h"
+#include "stream_names.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,6 @@
 
 #define GPUHAL_CUDA_LANES      8u
 #define GPUHAL_CUDA_PER_THREAD 2u    /* CU_STREAM_PER_THREAD: another stream on each thread, so nothing that threads can share */
-#define GPUHAL_CUDA_PAGE       4096u /* of the host; page-locked memory begins at one */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
 typedef struct gpuhal_cuda_entry {
@@ -120,10 +119,6 @@ gpuhal_cuda_entry *gpuhal_cuda_find(uint32_t index);
 /* An attribute of a device, @p otherwise when the driver does not know it. */
 int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int otherwise);
 
-/* facts.c */
-/* A value of 0 is missing: the driver does not know it. */
-void gpuhal_cuda_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
-void gpuhal_cuda_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 /* compute.c: what the device computes with. */
 void gpuhal_cuda_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry);
 
@@ -176,15 +171,11 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
                                         CUresult code);
 void gpuhal_cuda_describe_context(gpuhal_ops *ops);
 
-/* memory.c, registration.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
- * has them. */
+/* memory.c, registration.c, share.c, queue.c, virtual_memory.c and program.c: fill their slots, as far as the device has them. */
 void gpuhal_cuda_describe_memory(gpuhal_ops *ops);
 void gpuhal_cuda_describe_registration(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
 void gpuhal_cuda_describe_share(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
-void gpuhal_cuda_describe_transfer(gpuhal_ops *ops);
-void gpuhal_cuda_describe_rect(gpuhal_ops *ops);
 void gpuhal_cuda_describe_queue(gpuhal_ops *ops);
-void gpuhal_cuda_describe_peer(gpuhal_ops *ops);
 void gpuhal_cuda_describe_ranges(const gpuhal_cuda_entry *entry, gpuhal_ops *ops);
 void gpuhal_cuda_describe_program(gpuhal_ops *ops);
 
@@ -207,10 +198,6 @@ gpuhal_status gpuhal_cuda_import(gpuhal_plugin_device *device, const gpuhal_allo
 /* Gives back what the block of one of the two holds. Inside the context. */
 void gpuhal_cuda_release_shared(gpuhal_cuda_block *block);
 
-/* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
- * that is host memory is its address, one that is the device's is NULL. */
-bool gpuhal_cuda_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
-
 /* virtual_memory.c: both inside the context. */
 CUresult gpuhal_cuda_granularity(const gpuhal_plugin_device *device, uint64_t *out_bytes);
 /* Physical memory of the device, for export when @p exported. */
@@ -225,5 +212,7 @@ gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, gpuhal_plugin_instance *
                                gpuhal_sink *sink);
 gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+
+#include "../stream/stream.h"
 
 #endif

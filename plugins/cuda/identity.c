@@ -91,5 +91,7 @@ void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const
     } else {
         host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
     }
+    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                  "CUDA does not tell it; the PCI address does as well");
     tell_numa_node(host, sink, entry);
 }

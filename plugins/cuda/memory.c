@@ -70,7 +70,7 @@ static CUresult show_host(gpuhal_memory *memory)
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_cuda_block *block = out_memory->object;
-    const uint64_t bytes = with_slack(alloc, GPUHAL_CUDA_PAGE);
+    const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
     CUresult code =
         gpuhal_cuda_api.cuMemHostAlloc(&block->host, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (code != CUDA_SUCCESS) {
@@ -91,7 +91,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
 {
     gpuhal_cuda_block *block = out_memory->object;
     char *start = alloc->import.as.pointer;
-    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_CUDA_PAGE != 0 || alloc->bytes % GPUHAL_CUDA_PAGE != 0) {
+    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 || alloc->bytes % GPUHAL_HOST_PAGE != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }

@@ -16,7 +16,7 @@
 #ifndef GPUHAL_ROCM_DEVICE_H
 #define GPUHAL_ROCM_DEVICE_H
 
-#include "driver.h"
+#include "stream_names.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +25,6 @@
 #define GPUHAL_ROCM_LANES      8u
 #define GPUHAL_ROCM_LEGACY     1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
 #define GPUHAL_ROCM_PER_THREAD 2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
-#define GPUHAL_ROCM_PAGE       4096u /* of the host; page-locked memory begins at one */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
 typedef struct gpuhal_rocm_entry {
@@ -137,10 +136,6 @@ gpuhal_rocm_entry *gpuhal_rocm_find(uint32_t index);
 /* An attribute of a device, @p otherwise when HIP does not know it. */
 int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise);
 
-/* facts.c */
-/* A value of 0 is missing: HIP does not know it. */
-void gpuhal_rocm_tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
-void gpuhal_rocm_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 /* compute.c: what the device computes with. */
 void gpuhal_rocm_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry);
 
@@ -204,29 +199,17 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 int gpuhal_rocm_stream_device(hipStream_t stream);
 void gpuhal_rocm_describe_context(gpuhal_ops *ops);
 
-/* memory.c, registration.c, share.c, transfer.c, rect.c, queue.c, peer.c, virtual_memory.c and program.c: fill their slots, as far as the device
- * has them. */
+/* memory.c, registration.c, share.c, queue.c, virtual_memory.c and program.c: fill their slots, as far as the device has them. */
 void gpuhal_rocm_describe_memory(gpuhal_ops *ops);
 void gpuhal_rocm_describe_registration(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
 void gpuhal_rocm_describe_share(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
-void gpuhal_rocm_describe_transfer(gpuhal_ops *ops);
-void gpuhal_rocm_describe_rect(gpuhal_ops *ops);
 void gpuhal_rocm_describe_queue(gpuhal_ops *ops);
-void gpuhal_rocm_describe_peer(gpuhal_ops *ops);
 void gpuhal_rocm_describe_ranges(const gpuhal_rocm_entry *entry, gpuhal_ops *ops);
 void gpuhal_rocm_describe_program(gpuhal_ops *ops);
 
 /* memory.c: whether HIP knows memory at the address, and how many bytes there are from there on. Asks in the one way that every
  * version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
-/* transfer.c: whether HIP would wait for the work of a stream before it comes back from a copy in it. A side that is
- * host memory is its address, one that is the device's is NULL. */
-bool gpuhal_rocm_waits(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
-/* transfer.c: hipMemcpyAsync and hipMemcpyPeerAsync, which before HIP 6.2 refuse to go beyond a piece of physical
- * memory. */
-hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, void *to, const void *from, uint64_t bytes, hipMemcpyKind kind);
-hipError_t gpuhal_rocm_copy_between(hipStream_t stream, void *to, int to_device, const void *from, int from_device,
-                                    uint64_t bytes);
 
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. With the device current. */
 gpuhal_status gpuhal_rocm_allocation_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, uint64_t bytes);
@@ -261,5 +244,7 @@ gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, gpuhal_plugin_instance *
                                gpuhal_sink *sink);
 gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+
+#include "../stream/stream.h"
 
 #endif

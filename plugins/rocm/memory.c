@@ -73,7 +73,7 @@ static hipError_t show_host(gpuhal_memory *memory)
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_rocm_block *block = out_memory->object;
-    const uint64_t bytes = with_slack(alloc, GPUHAL_ROCM_PAGE);
+    const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
     hipError_t code = gpuhal_rocm_api.hipHostMalloc(&block->host, (size_t)bytes, hipHostMallocPortable | hipHostMallocMapped);
     if (code != hipSuccess) {
         return gpuhal_rocm_lock_failed(device, "hipHostMalloc", code);
@@ -93,7 +93,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
 {
     gpuhal_rocm_block *block = out_memory->object;
     char *start = alloc->import.as.pointer;
-    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_ROCM_PAGE != 0 || alloc->bytes % GPUHAL_ROCM_PAGE != 0) {
+    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 || alloc->bytes % GPUHAL_HOST_PAGE != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }

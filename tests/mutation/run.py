@@ -35,6 +35,7 @@ TESTS = [
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
     ("plugins/opencl/", r"^(opencl|conformance\.opencl|sharing|queue)"),
     ("plugins/vulkan/", r"^(vulkan(?!_validation)|conformance\.vulkan|sharing|queue)"),
+    ("plugins/stream/", r"^(cuda|rocm|vendor|link|conformance\.(cuda|rocm)|queue)"),
     ("plugins/cuda/", r"^(cuda|vendor|link|conformance\.cuda|queue)"),
     ("plugins/rocm/", r"^(rocm|vendor|link|conformance\.rocm)"),
 ]

@@ -61,9 +61,9 @@ def layers_include_only_themselves_and_lower_ones(root):
                 yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
 
 
-def stays_at_home(root, path, home, public, declarations=False):
-    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home`, and where they may
-    be, the declarations of vendors' libraries."""
+def stays_at_home(root, path, home, public, declarations=False, shared=None):
+    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or `shared`, and where
+    they may be, the declarations of vendors' libraries."""
     for line, kind, name in c_text.includes(c_text.read(path)):
         if kind == "<":
             if name.startswith("gpuhal/") and public is not None and name not in public:
@@ -80,14 +80,19 @@ def stays_at_home(root, path, home, public, declarations=False):
             continue
         if not target.is_file():
             yield f'{place(root, path, line)}: "{name}" is not in {home.relative_to(root)}'
-        elif home.resolve() not in target.resolve().parents:
+        elif not any(folder.resolve() in target.resolve().parents for folder in (home, shared) if folder):
             yield f'{place(root, path, line)}: "{name}" lies outside {home.relative_to(root)}'
 
 
 def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
+    """A plugin with a stream_names.h is built with plugins/stream. It sees that folder too, whose sources see what all such plugins
+    have."""
+    shared = root / "plugins/stream"
+    streams = sorted(path.parent for path in root.glob("plugins/*/stream_names.h"))
     for path in c_text.sources(root, "plugins"):
-        home = root / "plugins" / path.relative_to(root / "plugins").parts[0]
-        yield from stays_at_home(root, path, home, OF_VENDORS)
+        own = root / "plugins" / path.relative_to(root / "plugins").parts[0]
+        for home in streams if own == shared else [own]:
+            yield from stays_at_home(root, path, home, OF_VENDORS, shared=shared if home in streams else None)
 
 
 def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
@@ -245,6 +250,8 @@ PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 
           "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/log.h": "/* l */\n", "hal/loader/loader.h": "/* l */\n"}
 CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nobody. Threads: any. Blocks: no. */\n"
 DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
+# Two plugins that are built with plugins/stream; one has a header that the other lacks.
+STREAMS = {"plugins/stream/s.h": "", "plugins/x/stream_names.h": '#include "../stream/s.h"\n', "plugins/y/stream_names.h": "", "plugins/y/b.h": ""}
 
 # rule: (trees that break it, trees that keep it); PUBLIC is in all of them.
 EXAMPLES = {
@@ -256,8 +263,13 @@ EXAMPLES = {
          {"hal/gpuhal.c": '#include "loader/loader.h"\n'}]),
     plugins_see_the_vendor_headers_and_their_own_folder_only: (
         [{"plugins/x/a.c": "#include <gpuhal/buffer.h>\n"}, {"plugins/x/a.c": '#include "../y/b.h"\n', "plugins/y/b.h": ""},
-         {"plugins/x/a.c": '#include "core/log.h"\n'}, {"plugins/x/a.c": "#include <core/log.h>\n"}],
-        [{"plugins/x/a.c": '#include "b.h"\n#include <gpuhal/plugin.h>\n#include <CL/cl.h>\n', "plugins/x/b.h": ""}]),
+         {"plugins/x/a.c": '#include "core/log.h"\n'}, {"plugins/x/a.c": "#include <core/log.h>\n"},
+         {"plugins/x/a.c": '#include "../stream/s.h"\n', "plugins/stream/s.h": ""},
+         {**STREAMS, "plugins/x/a.c": '#include "../y/b.h"\n'}, {**STREAMS, "plugins/stream/s.c": '#include "../y/b.h"\n'},
+         {**STREAMS, "plugins/stream/s.c": '#include "b.h"\n'}, {**STREAMS, "plugins/stream/s.c": "#include <gpuhal/buffer.h>\n"}],
+        [{"plugins/x/a.c": '#include "b.h"\n#include <gpuhal/plugin.h>\n#include <CL/cl.h>\n', "plugins/x/b.h": ""},
+         {**STREAMS, "plugins/stream/s.c": '#include "s.h"\n#include "stream_names.h"\n#include <gpuhal/native.h>\n',
+          "hal/include/gpuhal/native.h": "/** n */\n"}]),
     tools_and_examples_see_the_public_headers_and_their_own_folder_only: (
         [{"tools/x/a.c": '#include "../../plugins/x/driver.h"\n', "plugins/x/driver.h": ""},
          {"examples/a.c": '#include "../plugins/x/x_api.h"\n', "plugins/x/x_api.h": ""},

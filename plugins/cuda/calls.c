@@ -1,0 +1,89 @@
+/* cuda/calls.c: calls that CUDA and HIP want made in different ways, for the sources in plugins/stream. */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+CUresult gpuhal_cuda_copy_anywhere(CUstream stream, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    return gpuhal_cuda_api.cuMemcpyAsync(to, from, (size_t)bytes, stream);
+}
+
+CUresult gpuhal_cuda_copy_bytes(CUstream stream, const gpuhal_place *to, const gpuhal_place *from, uint64_t bytes)
+{
+    if (to->host && from->host) {
+        return gpuhal_cuda_copy_anywhere(stream, (uintptr_t)to->host, (uintptr_t)from->host, bytes);
+    }
+    if (to->host) {
+        return gpuhal_cuda_api.cuMemcpyDtoHAsync_v2(to->host, from->device, (size_t)bytes, stream);
+    }
+    if (from->host) {
+        return gpuhal_cuda_api.cuMemcpyHtoDAsync_v2(to->device, from->host, (size_t)bytes, stream);
+    }
+    return gpuhal_cuda_api.cuMemcpyDtoDAsync_v2(to->device, from->device, (size_t)bytes, stream);
+}
+
+CUresult gpuhal_cuda_copy_between(CUstream stream, uint64_t to, CUcontext to_context, uint64_t from,
+                                  CUcontext from_context, uint64_t bytes)
+{
+    return gpuhal_cuda_api.cuMemcpyPeerAsync(to, to_context, from, from_context, (size_t)bytes, stream);
+}
+
+CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_place *to, uint64_t to_pitch, const gpuhal_place *from,
+                               uint64_t from_pitch, uint64_t bytes, uint64_t rows)
+{
+    const CUDA_MEMCPY2D copy = {
+        .srcMemoryType = from->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .srcHost = from->host,
+        .srcDevice = from->device,
+        .srcPitch = (size_t)from_pitch,
+        .dstMemoryType = to->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .dstHost = to->host,
+        .dstDevice = to->device,
+        .dstPitch = (size_t)to_pitch,
+        .WidthInBytes = (size_t)bytes,
+        .Height = (size_t)rows,
+    };
+    return gpuhal_cuda_api.cuMemcpy2DAsync_v2(&copy, stream);
+}
+
+CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
+                                uint64_t bytes)
+{
+    uint32_t word;
+    uint16_t half;
+    switch (pattern_bytes) {
+    case 4:
+        memcpy(&word, pattern, sizeof word);
+        return gpuhal_cuda_api.cuMemsetD32Async(at, word, (size_t)(bytes / 4), stream);
+    case 2:
+        memcpy(&half, pattern, sizeof half);
+        return gpuhal_cuda_api.cuMemsetD16Async(at, half, (size_t)(bytes / 2), stream);
+    default:
+        return gpuhal_cuda_api.cuMemsetD8Async(at, pattern[0], (size_t)bytes, stream);
+    }
+}
+
+/* Memory that the driver does not know is INVALID_VALUE; other codes are for the copy itself to report. */
+static bool is_unknown(const void *address)
+{
+    CUmemorytype type = 0;
+    const CUdeviceptr at = (uintptr_t)address;
+    const CUresult code = gpuhal_cuda_api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+    return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
+}
+
+bool gpuhal_cuda_is_pageable(const void *host, uint64_t bytes)
+{
+    return is_unknown(host) || is_unknown((const char *)host + (bytes - 1));
+}
+
+bool gpuhal_cuda_api_version(char *out_text, size_t size)
+{
+    int version = 0;
+    if (gpuhal_cuda_api.cuDriverGetVersion(&version) != CUDA_SUCCESS || version <= 0) {
+        return false;
+    }
+    snprintf(out_text, size, "%d.%d", version / 1000, version % 1000 / 10);
+    return true;
+}

@@ -1,0 +1,156 @@
+/* rocm/calls.c: calls that HIP and CUDA want made in different ways, for the sources in plugins/stream.
+ *
+ * HIP wants the direction of a copy named, and spares itself the looking up. HIP 6.1 compares the bytes of a copy, and
+ * HIP 6.2 those of a fill, with the piece of physical memory in which they begin, however much is mapped behind it
+ * (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate): what they refuse is then done piece by piece.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many of the bytes HIP takes at once at the address. */
+static uint64_t piece_of(uint64_t address, uint64_t bytes)
+{
+    uint64_t piece = 0;
+    return gpuhal_rocm_is_known(address, &piece) && piece > 0 && piece < bytes ? piece : bytes;
+}
+
+static bool ended_with_a_piece(hipError_t code)
+{
+    const bool ended = code == hipErrorInvalidValue && gpuhal_rocm_runtime.ends_with_pieces;
+    if (ended) {
+        gpuhal_rocm_ignore(code);
+    }
+    return ended;
+}
+
+/* ---- copies */
+
+/* A copy between two devices, or within one in the direction of its kind. */
+typedef struct move {
+    void *to;
+    const void *from;
+    hipMemcpyKind kind;
+    bool between;
+    int to_device, from_device; /* ordinals, of a copy between two */
+} move;
+
+static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offset, uint64_t bytes)
+{
+    char *to = (char *)what->to + offset;
+    const char *from = (const char *)what->from + offset;
+    const int to_device = what->to_device, from_device = what->from_device;
+    return what->between ? gpuhal_rocm_api.hipMemcpyPeerAsync(to, to_device, from, from_device, (size_t)bytes, stream)
+                         : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
+}
+
+static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
+{
+    hipError_t code = copy_part(stream, what, 0, bytes);
+    if (!ended_with_a_piece(code)) {
+        return code;
+    }
+    code = hipSuccess;
+    for (uint64_t done = 0; done < bytes && code == hipSuccess;) {
+        const uint64_t there = piece_of((uintptr_t)what->to + done, bytes - done);
+        const uint64_t piece = piece_of((uintptr_t)what->from + done, there);
+        code = copy_part(stream, what, done, piece);
+        done += piece;
+    }
+    return code;
+}
+
+static hipMemcpyKind direction(const gpuhal_place *to, const gpuhal_place *from)
+{
+    if (to->host) {
+        return from->host ? hipMemcpyHostToHost : hipMemcpyDeviceToHost;
+    }
+    return from->host ? hipMemcpyHostToDevice : hipMemcpyDeviceToDevice;
+}
+
+static void *address_of(const gpuhal_place *place)
+{
+    return place->host ? place->host : gpuhal_rocm_at(place->device);
+}
+
+hipError_t gpuhal_rocm_copy_anywhere(hipStream_t stream, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    const move what = {.to = gpuhal_rocm_at(to), .from = gpuhal_rocm_at(from), .kind = hipMemcpyDefault};
+    return copy_whole(stream, &what, bytes);
+}
+
+hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, const gpuhal_place *to, const gpuhal_place *from, uint64_t bytes)
+{
+    const move what = {.to = address_of(to), .from = address_of(from), .kind = direction(to, from)};
+    return copy_whole(stream, &what, bytes);
+}
+
+hipError_t gpuhal_rocm_copy_between(hipStream_t stream, uint64_t to, int to_device, uint64_t from, int from_device,
+                                    uint64_t bytes)
+{
+    const move what = {.to = gpuhal_rocm_at(to),
+                       .from = gpuhal_rocm_at(from),
+                       .between = true,
+                       .to_device = to_device,
+                       .from_device = from_device};
+    return copy_whole(stream, &what, bytes);
+}
+
+hipError_t gpuhal_rocm_copy_rows(hipStream_t stream, const gpuhal_place *to, uint64_t to_pitch,
+                                 const gpuhal_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows)
+{
+    return gpuhal_rocm_api.hipMemcpy2DAsync(address_of(to), (size_t)to_pitch, address_of(from), (size_t)from_pitch,
+                                            (size_t)bytes, (size_t)rows, direction(to, from), stream);
+}
+
+/* ---- fill */
+
+static hipError_t fill_piece(hipStream_t stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
+                             uint64_t bytes)
+{
+    uint32_t word;
+    uint16_t half;
+    switch (pattern_bytes) {
+    case 4:
+        memcpy(&word, pattern, sizeof word);
+        return gpuhal_rocm_api.hipMemsetD32Async(gpuhal_rocm_at(at), (int)word, (size_t)(bytes / 4), stream);
+    case 2:
+        memcpy(&half, pattern, sizeof half);
+        return gpuhal_rocm_api.hipMemsetD16Async(gpuhal_rocm_at(at), half, (size_t)(bytes / 2), stream);
+    default:
+        return gpuhal_rocm_api.hipMemsetD8Async(gpuhal_rocm_at(at), pattern[0], (size_t)bytes, stream);
+    }
+}
+
+/* Pieces of physical memory end at pages, and so at multiples of the pattern's size. */
+hipError_t gpuhal_rocm_fill_whole(hipStream_t stream, uint64_t at, const unsigned char *pattern,
+                                  uint32_t pattern_bytes, uint64_t bytes)
+{
+    hipError_t code = fill_piece(stream, at, pattern, pattern_bytes, bytes);
+    if (!ended_with_a_piece(code)) {
+        return code;
+    }
+    code = hipSuccess;
+    for (uint64_t done = 0; done < bytes && code == hipSuccess;) {
+        const uint64_t piece = piece_of(at + done, bytes - done);
+        code = fill_piece(stream, at + done, pattern, pattern_bytes, piece);
+        done += piece;
+    }
+    return code;
+}
+
+/* ---- what HIP knows */
+
+bool gpuhal_rocm_is_pageable(const void *host, uint64_t bytes)
+{
+    uint64_t known = 0;
+    return !gpuhal_rocm_is_known((uintptr_t)host, &known) || known < bytes;
+}
+
+bool gpuhal_rocm_api_version(char *out_text, size_t size)
+{
+    const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
+    snprintf(out_text, size, "%d.%d.%d", runtime->major, runtime->minor, runtime->patch);
+    return runtime->whole != 0;
+}

@@ -1,0 +1,54 @@
+/* rocm/stream_names.h: the names that the sources in plugins/stream have for what HIP calls otherwise than CUDA.
+ *
+ * The cuda plugin has the same table with CUDA's names. Where the two differ in more than a name, each has a function
+ * in its calls.c, which ../stream/stream.h declares.
+ */
+#ifndef GPUHAL_ROCM_STREAM_NAMES_H
+#define GPUHAL_ROCM_STREAM_NAMES_H
+
+#include "driver.h"
+
+/* A function or type of this plugin; a function of HIP's with the name that CUDA has too, but for the prefix; how
+ * messages call it. */
+#define GPUHAL_OWN(name)         gpuhal_rocm_##name
+#define GPUHAL_VENDOR(name)      gpuhal_rocm_api.hip##name
+#define GPUHAL_VENDOR_CALL(name) "hip" #name
+
+typedef hipError_t vendor_code;
+typedef hipStream_t vendor_stream;
+typedef int vendor_peer; /* what access between two devices is given to: an ordinal */
+
+#define GPUHAL_VENDOR_OK           hipSuccess
+#define GPUHAL_VENDOR_AT(address)  gpuhal_rocm_at(address)
+#define GPUHAL_VENDOR_PEER(opened) ((opened)->entry->device)
+/* The code with which the device was lost, 0 while it works. Looks first whether it was reset: HIP would follow what
+ * was its. */
+#define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_look(opened)
+
+/* Where messages name another call than CUDA's. */
+#define GPUHAL_VENDOR_ENTER "hipSetDevice"
+#define GPUHAL_VENDOR_WRITE "hipMemcpyAsync"
+#define GPUHAL_VENDOR_READ  "hipMemcpyAsync"
+#define GPUHAL_VENDOR_COPY  "hipMemcpyAsync"
+
+/* rect.c and peer.c */
+#define GPUHAL_VENDOR_REFUSES_PITCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidPitchValue)
+#define GPUHAL_VENDOR_ENABLE_PEER         gpuhal_rocm_api.hipDeviceEnablePeerAccess
+#define GPUHAL_VENDOR_ENABLE_PEER_CALL    "hipDeviceEnablePeerAccess"
+#define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_rocm_api.hipDeviceDisablePeerAccess
+#define GPUHAL_VENDOR_PEER_IS_ENABLED     hipErrorPeerAccessAlreadyEnabled
+
+/* facts.c and plugin.c */
+#define GPUHAL_VENDOR_PLUGIN               "rocm"
+#define GPUHAL_VENDOR_API                  "HIP"
+#define GPUHAL_VENDOR_SPEAKER              "HIP"
+#define GPUHAL_VENDOR_COMPANY              "AMD"
+#define GPUHAL_VENDOR_PCI_ID               0x1002
+#define GPUHAL_VENDOR_NATIVE(kind)         GPUHAL_NATIVE_HIP_##kind
+#define GPUHAL_VENDOR_NO_DRIVER_VERSION    "neither the kernel's amdgpu driver nor HIP tells a version"
+#define GPUHAL_VENDOR_ATTRIBUTE_MAJOR      hipDeviceAttributeComputeCapabilityMajor
+#define GPUHAL_VENDOR_ATTRIBUTE_MINOR      hipDeviceAttributeComputeCapabilityMinor
+#define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED hipDeviceAttributeIntegrated
+#define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE   hipDeviceAttributePageableMemoryAccess
+
+#endif

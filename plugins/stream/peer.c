@@ -1,0 +1,151 @@
+/* stream/peer.c: devices that reach each other's memory.
+ *
+ * Access is a matter of two contexts (CUDA) or devices of the process (HIP), which several openings share: who
+ * switched it on is counted for each pair. What the engine switched on before us stays on when we have done.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+/* @p from reaches memory of @p to. */
+typedef struct access {
+    struct access *next;
+    vendor_peer from, to;
+    uint32_t users;
+    bool ours;
+} access;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static access *first;
+
+static access **find(vendor_peer from, vendor_peer to)
+{
+    access **link = &first;
+    while (*link && ((*link)->from != from || (*link)->to != to)) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Under the lock. NULL without memory. */
+static access *find_or_add(vendor_peer from, vendor_peer to)
+{
+    access **link = find(from, to);
+    if (!*link) {
+        *link = calloc(1, sizeof **link);
+        if (*link) {
+            **link = (access){.from = from, .to = to};
+        }
+    }
+    return *link;
+}
+
+static void drop_unused(vendor_peer from, vendor_peer to)
+{
+    access **link = find(from, to), *own = *link;
+    if (own && own->users == 0) {
+        *link = own->next;
+        free(own);
+    }
+}
+
+/* Under the lock, inside the context of @p device. The driver is asked each time: a context or device that the engine
+ * has reset is the same one afterwards, without access. */
+static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    const vendor_peer from = GPUHAL_VENDOR_PEER(device), to = GPUHAL_VENDOR_PEER(other);
+    access *own = find_or_add(from, to);
+    if (!own) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    const vendor_code code = GPUHAL_VENDOR_ENABLE_PEER(to, 0);
+    if (code == GPUHAL_VENDOR_PEER_IS_ENABLED) {
+        GPUHAL_OWN(ignore)(code);
+    } else if (code != GPUHAL_VENDOR_OK) {
+        drop_unused(from, to);
+        return GPUHAL_OWN(result_of_two)(device, other, GPUHAL_VENDOR_ENABLE_PEER_CALL, code);
+    }
+    own->ours = own->ours || code == GPUHAL_VENDOR_OK;
+    own->users++;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status can_reach(gpuhal_plugin_device *device, const gpuhal_plugin_device *other)
+{
+    static const char name[] = GPUHAL_VENDOR_CALL(DeviceCanAccessPeer);
+    int can = 0;
+    const vendor_code code = GPUHAL_VENDOR(DeviceCanAccessPeer)(&can, device->entry->device, other->entry->device);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, name, code);
+    }
+    return can ? GPUHAL_OK
+               : device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, name, 0,
+                                      "the driver says that this device does not reach the other's memory");
+}
+
+static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    if (GPUHAL_VENDOR_PEER(device) == GPUHAL_VENDOR_PEER(other)) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = can_reach(device, other);
+    GPUHAL_OWN(visit) visit;
+    if (status == GPUHAL_OK) {
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &visit));
+    }
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&lock);
+    status = switch_on(device, other);
+    pthread_mutex_unlock(&lock);
+    GPUHAL_OWN(leave)(&visit);
+    return status;
+}
+
+static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
+{
+    const vendor_peer from = GPUHAL_VENDOR_PEER(device), to = GPUHAL_VENDOR_PEER(other);
+    pthread_mutex_lock(&lock);
+    access *own = *find(from, to);
+    GPUHAL_OWN(visit) visit;
+    if (own && --own->users == 0) {
+        if (own->ours && GPUHAL_OWN(enter_anyway)(device, &visit) == GPUHAL_VENDOR_OK) {
+            GPUHAL_OWN(ignore)(GPUHAL_VENDOR_DISABLE_PEER(to));
+            GPUHAL_OWN(leave)(&visit);
+        }
+        drop_unused(from, to);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Host memory is every device's. Without access between the two the driver stages by itself. */
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
+{
+    static const char name[] = GPUHAL_VENDOR_CALL(MemcpyPeerAsync);
+    gpuhal_plugin_device *runner = queue ? queue->device : to_device;
+    gpuhal_plugin_device *other = runner == to_device ? from_device : to_device;
+    GPUHAL_OWN(call) call;
+    vendor_code code = GPUHAL_VENDOR_LOST(other);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(other, name, code);
+    }
+    const uint64_t target = to->address + to_offset, source = from->address + from_offset;
+    code = GPUHAL_OWN(begin)(runner, queue, &call);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = to->host || from->host ? GPUHAL_OWN(copy_anywhere)(call.stream, target, source, bytes)
+                                      : GPUHAL_OWN(copy_between)(call.stream, target, GPUHAL_VENDOR_PEER(to_device),
+                                                                 source, GPUHAL_VENDOR_PEER(from_device), bytes);
+        code = GPUHAL_OWN(end)(&call, code, bytes);
+    }
+    return GPUHAL_OWN(result_of_two)(runner, other, name, code);
+}
+
+void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops)
+{
+    ops->peer_enable = peer_enable;
+    ops->peer_disable = peer_disable;
+    ops->peer_copy = peer_copy;
+}

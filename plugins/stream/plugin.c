@@ -1,0 +1,57 @@
+/* stream/plugin.c: what the core sees of the plugins for CUDA and HIP.
+ *
+ * Read in this order: the plugin's declarations (cuda_api.h, nvml_api.h; hip_api.h, rocm_smi_api.h and amd_smi_api.h,
+ * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
+ * sources here have for them), device.h (entries, openings, lanes) and stream.h; discovery.c, system.c, identity.c and
+ * facts.c (which devices, what is known of them), telemetry.c with nvml.h or smi.h (their values), context.c,
+ * memory.c, registration.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c, peer.c and link.c,
+ * program.c.
+ */
+#include "device.h"
+
+static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                              gpuhal_ops *out_ops)
+{
+    (void)host, (void)instance;
+    const GPUHAL_OWN(entry) *entry = GPUHAL_OWN(find)(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    GPUHAL_OWN(describe_context)(out_ops);
+    GPUHAL_OWN(describe_memory)(out_ops);
+    GPUHAL_OWN(describe_registration)(entry, out_ops);
+    GPUHAL_OWN(describe_share)(entry, out_ops);
+    GPUHAL_OWN(describe_transfer)(out_ops);
+    GPUHAL_OWN(describe_rect)(out_ops);
+    GPUHAL_OWN(describe_queue)(out_ops);
+    GPUHAL_OWN(describe_peer)(out_ops);
+    GPUHAL_OWN(describe_ranges)(entry, out_ops);
+    GPUHAL_OWN(describe_program)(out_ops);
+    return GPUHAL_OK;
+}
+
+/* Not fork safe: in the child of a fork neither API can be initialised again, and the core refuses every call there.
+ */
+static const gpuhal_plugin plugin = {
+    .size = sizeof(gpuhal_plugin),
+    .abi = GPUHAL_ABI,
+    .name = GPUHAL_VENDOR_PLUGIN,
+    .version = "0.1.0",
+    .start = GPUHAL_OWN(start),
+    .enumerate = GPUHAL_OWN(enumerate),
+    .describe = describe,
+    .open = GPUHAL_OWN(open),
+    .close = GPUHAL_OWN(close),
+    .sample = GPUHAL_OWN(sample),
+    .link = GPUHAL_OWN(link),
+};
+
+const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
+{
+    if (host_abi != GPUHAL_ABI) {
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+                           "the " GPUHAL_VENDOR_PLUGIN " plugin speaks plugin ABI 0.2 only");
+        return NULL;
+    }
+    return &plugin;
+}

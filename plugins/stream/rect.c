@@ -1,0 +1,128 @@
+/* stream/rect.c: copies of rectangles: one command for each slice, or for all where the slices lie like rows.
+ *
+ * The driver refuses pitches above a limit of the device (2 GiB), and may refuse some below it inside one device,
+ * since only what cuMemAllocPitch (hipMemAllocPitch) chose is promised to work. Then rows are copied one by one.
+ */
+#include "device.h"
+
+#include <string.h>
+
+typedef struct side {
+    gpuhal_place at;
+    uint64_t row_pitch, slice_pitch;
+} side;
+
+static side resolve(const gpuhal_plugin_rect *rect)
+{
+    return (side){.at = rect->memory ? gpuhal_place_in(rect->memory, rect->offset)
+                                     : (gpuhal_place){.host = (char *)rect->host + rect->offset},
+                  .row_pitch = rect->row_pitch,
+                  .slice_pitch = rect->slice_pitch};
+}
+
+static side moved(const side *from, uint64_t bytes)
+{
+    side result = *from;
+    if (result.at.host) {
+        result.at.host += bytes;
+    } else {
+        result.at.device += bytes;
+    }
+    return result;
+}
+
+static void rect_on_host(const side *to, const side *from, const uint64_t extent[3])
+{
+    for (uint64_t z = 0; z < extent[2]; z++) {
+        for (uint64_t y = 0; y < extent[1]; y++) {
+            memcpy(to->at.host + z * to->slice_pitch + y * to->row_pitch,
+                   from->at.host + z * from->slice_pitch + y * from->row_pitch, (size_t)extent[0]);
+        }
+    }
+}
+
+static vendor_code copy_row_by_row(vendor_stream stream, const side *to, const side *from, uint64_t bytes,
+                                   uint64_t rows)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t y = 0; y < rows && code == GPUHAL_VENDOR_OK; y++) {
+        const side to_row = moved(to, y * to->row_pitch), from_row = moved(from, y * from->row_pitch);
+        code = GPUHAL_OWN(copy_bytes)(stream, &to_row.at, &from_row.at, bytes);
+    }
+    return code;
+}
+
+/* Rows of one slice, or of all when they lie evenly. */
+static vendor_code copy_slice(gpuhal_plugin_device *device, vendor_stream stream, const side *to, const side *from,
+                              uint64_t bytes, uint64_t rows)
+{
+    const uint64_t pitch_max = device->entry->pitch_max;
+    if (to->row_pitch > pitch_max || from->row_pitch > pitch_max) {
+        return copy_row_by_row(stream, to, from, bytes, rows);
+    }
+    const vendor_code code =
+        GPUHAL_OWN(copy_rows)(stream, &to->at, to->row_pitch, &from->at, from->row_pitch, bytes, rows);
+    if (!GPUHAL_VENDOR_REFUSES_PITCH(code)) {
+        return code;
+    }
+    GPUHAL_OWN(ignore)(code);
+    return copy_row_by_row(stream, to, from, bytes, rows);
+}
+
+static bool is_even(const side *one, const uint64_t extent[3])
+{
+    return one->slice_pitch == one->row_pitch * extent[1];
+}
+
+static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, side to, side from,
+                            const uint64_t extent[3])
+{
+    if (extent[1] == 1) {
+        to.row_pitch = to.slice_pitch;
+        from.row_pitch = from.slice_pitch;
+    }
+    if (extent[1] == 1 || (is_even(&to, extent) && is_even(&from, extent))) {
+        return copy_slice(device, stream, &to, &from, extent[0], extent[1] * extent[2]);
+    }
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t z = 0; z < extent[2] && code == GPUHAL_VENDOR_OK; z++) {
+        const side to_slice = moved(&to, z * to.slice_pitch), from_slice = moved(&from, z * from.slice_pitch);
+        code = copy_slice(device, stream, &to_slice, &from_slice, extent[0], extent[1]);
+    }
+    return code;
+}
+
+/* From the first byte to the last. */
+static uint64_t span(const side *one, const uint64_t extent[3])
+{
+    return (extent[2] - 1) * one->slice_pitch + (extent[1] - 1) * one->row_pitch + extent[0];
+}
+
+static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
+                               const gpuhal_plugin_rect *from, const uint64_t extent[3])
+{
+    const side to_side = resolve(to), from_side = resolve(from);
+    const uint64_t bytes = span(to_side.at.host ? &to_side : &from_side, extent);
+    if (queue && GPUHAL_OWN(waits)(device, to_side.at.host, from_side.at.host, bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (to_side.at.host && from_side.at.host && !queue && !device->foreign) {
+        const gpuhal_status status = GPUHAL_OWN(check_host)(device);
+        if (status == GPUHAL_OK) {
+            rect_on_host(&to_side, &from_side, extent);
+        }
+        return status;
+    }
+    GPUHAL_OWN(call) call;
+    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = copy_box(device, call.stream, to_side, from_side, extent);
+        code = GPUHAL_OWN(end)(&call, code, extent[0] * extent[1] * extent[2]);
+    }
+    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(Memcpy2DAsync), code);
+}
+
+void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops)
+{
+    ops->copy_rect = copy_rect;
+}

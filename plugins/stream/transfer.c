@@ -1,0 +1,170 @@
+/* stream/transfer.c: moving bytes.
+ *
+ * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device
+ * name the direction, which spares the driver to look the address up; pageable memory of the caller is staged by the
+ * driver. Without a queue, what only the host is needed for is done by the host. With one, copies for which the driver
+ * waits are refused.
+ */
+#include "device.h"
+
+#include <string.h>
+
+enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
+
+/* The host alone may do what only host memory is needed for: nothing that the device has been given comes before. */
+static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
+{
+    return !queue && !device->foreign;
+}
+
+/* ---- what the driver waits for */
+
+/* What a lost device answers is for the copy itself to report. */
+static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
+{
+    bool pageable = false;
+    GPUHAL_OWN(visit) visit;
+    if (GPUHAL_OWN(enter)(device, &visit) == GPUHAL_VENDOR_OK) {
+        pageable = GPUHAL_OWN(is_pageable)(host, bytes);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    return pageable;
+}
+
+/* "API synchronization behavior" in CUDA's manual: host to host is fully synchronous, and a copy to pageable memory
+ * returns once it has completed; one from pageable memory "might be synchronous", but for 64 KiB or less, which are
+ * taken over at once. HIP, hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and
+ * writeBuffer: pageable memory goes through a staging buffer, for which reading waits, and writing more than it holds.
+ * Some versions wait for the stream before writing less, too. */
+bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
+{
+    if (to && from) {
+        return true;
+    }
+    return to ? is_pageable(device, to, bytes) : from && bytes > TAKEN_AT_ONCE && is_pageable(device, from, bytes);
+}
+
+/* ---- copies */
+
+static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_place to, gpuhal_place from,
+                          uint64_t bytes, const char *name)
+{
+    if (to.host && from.host && host_may(device, queue)) {
+        const gpuhal_status status = GPUHAL_OWN(check_host)(device);
+        if (status == GPUHAL_OK) {
+            memcpy(to.host, from.host, (size_t)bytes);
+        }
+        return status;
+    }
+    GPUHAL_OWN(call) call;
+    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(copy_bytes)(call.stream, &to, &from, bytes);
+        code = GPUHAL_OWN(end)(&call, code, bytes);
+    }
+    return GPUHAL_OWN(result)(device, name, code);
+}
+
+/* The slots for the caller's memory. */
+static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t offset, const void *from, uint64_t bytes)
+{
+    if (queue && GPUHAL_OWN(waits)(device, to->host, from, bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return move(device, queue, gpuhal_place_in(to, offset), (gpuhal_place){.host = (char *)(uintptr_t)from}, bytes,
+                GPUHAL_VENDOR_WRITE);
+}
+
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
+{
+    if (queue && GPUHAL_OWN(waits)(device, to, from->host, bytes)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return move(device, queue, (gpuhal_place){.host = to}, gpuhal_place_in(from, offset), bytes, GPUHAL_VENDOR_READ);
+}
+
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (queue && to->host && from->host) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    const char *name = from->host ? GPUHAL_VENDOR_WRITE : to->host ? GPUHAL_VENDOR_READ : GPUHAL_VENDOR_COPY;
+    return move(device, queue, gpuhal_place_in(to, to_offset), gpuhal_place_in(from, from_offset), bytes, name);
+}
+
+/* ---- fill */
+
+/* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
+static void fill_host(char *to, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes)
+{
+    memcpy(to, pattern, pattern_bytes);
+    for (uint64_t done = pattern_bytes; done < bytes;) {
+        uint64_t piece = done < bytes - done ? done : bytes - done;
+        memcpy(to + done, to, (size_t)piece);
+        done += piece;
+    }
+}
+
+/* Single bytes at the ends. */
+static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t i = 0; i < count && code == GPUHAL_VENDOR_OK; i++) {
+        code = GPUHAL_VENDOR(MemsetD8Async)(GPUHAL_VENDOR_AT(at + i), pattern[i], 1, stream);
+    }
+    return code;
+}
+
+/* CUDA and HIP fill from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and
+ * those after the last one are set one by one, and the middle with the pattern turned by as much. @p twice holds the
+ * pattern two times. */
+static vendor_code fill_device(vendor_stream stream, uint64_t at, uint64_t bytes, const unsigned char *twice,
+                               uint32_t pattern_bytes)
+{
+    const uint64_t tail = at % pattern_bytes;
+    const uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
+    const uint64_t middle = bytes - head - tail;
+    vendor_code code = fill_bytes(stream, at, twice, head);
+    if (code == GPUHAL_VENDOR_OK && middle > 0) {
+        code = GPUHAL_OWN(fill_whole)(stream, at + head, twice + head, pattern_bytes, middle);
+    }
+    return code == GPUHAL_VENDOR_OK ? fill_bytes(stream, at + head + middle, twice + head, tail) : code;
+}
+
+static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                          uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+{
+    unsigned char twice[8];
+    const uint16_t half = (uint16_t)pattern;
+    const unsigned char quarter = (unsigned char)pattern;
+    const void *source = pattern_bytes == 4   ? (const void *)&pattern
+                         : pattern_bytes == 2 ? (const void *)&half
+                                              : &quarter;
+    memcpy(twice, source, pattern_bytes);
+    memcpy(twice + pattern_bytes, source, pattern_bytes);
+    if (memory->host && host_may(device, queue)) {
+        const gpuhal_status status = GPUHAL_OWN(check_host)(device);
+        if (status == GPUHAL_OK) {
+            fill_host((char *)memory->host + offset, bytes, twice, pattern_bytes);
+        }
+        return status;
+    }
+    GPUHAL_OWN(call) call;
+    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = fill_device(call.stream, memory->address + offset, bytes, twice, pattern_bytes);
+        code = GPUHAL_OWN(end)(&call, code, bytes);
+    }
+    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemsetAsync), code);
+}
+
+void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops)
+{
+    ops->copy = copy;
+    ops->write = write_bytes;
+    ops->read = read_bytes;
+    ops->fill = fill;
+}
