@@ -9,7 +9,8 @@ CUresult gpuhal_cuda_copy_anywhere(CUstream stream, uint64_t to, uint64_t from, 
     return gpuhal_cuda_api.cuMemcpyAsync(to, from, (size_t)bytes, stream);
 }
 
-CUresult gpuhal_cuda_copy_bytes(CUstream stream, const gpuhal_place *to, const gpuhal_place *from, uint64_t bytes)
+CUresult gpuhal_cuda_copy_bytes(CUstream stream, const gpuhal_stream_place *to, const gpuhal_stream_place *from,
+                                uint64_t bytes)
 {
     if (to->host && from->host) {
         return gpuhal_cuda_copy_anywhere(stream, (uintptr_t)to->host, (uintptr_t)from->host, bytes);
@@ -29,8 +30,8 @@ CUresult gpuhal_cuda_copy_between(CUstream stream, uint64_t to, CUcontext to_con
     return gpuhal_cuda_api.cuMemcpyPeerAsync(to, to_context, from, from_context, (size_t)bytes, stream);
 }
 
-CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_place *to, uint64_t to_pitch, const gpuhal_place *from,
-                               uint64_t from_pitch, uint64_t bytes, uint64_t rows)
+CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, uint64_t to_pitch,
+                               const gpuhal_stream_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows)
 {
     const CUDA_MEMCPY2D copy = {
         .srcMemoryType = from->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
@@ -86,4 +87,24 @@ bool gpuhal_cuda_api_version(char *out_text, size_t size)
     }
     snprintf(out_text, size, "%d.%d", version / 1000, version % 1000 / 10);
     return true;
+}
+
+CUresult gpuhal_cuda_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved)
+{
+    CUdeviceptr address = 0;
+    const CUresult code = gpuhal_cuda_api.cuMemAddressReserve(&address, (size_t)bytes, (size_t)alignment, 0, 0);
+    *out_reserved =
+        (gpuhal_stream_reservation){.start = address, .whole_bytes = bytes, .address = address, .bytes = bytes};
+    return code;
+}
+
+void gpuhal_cuda_unmap(uint64_t address, uint64_t bytes)
+{
+    (void)gpuhal_cuda_api.cuMemUnmap(address, (size_t)bytes);
+}
+
+CUresult gpuhal_cuda_import_handle(int descriptor, CUmemGenericAllocationHandle *out_handle)
+{
+    return gpuhal_cuda_api.cuMemImportFromShareableHandle(out_handle, (void *)(intptr_t)descriptor,
+                                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }

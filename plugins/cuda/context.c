@@ -155,7 +155,7 @@ static CUresult create_lane(CUstream *out_stream, CUevent *out_event)
     return code;
 }
 
-static void use_lane(gpuhal_cuda_call *call, uint32_t number)
+static void use_lane(gpuhal_stream_call *call, uint32_t number)
 {
     call->stream = call->device->lanes[number];
     call->event = call->device->events[number];
@@ -175,7 +175,7 @@ static uint32_t claim_lane(gpuhal_plugin_device *device)
 
 /* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
  * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
-static void grow(gpuhal_cuda_call *call)
+static void grow(gpuhal_stream_call *call)
 {
     gpuhal_plugin_device *device = call->device;
     const uint32_t number = claim_lane(device);
@@ -193,7 +193,7 @@ static void grow(gpuhal_cuda_call *call)
 }
 
 /* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
-static void take_lane(gpuhal_cuda_call *call)
+static void take_lane(gpuhal_stream_call *call)
 {
     _Atomic uint32_t *idle = &call->device->idle;
     uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
@@ -208,16 +208,16 @@ static void take_lane(gpuhal_cuda_call *call)
     grow(call);
 }
 
-static void give_lane(const gpuhal_cuda_call *call)
+static void give_lane(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
         atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
     }
 }
 
-CUresult gpuhal_cuda_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_cuda_call *out_call)
+CUresult gpuhal_cuda_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
 {
-    *out_call = (gpuhal_cuda_call){.device = device};
+    *out_call = (gpuhal_stream_call){.device = device};
     CUresult code = gpuhal_cuda_enter(device, &out_call->visit);
     if (code != CUDA_SUCCESS) {
         return code;
@@ -240,7 +240,7 @@ CUresult gpuhal_cuda_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *qu
 }
 
 /* The event of a shared lane may stand between another call's record and wait. */
-static CUresult wait(const gpuhal_cuda_call *call, uint64_t bytes)
+static CUresult wait(const gpuhal_stream_call *call, uint64_t bytes)
 {
     if (bytes < LONG_BYTES || call->bit == 0 || gpuhal_cuda_api.cuEventRecord(call->event, call->stream) != CUDA_SUCCESS) {
         return gpuhal_cuda_api.cuStreamSynchronize(call->stream);
@@ -249,7 +249,7 @@ static CUresult wait(const gpuhal_cuda_call *call, uint64_t bytes)
 }
 
 /* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
-CUresult gpuhal_cuda_end(gpuhal_cuda_call *call, CUresult code, uint64_t bytes)
+CUresult gpuhal_cuda_end(gpuhal_stream_call *call, CUresult code, uint64_t bytes)
 {
     if (call->event) {
         const CUresult waited = wait(call, bytes);

@@ -42,13 +42,13 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 /* cuMemAlloc commits. */
 static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_cuda_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     const uint64_t bytes = with_slack(alloc, ALLOCATION_ALIGNMENT);
     const CUresult code = gpuhal_cuda_api.cuMemAlloc_v2(&block->plain, (size_t)bytes);
     if (code != CUDA_SUCCESS) {
         return gpuhal_cuda_allocation_failed(device, "cuMemAlloc", code, bytes);
     }
-    block->kind = GPUHAL_CUDA_PLAIN;
+    block->kind = GPUHAL_BLOCK_PLAIN;
     out_memory->address = align_up(block->plain, alloc->alignment);
     out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
     return GPUHAL_OK;
@@ -58,7 +58,7 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
  * beginning of what it gave or registered; of other addresses the documentation does not speak. */
 static CUresult show_host(gpuhal_memory *memory)
 {
-    const gpuhal_cuda_block *block = memory->object;
+    const gpuhal_stream_block *block = memory->object;
     CUdeviceptr address = 0;
     const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, block->host, 0);
     memory->address = address + ((uintptr_t)memory->host - (uintptr_t)block->host);
@@ -69,14 +69,14 @@ static CUresult show_host(gpuhal_memory *memory)
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_cuda_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
     CUresult code =
         gpuhal_cuda_api.cuMemHostAlloc(&block->host, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (code != CUDA_SUCCESS) {
         return gpuhal_cuda_lock_failed(device, "cuMemHostAlloc", code);
     }
-    block->kind = GPUHAL_CUDA_HOST;
+    block->kind = GPUHAL_BLOCK_HOST;
     const uintptr_t start = (uintptr_t)block->host;
     out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
     code = show_host(out_memory);
@@ -89,7 +89,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
 
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_cuda_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     char *start = alloc->import.as.pointer;
     if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 || alloc->bytes % GPUHAL_HOST_PAGE != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -101,7 +101,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
     if (code != CUDA_SUCCESS) {
         return gpuhal_cuda_lock_failed(device, "cuMemHostRegister", code);
     }
-    block->kind = GPUHAL_CUDA_REGISTERED;
+    block->kind = GPUHAL_BLOCK_REGISTERED;
     block->host = gpuhal_cuda_registered(block->registration);
     out_memory->host = start;
     code = show_host(out_memory);
@@ -154,7 +154,7 @@ static gpuhal_status cuda_allocate(gpuhal_plugin_device *device, const gpuhal_al
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
     }
-    gpuhal_cuda_block *block = calloc(1, sizeof *block);
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
     if (!block) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
@@ -177,24 +177,24 @@ static gpuhal_status cuda_allocate(gpuhal_plugin_device *device, const gpuhal_al
 /* Also in a lost context: what the driver refuses then goes with the context, but host memory has to be let go of. */
 static void cuda_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    gpuhal_cuda_block *block = memory->object;
+    gpuhal_stream_block *block = memory->object;
     gpuhal_cuda_visit visit;
-    if (block->kind == GPUHAL_CUDA_REGISTERED) {
+    if (block->kind == GPUHAL_BLOCK_REGISTERED) {
         (void)gpuhal_cuda_unlock_pages(block->registration);
-    } else if (block->kind != GPUHAL_CUDA_WRAPPED && gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
+    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
         switch (block->kind) {
-        case GPUHAL_CUDA_PLAIN:
+        case GPUHAL_BLOCK_PLAIN:
             (void)gpuhal_cuda_api.cuMemFree_v2(block->plain);
             break;
-        case GPUHAL_CUDA_HOST:
+        case GPUHAL_BLOCK_HOST:
             (void)gpuhal_cuda_api.cuMemFreeHost(block->host);
             break;
-        case GPUHAL_CUDA_MAPPED:
-        case GPUHAL_CUDA_EXTERNAL:
+        case GPUHAL_BLOCK_MAPPED:
+        case GPUHAL_BLOCK_EXTERNAL:
             gpuhal_cuda_release_shared(block);
             break;
-        case GPUHAL_CUDA_REGISTERED:
-        case GPUHAL_CUDA_WRAPPED:
+        case GPUHAL_BLOCK_REGISTERED:
+        case GPUHAL_BLOCK_WRAPPED:
             break;
         }
         gpuhal_cuda_leave(&visit);
@@ -262,11 +262,11 @@ static gpuhal_status cuda_wrap_memory(gpuhal_plugin_device *device, const gpuhal
     if (fault) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuPointerGetAttribute", 0, fault);
     }
-    gpuhal_cuda_block *block = calloc(1, sizeof *block);
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
     if (!block) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    block->kind = GPUHAL_CUDA_WRAPPED;
+    block->kind = GPUHAL_BLOCK_WRAPPED;
     out_memory->object = block;
     out_memory->bytes = bytes;
     out_memory->address = native->values[0];

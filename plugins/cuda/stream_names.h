@@ -16,11 +16,20 @@
 
 typedef CUresult vendor_code;
 typedef CUstream vendor_stream;
+typedef CUevent vendor_event;
 typedef CUcontext vendor_peer; /* what access between two devices is given to */
+typedef CUdeviceptr vendor_pointer;
+typedef CUmemGenericAllocationHandle vendor_allocation;
+typedef CUmemAllocationProp vendor_properties;
+typedef CUmemAccessDesc vendor_access;
+typedef CUexternalMemory vendor_external;
+typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC vendor_external_handle;
+typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
 
-#define GPUHAL_VENDOR_OK           CUDA_SUCCESS
-#define GPUHAL_VENDOR_AT(address)  ((CUdeviceptr)(address))
-#define GPUHAL_VENDOR_PEER(opened) ((opened)->context)
+#define GPUHAL_VENDOR_OK              CUDA_SUCCESS
+#define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
+#define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
+#define GPUHAL_VENDOR_PEER(opened)    ((opened)->context)
 /* The code with which the device was lost, 0 while it works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
@@ -36,6 +45,30 @@ typedef CUcontext vendor_peer; /* what access between two devices is given to */
 #define GPUHAL_VENDOR_ENABLE_PEER_CALL    "cuCtxEnablePeerAccess"
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_cuda_api.cuCtxDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+
+/* virtual_memory.c and share.c */
+#define GPUHAL_VENDOR_FREE                gpuhal_cuda_api.cuMemFree_v2
+#define GPUHAL_VENDOR_GRANULARITY_MINIMUM CU_MEM_ALLOC_GRANULARITY_MINIMUM
+#define GPUHAL_VENDOR_FILE_DESCRIPTOR     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define GPUHAL_VENDOR_OPAQUE_FD           CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
+#define GPUHAL_VENDOR_TAKES_DESCRIPTORS                                                                               \
+    true /* a successful import of external memory makes the descriptor the driver's */
+#define GPUHAL_VENDOR_UNKNOWN          CUDA_ERROR_UNKNOWN
+#define GPUHAL_VENDOR_NOT_READY        CUDA_ERROR_NOT_READY
+#define GPUHAL_VENDOR_INVALID_VALUE    CUDA_ERROR_INVALID_VALUE
+#define GPUHAL_VENDOR_NOT_SUPPORTED    CUDA_ERROR_NOT_SUPPORTED
+#define GPUHAL_VENDOR_OPERATING_SYSTEM CUDA_ERROR_OPERATING_SYSTEM
+#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                   \
+    {                                                                                                                 \
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,                                                                        \
+        .requestedHandleTypes = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,                 \
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
+    }
+#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                             \
+    {                                                                                                                 \
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,                                                                  \
+    }
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN               "cuda"

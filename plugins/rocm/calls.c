@@ -6,8 +6,10 @@
  */
 #include "device.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How many of the bytes HIP takes at once at the address. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
@@ -61,7 +63,7 @@ static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t byte
     return code;
 }
 
-static hipMemcpyKind direction(const gpuhal_place *to, const gpuhal_place *from)
+static hipMemcpyKind direction(const gpuhal_stream_place *to, const gpuhal_stream_place *from)
 {
     if (to->host) {
         return from->host ? hipMemcpyHostToHost : hipMemcpyDeviceToHost;
@@ -69,7 +71,7 @@ static hipMemcpyKind direction(const gpuhal_place *to, const gpuhal_place *from)
     return from->host ? hipMemcpyHostToDevice : hipMemcpyDeviceToDevice;
 }
 
-static void *address_of(const gpuhal_place *place)
+static void *address_of(const gpuhal_stream_place *place)
 {
     return place->host ? place->host : gpuhal_rocm_at(place->device);
 }
@@ -80,7 +82,8 @@ hipError_t gpuhal_rocm_copy_anywhere(hipStream_t stream, uint64_t to, uint64_t f
     return copy_whole(stream, &what, bytes);
 }
 
-hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, const gpuhal_place *to, const gpuhal_place *from, uint64_t bytes)
+hipError_t gpuhal_rocm_copy_bytes(hipStream_t stream, const gpuhal_stream_place *to, const gpuhal_stream_place *from,
+                                  uint64_t bytes)
 {
     const move what = {.to = address_of(to), .from = address_of(from), .kind = direction(to, from)};
     return copy_whole(stream, &what, bytes);
@@ -97,8 +100,8 @@ hipError_t gpuhal_rocm_copy_between(hipStream_t stream, uint64_t to, int to_devi
     return copy_whole(stream, &what, bytes);
 }
 
-hipError_t gpuhal_rocm_copy_rows(hipStream_t stream, const gpuhal_place *to, uint64_t to_pitch,
-                                 const gpuhal_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows)
+hipError_t gpuhal_rocm_copy_rows(hipStream_t stream, const gpuhal_stream_place *to, uint64_t to_pitch,
+                                 const gpuhal_stream_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows)
 {
     return gpuhal_rocm_api.hipMemcpy2DAsync(address_of(to), (size_t)to_pitch, address_of(from), (size_t)from_pitch,
                                             (size_t)bytes, (size_t)rows, direction(to, from), stream);
@@ -153,4 +156,44 @@ bool gpuhal_rocm_api_version(char *out_text, size_t size)
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
     snprintf(out_text, size, "%d.%d.%d", runtime->major, runtime->minor, runtime->patch);
     return runtime->whole != 0;
+}
+
+/* ---- addresses and handles */
+
+/* HIP checks an alignment and does not keep it (hip_vm.cpp: Device::virtualAlloc hands none on), so it is made from a
+ * larger reservation. */
+hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved)
+{
+    const uint64_t whole = bytes + alignment;
+    void *start = NULL;
+    const hipError_t code = gpuhal_rocm_api.hipMemAddressReserve(&start, (size_t)whole, 0, NULL, 0);
+    *out_reserved = (gpuhal_stream_reservation){.start = (uintptr_t)start,
+                                                .whole_bytes = whole,
+                                                .address = gpuhal_rocm_align_up((uintptr_t)start, alignment),
+                                                .bytes = bytes};
+    return code;
+}
+
+/* Before HIP 7 hipMemMap answers success whatever came of it, and the failure shows in hipMemSetAccess. hipMemUnmap of
+ * what is not mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp), so HIP is asked for a mapping first. */
+void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
+{
+    uint64_t mapped;
+    if (gpuhal_rocm_is_known(address, &mapped)) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipMemUnmap(gpuhal_rocm_at(address), (size_t)bytes));
+    }
+}
+
+/* HIP takes the descriptor 0 for none where it takes descriptors in the place of pointers. It does not close them. */
+hipError_t gpuhal_rocm_import_handle(int descriptor, hipMemGenericAllocationHandle_t *out_handle)
+{
+    const int duplicate = descriptor == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+    int used = duplicate >= 0 ? duplicate : descriptor;
+    void *handle = gpuhal_rocm_runtime.takes_descriptors ? gpuhal_rocm_at((uint64_t)used) : &used;
+    const hipError_t code =
+        gpuhal_rocm_api.hipMemImportFromShareableHandle(out_handle, handle, hipMemHandleTypePosixFileDescriptor);
+    if (duplicate >= 0) {
+        close(duplicate);
+    }
+    return code;
 }

@@ -172,7 +172,7 @@ static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
     return code;
 }
 
-static void use_lane(gpuhal_rocm_call *call, uint32_t number)
+static void use_lane(gpuhal_stream_call *call, uint32_t number)
 {
     call->stream = call->device->lanes[number];
     call->event = call->device->events[number];
@@ -192,7 +192,7 @@ static uint32_t claim_lane(gpuhal_plugin_device *device)
 
 /* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
  * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
-static void grow(gpuhal_rocm_call *call)
+static void grow(gpuhal_stream_call *call)
 {
     gpuhal_plugin_device *device = call->device;
     const uint32_t number = claim_lane(device);
@@ -211,7 +211,7 @@ static void grow(gpuhal_rocm_call *call)
 }
 
 /* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
-static void take_lane(gpuhal_rocm_call *call)
+static void take_lane(gpuhal_stream_call *call)
 {
     _Atomic uint32_t *idle = &call->device->idle;
     uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
@@ -226,16 +226,16 @@ static void take_lane(gpuhal_rocm_call *call)
     grow(call);
 }
 
-static void give_lane(const gpuhal_rocm_call *call)
+static void give_lane(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
         atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
     }
 }
 
-hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_rocm_call *out_call)
+hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
 {
-    *out_call = (gpuhal_rocm_call){.device = device};
+    *out_call = (gpuhal_stream_call){.device = device};
     hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
     if (code != hipSuccess) {
         return code;
@@ -258,7 +258,7 @@ hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *
 }
 
 /* The event of a shared lane may stand between another call's record and wait. */
-static hipError_t wait(const gpuhal_rocm_call *call, uint64_t bytes)
+static hipError_t wait(const gpuhal_stream_call *call, uint64_t bytes)
 {
     if (bytes < LONG_BYTES || call->bit == 0) {
         return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
@@ -272,7 +272,7 @@ static hipError_t wait(const gpuhal_rocm_call *call, uint64_t bytes)
 }
 
 /* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
-hipError_t gpuhal_rocm_end(gpuhal_rocm_call *call, hipError_t code, uint64_t bytes)
+hipError_t gpuhal_rocm_end(gpuhal_stream_call *call, hipError_t code, uint64_t bytes)
 {
     if (call->event) {
         const hipError_t waited = wait(call, bytes);

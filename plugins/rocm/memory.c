@@ -47,13 +47,13 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
 /* hipMalloc commits. */
 static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_rocm_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     const uint64_t bytes = with_slack(alloc, ALLOCATION_ALIGNMENT);
     const hipError_t code = gpuhal_rocm_api.hipMalloc(&block->plain, (size_t)bytes);
     if (code != hipSuccess) {
         return gpuhal_rocm_allocation_failed(device, "hipMalloc", code, bytes);
     }
-    block->kind = GPUHAL_ROCM_PLAIN;
+    block->kind = GPUHAL_BLOCK_PLAIN;
     out_memory->address = gpuhal_rocm_align_up((uintptr_t)block->plain, alloc->alignment);
     out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
     return GPUHAL_OK;
@@ -72,13 +72,13 @@ static hipError_t show_host(gpuhal_memory *memory)
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_rocm_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
     hipError_t code = gpuhal_rocm_api.hipHostMalloc(&block->host, (size_t)bytes, hipHostMallocPortable | hipHostMallocMapped);
     if (code != hipSuccess) {
         return gpuhal_rocm_lock_failed(device, "hipHostMalloc", code);
     }
-    block->kind = GPUHAL_ROCM_HOST;
+    block->kind = GPUHAL_BLOCK_HOST;
     const uintptr_t start = (uintptr_t)block->host;
     out_memory->host = (char *)block->host + (gpuhal_rocm_align_up(start, alloc->alignment) - start);
     code = show_host(out_memory);
@@ -91,7 +91,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
 
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_rocm_block *block = out_memory->object;
+    gpuhal_stream_block *block = out_memory->object;
     char *start = alloc->import.as.pointer;
     if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 || alloc->bytes % GPUHAL_HOST_PAGE != 0) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -105,7 +105,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
     if (code != hipSuccess) {
         return gpuhal_rocm_lock_failed(device, "hipHostRegister", code);
     }
-    block->kind = GPUHAL_ROCM_REGISTERED;
+    block->kind = GPUHAL_BLOCK_REGISTERED;
     out_memory->host = start;
     code = show_host(out_memory);
     if (code != hipSuccess) {
@@ -157,7 +157,7 @@ static gpuhal_status rocm_allocate(gpuhal_plugin_device *device, const gpuhal_al
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
     }
-    gpuhal_rocm_block *block = calloc(1, sizeof *block);
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
     if (!block) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
@@ -180,24 +180,24 @@ static gpuhal_status rocm_allocate(gpuhal_plugin_device *device, const gpuhal_al
 /* Also with a lost device: what HIP refuses then goes with the process, but host memory has to be let go of. */
 static void rocm_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    gpuhal_rocm_block *block = memory->object;
+    gpuhal_stream_block *block = memory->object;
     gpuhal_rocm_visit visit;
-    if (block->kind == GPUHAL_ROCM_REGISTERED) {
+    if (block->kind == GPUHAL_BLOCK_REGISTERED) {
         gpuhal_rocm_ignore(gpuhal_rocm_unlock_pages(device, block->registration));
-    } else if (block->kind != GPUHAL_ROCM_WRAPPED && gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
+    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
         switch (block->kind) {
-        case GPUHAL_ROCM_PLAIN:
+        case GPUHAL_BLOCK_PLAIN:
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(block->plain));
             break;
-        case GPUHAL_ROCM_HOST:
+        case GPUHAL_BLOCK_HOST:
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipHostFree(block->host));
             break;
-        case GPUHAL_ROCM_MAPPED:
-        case GPUHAL_ROCM_EXTERNAL:
+        case GPUHAL_BLOCK_MAPPED:
+        case GPUHAL_BLOCK_EXTERNAL:
             gpuhal_rocm_release_shared(block);
             break;
-        case GPUHAL_ROCM_REGISTERED:
-        case GPUHAL_ROCM_WRAPPED:
+        case GPUHAL_BLOCK_REGISTERED:
+        case GPUHAL_BLOCK_WRAPPED:
             break;
         }
         gpuhal_rocm_leave(&visit);
@@ -264,11 +264,11 @@ static gpuhal_status rocm_wrap_memory(gpuhal_plugin_device *device, const gpuhal
     if (fault) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipPointerGetAttribute", 0, fault);
     }
-    gpuhal_rocm_block *block = calloc(1, sizeof *block);
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
     if (!block) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    block->kind = GPUHAL_ROCM_WRAPPED;
+    block->kind = GPUHAL_BLOCK_WRAPPED;
     out_memory->object = block;
     out_memory->bytes = bytes;
     out_memory->address = native->values[0];

@@ -16,11 +16,20 @@
 
 typedef hipError_t vendor_code;
 typedef hipStream_t vendor_stream;
+typedef hipEvent_t vendor_event;
 typedef int vendor_peer; /* what access between two devices is given to: an ordinal */
+typedef void *vendor_pointer;
+typedef hipMemGenericAllocationHandle_t vendor_allocation;
+typedef hipMemAllocationProp vendor_properties;
+typedef hipMemAccessDesc vendor_access;
+typedef hipExternalMemory_t vendor_external;
+typedef hipExternalMemoryHandleDesc vendor_external_handle;
+typedef hipExternalMemoryBufferDesc vendor_external_buffer;
 
-#define GPUHAL_VENDOR_OK           hipSuccess
-#define GPUHAL_VENDOR_AT(address)  gpuhal_rocm_at(address)
-#define GPUHAL_VENDOR_PEER(opened) ((opened)->entry->device)
+#define GPUHAL_VENDOR_OK              hipSuccess
+#define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
+#define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define GPUHAL_VENDOR_PEER(opened)    ((opened)->entry->device)
 /* The code with which the device was lost, 0 while it works. Looks first whether it was reset: HIP would follow what
  * was its. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_look(opened)
@@ -37,6 +46,30 @@ typedef int vendor_peer; /* what access between two devices is given to: an ordi
 #define GPUHAL_VENDOR_ENABLE_PEER_CALL    "hipDeviceEnablePeerAccess"
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_rocm_api.hipDeviceDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     hipErrorPeerAccessAlreadyEnabled
+
+/* virtual_memory.c and share.c */
+#define GPUHAL_VENDOR_FREE                gpuhal_rocm_api.hipFree
+#define GPUHAL_VENDOR_GRANULARITY_MINIMUM hipMemAllocationGranularityMinimum
+#define GPUHAL_VENDOR_FILE_DESCRIPTOR     hipMemHandleTypePosixFileDescriptor
+#define GPUHAL_VENDOR_OPAQUE_FD           hipExternalMemoryHandleTypeOpaqueFd
+/* HIP does not say whose the descriptor is after an import of external memory. Up to HIP 6.2 at least it leaves it
+ * open, so it is closed with the memory if it is open still. */
+#define GPUHAL_VENDOR_TAKES_DESCRIPTORS false
+#define GPUHAL_VENDOR_UNKNOWN           hipErrorUnknown
+#define GPUHAL_VENDOR_NOT_READY         hipErrorNotReady
+#define GPUHAL_VENDOR_INVALID_VALUE     hipErrorInvalidValue
+#define GPUHAL_VENDOR_NOT_SUPPORTED     hipErrorNotSupported
+#define GPUHAL_VENDOR_OPERATING_SYSTEM  hipErrorOperatingSystem
+#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                   \
+    {                                                                                                                 \
+        .type = hipMemAllocationTypePinned,                                                                           \
+        .requestedHandleType = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : hipMemHandleTypeNone,                     \
+        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)},                                              \
+    }
+#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                             \
+    {                                                                                                                 \
+        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)}, .flags = hipMemAccessFlagsProtReadWrite,     \
+    }
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN               "rocm"

@@ -43,7 +43,7 @@ void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_
     }
 }
 
-static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL_OWN(entry) * entry)
+static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     if (entry->driver_version[0] != '\0') {
         host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->driver_version);
@@ -63,7 +63,7 @@ static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const GPUH
     host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
 }
 
-static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL_OWN(entry) * entry)
+static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     /* One allocation may take all; the addresses of a device are flat. */
     GPUHAL_OWN(tell_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
@@ -84,7 +84,7 @@ static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
 
-static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL_OWN(entry) * entry)
+static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     if (entry->exports_fd) {
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
@@ -111,7 +111,7 @@ static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const GPUHA
                   1u << GPUHAL_VENDOR_NATIVE(STREAM));
 }
 
-void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL_OWN(entry) * entry)
+void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     const int device = entry->device;
     const bool integrated = GPUHAL_OWN(attribute)(device, GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED, 0) != 0;

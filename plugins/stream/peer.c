@@ -89,7 +89,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
         return GPUHAL_OK;
     }
     gpuhal_status status = can_reach(device, other);
-    GPUHAL_OWN(visit) visit;
+    gpuhal_stream_visit visit;
     if (status == GPUHAL_OK) {
         status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &visit));
     }
@@ -108,7 +108,7 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     const vendor_peer from = GPUHAL_VENDOR_PEER(device), to = GPUHAL_VENDOR_PEER(other);
     pthread_mutex_lock(&lock);
     access *own = *find(from, to);
-    GPUHAL_OWN(visit) visit;
+    gpuhal_stream_visit visit;
     if (own && --own->users == 0) {
         if (own->ours && GPUHAL_OWN(enter_anyway)(device, &visit) == GPUHAL_VENDOR_OK) {
             GPUHAL_OWN(ignore)(GPUHAL_VENDOR_DISABLE_PEER(to));
@@ -127,7 +127,7 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
     static const char name[] = GPUHAL_VENDOR_CALL(MemcpyPeerAsync);
     gpuhal_plugin_device *runner = queue ? queue->device : to_device;
     gpuhal_plugin_device *other = runner == to_device ? from_device : to_device;
-    GPUHAL_OWN(call) call;
+    gpuhal_stream_call call;
     vendor_code code = GPUHAL_VENDOR_LOST(other);
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result)(other, name, code);

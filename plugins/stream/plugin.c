@@ -13,7 +13,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                               gpuhal_ops *out_ops)
 {
     (void)host, (void)instance;
-    const GPUHAL_OWN(entry) *entry = GPUHAL_OWN(find)(index);
+    const gpuhal_stream_entry *entry = GPUHAL_OWN(find)(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }

@@ -8,14 +8,14 @@
 #include <string.h>
 
 typedef struct side {
-    gpuhal_place at;
+    gpuhal_stream_place at;
     uint64_t row_pitch, slice_pitch;
 } side;
 
 static side resolve(const gpuhal_plugin_rect *rect)
 {
-    return (side){.at = rect->memory ? gpuhal_place_in(rect->memory, rect->offset)
-                                     : (gpuhal_place){.host = (char *)rect->host + rect->offset},
+    return (side){.at = rect->memory ? gpuhal_stream_place_in(rect->memory, rect->offset)
+                                     : (gpuhal_stream_place){.host = (char *)rect->host + rect->offset},
                   .row_pitch = rect->row_pitch,
                   .slice_pitch = rect->slice_pitch};
 }
@@ -113,7 +113,7 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
         }
         return status;
     }
-    GPUHAL_OWN(call) call;
+    gpuhal_stream_call call;
     vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
     if (code == GPUHAL_VENDOR_OK) {
         code = copy_box(device, call.stream, to_side, from_side, extent);

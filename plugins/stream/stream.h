@@ -6,38 +6,150 @@
  * driver and telemetry are where the vendors differ: each plugin has its own. Its device.h, which all files of the
  * plugin and all here include, ends with this one.
  *
- * "Inside the context" also stands for HIP's current device of the thread.
+ * "Inside the context" is for HIP: with the device current on the thread.
  */
 #ifndef GPUHAL_STREAM_H
 #define GPUHAL_STREAM_H
 
 #define GPUHAL_HOST_PAGE 4096u /* page-locked memory begins at one */
 
+/* One device of the process. */
+typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
+/* What entering the context changed of the thread, which leaving puts back. */
+typedef GPUHAL_OWN(visit) gpuhal_stream_visit;
+/* Page-locked memory of the caller, of which several blocks may be parts. */
+typedef GPUHAL_OWN(registration) gpuhal_stream_registration;
+
+/* A call under way: inside the context, on a stream. */
+typedef struct gpuhal_stream_call {
+    gpuhal_plugin_device *device;
+    vendor_stream stream;
+    vendor_event event; /* of the lane; NULL on a queue */
+    uint32_t bit;       /* of the lane; 0: shared with others, since all are taken */
+    gpuhal_stream_visit visit;
+} gpuhal_stream_call;
+
 /* One side of a copy: memory of the host, or an address of the device. */
-typedef struct gpuhal_place {
+typedef struct gpuhal_stream_place {
     char *host; /* NULL: the address counts */
     uint64_t device;
-} gpuhal_place;
+} gpuhal_stream_place;
 
-static inline gpuhal_place gpuhal_place_in(const gpuhal_memory *memory, uint64_t offset)
+static inline gpuhal_stream_place gpuhal_stream_place_in(const gpuhal_memory *memory, uint64_t offset)
 {
-    return memory->host ? (gpuhal_place){.host = (char *)memory->host + offset}
-                        : (gpuhal_place){.device = memory->address + offset};
+    return memory->host ? (gpuhal_stream_place){.host = (char *)memory->host + offset}
+                        : (gpuhal_stream_place){.device = memory->address + offset};
 }
 
-/* ---- of the plugin: calls.c. Inside the context; nothing is reported. */
+/* Addresses for so many bytes, which may lie in a larger reservation where an alignment was asked for. */
+typedef struct gpuhal_stream_reservation {
+    uint64_t start, whole_bytes, address, bytes;
+} gpuhal_stream_reservation;
 
+/* Physical memory at addresses. */
+typedef struct gpuhal_stream_mapping {
+    gpuhal_stream_reservation at;
+    vendor_allocation handle;
+} gpuhal_stream_mapping;
+
+typedef enum {
+    GPUHAL_BLOCK_PLAIN,      /* cuMemAlloc, hipMalloc */
+    GPUHAL_BLOCK_HOST,       /* cuMemHostAlloc, hipHostMalloc */
+    GPUHAL_BLOCK_REGISTERED, /* the caller's host memory */
+    GPUHAL_BLOCK_MAPPED,     /* a mapping: memory that can be given out, or was taken in */
+    GPUHAL_BLOCK_EXTERNAL,   /* memory of another API */
+    GPUHAL_BLOCK_WRAPPED     /* the caller's device memory */
+} gpuhal_stream_block_kind;
+
+/* What gpuhal_memory.object points to. Transfers look at gpuhal_memory.address and .host alone. */
+typedef struct gpuhal_stream_block {
+    gpuhal_stream_block_kind kind;
+    vendor_pointer plain; /* what the driver gave, before alignment; EXTERNAL: what was mapped */
+    void *host;           /* what the driver gave or registered */
+    gpuhal_stream_registration *registration;
+    gpuhal_stream_mapping mapping;
+    vendor_external external;
+    int descriptor; /* EXTERNAL: what the driver was given, and the file that it is; 0: it is the driver's */
+    uint64_t file;
+} gpuhal_stream_block;
+
+/* ---- of the plugin */
+
+/* discovery.c */
+gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+/* The entry with this index, or NULL. */
+gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
+/* An attribute of a device, @p otherwise when the driver does not know it. */
+int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
+
+/* identity.c: fills what the entry holds of it; tells it. */
+void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
+void GPUHAL_OWN(tell_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+/* compute.c: what the device computes with. */
+void GPUHAL_OWN(tell_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+
+/* link.c and telemetry.c */
+gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink);
+gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+
+/* context.c */
+gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
+/* Makes the context current; refuses with the code with which it was lost. Leave only what was entered. */
+vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_visit *out_visit);
+/* The same for letting go of things, which has to go on in a lost context too, but for a device of HIP's that was
+ * reset. */
+vendor_code GPUHAL_OWN(enter_anyway)(gpuhal_plugin_device *device, gpuhal_stream_visit *out_visit);
+void GPUHAL_OWN(leave)(const gpuhal_stream_visit *visit);
+/* Whether the context was destroyed or the device reset, as memory of our own shows: all that was in it went with it.
+ */
+bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
+/* OK while the processor may touch page-locked memory of the opening: CUDA's goes with the context, and HIP's with a
+ * reset on a machine with one GPU. */
+gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
+/* Inside the context. Refuses a stream that is being captured into a graph: nobody may wait for an event recorded
+ * there. */
+vendor_code GPUHAL_OWN(may_record)(vendor_stream stream);
+/* Enters, and takes a stream: the queue's, or a lane behind the caller's stream. */
+vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
+/* Waits when the call blocks, gives the lane back and leaves. @p code is what enqueueing answered. Returns the first
+ * error. */
+vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
+/* OK for success; else reports the error, and remembers when the device is lost. */
+gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
+/* The same for a call of @p device that uses something of @p other: the one that is lost is the one whose calls fail.
+ */
+gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
+                                        vendor_code code);
+
+/* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
+gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                            uint64_t bytes);
+/* registration.c: the status of a failure to lock pages; OK for success. */
+gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code);
+
+/* These fill their slots, as far as the device has them. */
+void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
+void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_program)(gpuhal_ops *ops);
+
+/* calls.c: inside the context; what fails is not reported. */
 /* Enqueues a copy. */
-vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_place *to, const gpuhal_place *from,
-                                   uint64_t bytes);
+vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_stream_place *to,
+                                   const gpuhal_stream_place *from, uint64_t bytes);
 /* The same where a side may be host memory, known by the address that the device has for it. */
 vendor_code GPUHAL_OWN(copy_anywhere)(vendor_stream stream, uint64_t to, uint64_t from, uint64_t bytes);
 /* The same between two devices. */
 vendor_code GPUHAL_OWN(copy_between)(vendor_stream stream, uint64_t to, vendor_peer to_device, uint64_t from,
                                      vendor_peer from_device, uint64_t bytes);
 /* Enqueues a copy of rows that lie evenly. */
-vendor_code GPUHAL_OWN(copy_rows)(vendor_stream stream, const gpuhal_place *to, uint64_t to_pitch,
-                                  const gpuhal_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows);
+vendor_code GPUHAL_OWN(copy_rows)(vendor_stream stream, const gpuhal_stream_place *to, uint64_t to_pitch,
+                                  const gpuhal_stream_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows);
 /* Enqueues a fill; @p at and @p bytes are multiples of the pattern's size, which is 1, 2 or 4. */
 vendor_code GPUHAL_OWN(fill_whole)(vendor_stream stream, uint64_t at, const unsigned char *pattern,
                                    uint32_t pattern_bytes, uint64_t bytes);
@@ -45,18 +157,46 @@ vendor_code GPUHAL_OWN(fill_whole)(vendor_stream stream, uint64_t at, const unsi
 bool GPUHAL_OWN(is_pageable)(const void *host, uint64_t bytes);
 /* The version of CUDA or HIP; false when it is not known. */
 bool GPUHAL_OWN(api_version)(char *out_text, size_t size);
+/* Reserves addresses; an alignment of 0 is that of the granularity. */
+vendor_code GPUHAL_OWN(reserve)(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved);
+/* Takes a mapping away. */
+void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
+/* Takes memory in by its descriptor, which stays the caller's. */
+vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
 
-/* ---- of the folder */
+/* ---- of this folder */
 
 /* facts.c: a value of 0 is missing: the driver does not know it. */
 void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
-void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const GPUHAL_OWN(entry) * entry);
+void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+
 /* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
  * that is host memory is its address, one that is the device's is NULL. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
-/* Fill their slots. */
+
+/* virtual_memory.c: all inside the context. */
+vendor_code GPUHAL_OWN(granularity)(const gpuhal_plugin_device *device, uint64_t *out_bytes);
+/* Physical memory of the device, for export when @p exported. */
+vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t bytes, bool exported,
+                               vendor_allocation *out_handle);
+/* Puts physical memory at reserved addresses, and lets the device and the peers read and write there. @p out_call is
+ * what failed. */
+vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes,
+                            vendor_allocation handle, gpuhal_plugin_device *const *peers, uint32_t peer_count,
+                            const char **out_call);
+void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved);
+
+/* share.c: memory that others see too. */
+gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                          gpuhal_memory *out_memory);
+gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
+/* Gives back what the block of one of the two holds. Inside the context. */
+void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
+
+void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 
 #endif

@@ -23,7 +23,7 @@ static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_que
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
 {
     bool pageable = false;
-    GPUHAL_OWN(visit) visit;
+    gpuhal_stream_visit visit;
     if (GPUHAL_OWN(enter)(device, &visit) == GPUHAL_VENDOR_OK) {
         pageable = GPUHAL_OWN(is_pageable)(host, bytes);
         GPUHAL_OWN(leave)(&visit);
@@ -46,8 +46,8 @@ bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void 
 
 /* ---- copies */
 
-static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_place to, gpuhal_place from,
-                          uint64_t bytes, const char *name)
+static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
+                          gpuhal_stream_place from, uint64_t bytes, const char *name)
 {
     if (to.host && from.host && host_may(device, queue)) {
         const gpuhal_status status = GPUHAL_OWN(check_host)(device);
@@ -56,7 +56,7 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         }
         return status;
     }
-    GPUHAL_OWN(call) call;
+    gpuhal_stream_call call;
     vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_OWN(copy_bytes)(call.stream, &to, &from, bytes);
@@ -72,8 +72,8 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (queue && GPUHAL_OWN(waits)(device, to->host, from, bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return move(device, queue, gpuhal_place_in(to, offset), (gpuhal_place){.host = (char *)(uintptr_t)from}, bytes,
-                GPUHAL_VENDOR_WRITE);
+    return move(device, queue, gpuhal_stream_place_in(to, offset),
+                (gpuhal_stream_place){.host = (char *)(uintptr_t)from}, bytes, GPUHAL_VENDOR_WRITE);
 }
 
 static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
@@ -82,7 +82,8 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
     if (queue && GPUHAL_OWN(waits)(device, to, from->host, bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return move(device, queue, (gpuhal_place){.host = to}, gpuhal_place_in(from, offset), bytes, GPUHAL_VENDOR_READ);
+    return move(device, queue, (gpuhal_stream_place){.host = to}, gpuhal_stream_place_in(from, offset), bytes,
+                GPUHAL_VENDOR_READ);
 }
 
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
@@ -92,7 +93,8 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     const char *name = from->host ? GPUHAL_VENDOR_WRITE : to->host ? GPUHAL_VENDOR_READ : GPUHAL_VENDOR_COPY;
-    return move(device, queue, gpuhal_place_in(to, to_offset), gpuhal_place_in(from, from_offset), bytes, name);
+    return move(device, queue, gpuhal_stream_place_in(to, to_offset), gpuhal_stream_place_in(from, from_offset), bytes,
+                name);
 }
 
 /* ---- fill */
@@ -152,7 +154,7 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         }
         return status;
     }
-    GPUHAL_OWN(call) call;
+    gpuhal_stream_call call;
     vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
     if (code == GPUHAL_VENDOR_OK) {
         code = fill_device(call.stream, memory->address + offset, bytes, twice, pattern_bytes);

@@ -1,0 +1,269 @@
+/* stream/share.c: memory that others see too: given out as a file descriptor, taken in from one, or open to peers.
+ *
+ * Such memory is physical memory that is mapped to addresses by ourselves, in multiples of the driver's granularity (2
+ * MiB): only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is taken in as external
+ * memory; which of the two a descriptor is, only trying tells.
+ */
+#include "device.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- mappings */
+
+static void unmap(const gpuhal_stream_mapping *mapping)
+{
+    GPUHAL_OWN(unmap)(mapping->at.address, mapping->at.bytes);
+    GPUHAL_OWN(free_addresses)(&mapping->at);
+    GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
+}
+
+/* Inside the context. Gives addresses to so many bytes of mapping->handle, which is released on failure; @p out_call
+ * is what failed. */
+static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
+                       gpuhal_stream_mapping *mapping, const char **out_call)
+{
+    uint64_t granularity = 0;
+    *out_call = GPUHAL_VENDOR_CALL(MemAddressReserve);
+    vendor_code code = GPUHAL_OWN(granularity)(device, &granularity);
+    if (code == GPUHAL_VENDOR_OK) {
+        const uint64_t alignment =
+            alloc->alignment > granularity ? alloc->alignment : 0; /* every range begins with a granule */
+        code = GPUHAL_OWN(reserve)(bytes, alignment, &mapping->at);
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        goto release_handle;
+    }
+    code = GPUHAL_OWN(map)(device, mapping->at.address, bytes, mapping->handle, alloc->peers, alloc->peer_count,
+                           out_call);
+    if (code == GPUHAL_VENDOR_OK) {
+        return code;
+    }
+    GPUHAL_OWN(free_addresses)(&mapping->at);
+release_handle:
+    GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
+    return code;
+}
+
+static void use(gpuhal_memory *memory, gpuhal_stream_block_kind kind, uint64_t address)
+{
+    ((gpuhal_stream_block *)memory->object)->kind = kind;
+    memory->address = address;
+    memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+}
+
+/* Multiples of the granularity; the size has been compared with the device's memory before. */
+static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t bytes, uint64_t *out_bytes)
+{
+    uint64_t granularity = 0;
+    const vendor_code code = GPUHAL_OWN(granularity)(device, &granularity);
+    if (code == GPUHAL_VENDOR_OK) {
+        *out_bytes = (bytes + granularity - 1) / granularity * granularity;
+    }
+    return code;
+}
+
+static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc)
+{
+    const int own = device->entry->device;
+    for (uint32_t i = 0; i < alloc->peer_count; i++) {
+        const int peer = alloc->peers[i]->entry->device;
+        int can = peer == own;
+        const vendor_code code = can ? GPUHAL_VENDOR_OK : GPUHAL_VENDOR(DeviceCanAccessPeer)(&can, peer, own);
+        GPUHAL_OWN(ignore)(code);
+        if (code != GPUHAL_VENDOR_OK || !can) {
+            return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED,
+                                        GPUHAL_VENDOR_CALL(DeviceCanAccessPeer), 0,
+                                        "a peer cannot reach memory of this device");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                          gpuhal_memory *out_memory)
+{
+    gpuhal_stream_mapping *mapping = &((gpuhal_stream_block *)out_memory->object)->mapping;
+    gpuhal_status status = peers_fault(device, alloc);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    uint64_t bytes = 0;
+    vendor_code code = whole_granules(device, alloc->bytes, &bytes);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
+    }
+    const char *call = GPUHAL_VENDOR_CALL(MemCreate);
+    code = GPUHAL_OWN(create)(device, bytes, alloc->export_kinds != 0, &mapping->handle);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = map(device, alloc, bytes, mapping, &call);
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(allocation_failed)(device, call, code, bytes);
+    }
+    use(out_memory, GPUHAL_BLOCK_MAPPED, mapping->at.address);
+    return GPUHAL_OK;
+}
+
+/* The file that a descriptor stands for; 0 for none. */
+static uint64_t file_of(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+/* Unless somebody has closed it since, and it stands for another file. */
+static void close_again(int descriptor, uint64_t file)
+{
+    if (file != 0 && file_of(descriptor) == file) {
+        close(descriptor);
+    }
+}
+
+void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block)
+{
+    if (block->kind == GPUHAL_BLOCK_MAPPED) {
+        unmap(&block->mapping);
+        return;
+    }
+    GPUHAL_OWN(ignore)
+    (GPUHAL_VENDOR_FREE(block->plain)); /* the mapping of external memory is freed like an allocation */
+    GPUHAL_OWN(ignore)(GPUHAL_VENDOR(DestroyExternalMemory)(block->external));
+    close_again(block->descriptor, block->file);
+}
+
+/* ---- taking in */
+
+/* Imported memory is as large as the exporter made it: the bytes that were asked for, in whole granules. */
+static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_stream_mapping *mapping = &((gpuhal_stream_block *)out_memory->object)->mapping;
+    uint64_t bytes = 0;
+    vendor_code code = whole_granules(device, alloc->bytes, &bytes);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(import_handle)((int)alloc->import.as.os, &mapping->handle);
+    }
+    const char *call;
+    if (code == GPUHAL_VENDOR_OK) {
+        code = map(device, alloc, bytes, mapping, &call);
+    }
+    if (code == GPUHAL_VENDOR_OK) {
+        use(out_memory, GPUHAL_BLOCK_MAPPED, mapping->at.address);
+    }
+    return code;
+}
+
+/* The driver gets a duplicate of the descriptor. Where that does not become the driver's, it is closed with the
+ * memory. */
+static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_stream_block *block = out_memory->object;
+    if (!GPUHAL_VENDOR(ImportExternalMemory) || !GPUHAL_VENDOR(ExternalMemoryGetMappedBuffer) ||
+        !GPUHAL_VENDOR(DestroyExternalMemory)) {
+        return GPUHAL_VENDOR_NOT_SUPPORTED;
+    }
+    const int duplicate = fcntl((int)alloc->import.as.os, F_DUPFD_CLOEXEC, 3);
+    if (duplicate < 0) {
+        return GPUHAL_VENDOR_OPERATING_SYSTEM;
+    }
+    const uint64_t file = GPUHAL_VENDOR_TAKES_DESCRIPTORS ? 0 : file_of(duplicate);
+    const vendor_external_handle handle = {
+        .type = GPUHAL_VENDOR_OPAQUE_FD, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
+    vendor_code code = GPUHAL_VENDOR(ImportExternalMemory)(&block->external, &handle);
+    if (code != GPUHAL_VENDOR_OK) {
+        close(duplicate);
+        return code;
+    }
+    const vendor_external_buffer buffer = {.offset = alloc->import_offset, .size = alloc->bytes};
+    code = GPUHAL_VENDOR(ExternalMemoryGetMappedBuffer)(&block->plain, block->external, &buffer);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(GPUHAL_VENDOR(DestroyExternalMemory)(block->external));
+        close_again(duplicate, file);
+        return code;
+    }
+    block->descriptor = duplicate;
+    block->file = file;
+    use(out_memory, GPUHAL_BLOCK_EXTERNAL, GPUHAL_VENDOR_NUMBER(block->plain));
+    return GPUHAL_VENDOR_OK;
+}
+
+/* The driver's word for a descriptor that it does not know differs from version to version; running out of memory, and
+ * losing the device, are what they are. */
+static gpuhal_status import_failed(gpuhal_plugin_device *device, vendor_code code, uint64_t bytes)
+{
+    static const char name[] = GPUHAL_VENDOR_CALL(MemImportFromShareableHandle);
+    const gpuhal_status status = GPUHAL_OWN(status)(code);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_DEVICE_LOST) {
+        return GPUHAL_OWN(allocation_failed)(device, name, code, bytes);
+    }
+    return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, name, code,
+                                 "the descriptor is none of memory that this driver gave out with so many bytes");
+}
+
+gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    const intptr_t fd = alloc->import.as.os;
+    if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
+    }
+    if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
+    }
+    vendor_code code =
+        alloc->import_offset == 0 ? import_mapped(device, alloc, out_memory) : GPUHAL_VENDOR_INVALID_VALUE;
+    const gpuhal_status status = GPUHAL_OWN(status)(code);
+    if (code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_DEVICE_LOST) {
+        GPUHAL_OWN(ignore)(code);
+        const vendor_code external = import_external(alloc, out_memory);
+        code = external == GPUHAL_VENDOR_OK ? external : code;
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        return import_failed(device, code, alloc->bytes);
+    }
+    close((int)fd); /* the memory keeps itself alive from here on */
+    return GPUHAL_OK;
+}
+
+/* ---- giving out */
+
+static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                   gpuhal_handle *out_handle, uint64_t *out_offset)
+{
+    static const char name[] = GPUHAL_VENDOR_CALL(MemExportToShareableHandle);
+    const gpuhal_stream_block *block = memory->object;
+    if (kind != GPUHAL_HANDLE_OPAQUE_FD || block->kind != GPUHAL_BLOCK_MAPPED) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    union {
+        int fd;
+        intptr_t wide;
+    } handle = {.wide = 0}; /* the drivers say void *, and write an int there */
+    gpuhal_stream_visit visit;
+    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle, GPUHAL_VENDOR_FILE_DESCRIPTOR,
+                                                         0);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would be no error */
+        return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_BUSY, name, code,
+                                     GPUHAL_VENDOR_API " cannot export the memory now; try again");
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, name, code);
+    }
+    (void)fcntl(handle.fd, F_SETFD, FD_CLOEXEC);
+    out_handle->kind = GPUHAL_HANDLE_OPAQUE_FD;
+    out_handle->as.os = handle.fd;
+    *out_offset = 0;
+    return GPUHAL_OK;
+}
+
+void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops)
+{
+    if (entry->exports_fd) {
+        ops->export_memory = export_memory;
+    }
+}

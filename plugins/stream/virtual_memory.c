@@ -1,0 +1,247 @@
+/* stream/virtual_memory.c: physical memory and addresses apart: ranges of addresses that are filled and emptied piece
+ * by piece.
+ *
+ * A commit makes one piece of physical memory; the driver unmaps whole pieces only, so a decommit covers pieces that
+ * were committed as such. The core has one call in progress on a range.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+/* One commit. */
+typedef struct piece {
+    struct piece *next;
+    uint64_t offset, bytes;
+    vendor_allocation handle;
+} piece;
+
+struct gpuhal_plugin_range {
+    gpuhal_plugin_device *device;
+    gpuhal_stream_reservation reserved;
+    piece *pieces;
+};
+
+vendor_code GPUHAL_OWN(granularity)(const gpuhal_plugin_device *device, uint64_t *out_bytes)
+{
+    const vendor_properties properties = GPUHAL_VENDOR_PROPERTIES(device->entry->device, device->entry->exports_fd);
+    size_t bytes = 0;
+    const vendor_code code =
+        GPUHAL_VENDOR(MemGetAllocationGranularity)(&bytes, &properties, GPUHAL_VENDOR_GRANULARITY_MINIMUM);
+    *out_bytes = bytes;
+    return code == GPUHAL_VENDOR_OK && bytes == 0 ? GPUHAL_VENDOR_UNKNOWN : code;
+}
+
+vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t bytes, bool exported,
+                               vendor_allocation *out_handle)
+{
+    const vendor_properties properties = GPUHAL_VENDOR_PROPERTIES(device->entry->device, exported);
+    return GPUHAL_VENDOR(MemCreate)(out_handle, (size_t)bytes, &properties, 0);
+}
+
+/* One device at a time: the device that is refused is known then, and no array is needed. */
+static vendor_code allow(const gpuhal_plugin_device *device, vendor_pointer address, uint64_t bytes,
+                         gpuhal_plugin_device *const *peers, uint32_t peer_count)
+{
+    vendor_access access = GPUHAL_VENDOR_READ_WRITE(device->entry->device);
+    vendor_code code = GPUHAL_VENDOR(MemSetAccess)(address, (size_t)bytes, &access, 1);
+    for (uint32_t i = 0; i < peer_count && code == GPUHAL_VENDOR_OK; i++) {
+        access.location.id = peers[i]->entry->device;
+        code = GPUHAL_VENDOR(MemSetAccess)(address, (size_t)bytes, &access, 1);
+    }
+    return code;
+}
+
+vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes,
+                            vendor_allocation handle, gpuhal_plugin_device *const *peers, uint32_t peer_count,
+                            const char **out_call)
+{
+    const vendor_pointer at = GPUHAL_VENDOR_AT(address);
+    *out_call = GPUHAL_VENDOR_CALL(MemMap);
+    vendor_code code = GPUHAL_VENDOR(MemMap)(at, (size_t)bytes, 0, handle, 0);
+    if (code != GPUHAL_VENDOR_OK) {
+        return code;
+    }
+    *out_call = GPUHAL_VENDOR_CALL(MemSetAccess);
+    code = allow(device, at, bytes, peers, peer_count);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(unmap)(address, bytes);
+    }
+    return code;
+}
+
+void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved)
+{
+    const vendor_pointer at = GPUHAL_VENDOR_AT(reserved->start);
+    GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemAddressFree)(at, (size_t)reserved->whole_bytes));
+}
+
+/* ---- ranges */
+
+static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
+{
+    gpuhal_stream_visit visit;
+    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(granularity)(device, out_bytes);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
+}
+
+/* The object of a range's memory is never looked at: its pieces belong to the range. */
+static gpuhal_status range_reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
+                                   gpuhal_plugin_range **out_range)
+{
+    *out_range = NULL;
+    gpuhal_plugin_range *range = calloc(1, sizeof *range);
+    if (!range) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    range->device = device;
+    gpuhal_stream_visit visit;
+    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(reserve)(bytes, 0, &range->reserved);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        free(range);
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemAddressReserve), code);
+    }
+    out_memory->object = range;
+    out_memory->bytes = bytes;
+    out_memory->address = range->reserved.address;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    *out_range = range;
+    return GPUHAL_OK;
+}
+
+static bool overlaps(const piece *one, uint64_t offset, uint64_t bytes)
+{
+    return offset < one->offset + one->bytes && one->offset < offset + bytes;
+}
+
+/* Inside the context. */
+static vendor_code fill_piece(const gpuhal_plugin_range *range, piece *own, gpuhal_plugin_device *const *peers,
+                              uint32_t peer_count, const char **out_call)
+{
+    *out_call = GPUHAL_VENDOR_CALL(MemCreate);
+    vendor_code code = GPUHAL_OWN(create)(range->device, own->bytes, false, &own->handle);
+    if (code != GPUHAL_VENDOR_OK) {
+        return code;
+    }
+    code = GPUHAL_OWN(map)(range->device, range->reserved.address + own->offset, own->bytes, own->handle, peers,
+                           peer_count, out_call);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(own->handle));
+    }
+    return code;
+}
+
+static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
+                                  gpuhal_plugin_device *const *peers, uint32_t peer_count)
+{
+    const gpuhal_host *host = range->device->host;
+    for (const piece *other = range->pieces; other; other = other->next) {
+        if (overlaps(other, offset, bytes)) {
+            return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a part of it is committed already");
+        }
+    }
+    piece *own = calloc(1, sizeof *own);
+    if (!own) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    own->offset = offset;
+    own->bytes = bytes;
+    gpuhal_stream_visit visit;
+    gpuhal_status status =
+        GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(range->device, &visit));
+    if (status == GPUHAL_OK) {
+        const char *call;
+        const vendor_code code = fill_piece(range, own, peers, peer_count, &call);
+        status =
+            code == GPUHAL_VENDOR_OK ? GPUHAL_OK : GPUHAL_OWN(allocation_failed)(range->device, call, code, bytes);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    if (status != GPUHAL_OK) {
+        free(own);
+        return status;
+    }
+    own->next = range->pieces;
+    range->pieces = own;
+    return GPUHAL_OK;
+}
+
+/* Inside the context. */
+static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own)
+{
+    const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
+    const vendor_code code = GPUHAL_VENDOR(MemUnmap)(at, (size_t)own->bytes);
+    return code != GPUHAL_VENDOR_OK ? code : GPUHAL_VENDOR(MemRelease)(own->handle);
+}
+
+/* Inside the context. Takes out the pieces within the bytes; stops at the first that the driver keeps. */
+static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (piece **link = &range->pieces; *link && code == GPUHAL_VENDOR_OK;) {
+        piece *own = *link;
+        if (!overlaps(own, offset, bytes)) {
+            link = &own->next;
+            continue;
+        }
+        code = empty_piece(range, own);
+        if (code == GPUHAL_VENDOR_OK) {
+            *link = own->next;
+            free(own);
+        }
+    }
+    return code;
+}
+
+static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
+{
+    const gpuhal_host *host = range->device->host;
+    for (const piece *own = range->pieces; own; own = own->next) {
+        const bool inside = own->offset >= offset && own->offset + own->bytes <= offset + bytes;
+        if (overlaps(own, offset, bytes) && !inside) {
+            return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                GPUHAL_VENDOR_API " takes back whole pieces only, as they were committed");
+        }
+    }
+    gpuhal_stream_visit visit;
+    vendor_code code = GPUHAL_OWN(enter)(range->device, &visit);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = empty_pieces(range, offset, bytes);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    return GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_CALL(MemUnmap), code);
+}
+
+static void range_release(gpuhal_plugin_range *range)
+{
+    gpuhal_stream_visit visit;
+    if (GPUHAL_OWN(enter_anyway)(range->device, &visit) == GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(empty_pieces(range, 0, range->reserved.bytes));
+        GPUHAL_OWN(free_addresses)(&range->reserved);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    while (range->pieces) {
+        piece *own = range->pieces;
+        range->pieces = own->next;
+        free(own);
+    }
+    free(range);
+}
+
+void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops)
+{
+    if (!entry->has_ranges) {
+        return;
+    }
+    ops->range_granularity = range_granularity;
+    ops->range_reserve = range_reserve;
+    ops->range_commit = range_commit;
+    ops->range_decommit = range_decommit;
+    ops->range_release = range_release;
+}
