@@ -25,6 +25,8 @@ typedef CUmemAccessDesc vendor_access;
 typedef CUexternalMemory vendor_external;
 typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC vendor_external_handle;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
+typedef CUmodule vendor_module;
+typedef CUfunction vendor_function;
 
 #define GPUHAL_VENDOR_OK              CUDA_SUCCESS
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
@@ -69,6 +71,13 @@ typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,                                                                  \
     }
+
+/* program.c */
+#define GPUHAL_VENDOR_FORMATS              "ptx, cubin and fatbin"
+#define GPUHAL_VENDOR_READS_IMAGE_LATER    false
+#define GPUHAL_VENDOR_LAUNCH               gpuhal_cuda_api.cuLaunchKernel
+#define GPUHAL_VENDOR_LAUNCH_CALL          "cuLaunchKernel"
+#define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN               "cuda"

@@ -25,6 +25,8 @@ typedef hipMemAccessDesc vendor_access;
 typedef hipExternalMemory_t vendor_external;
 typedef hipExternalMemoryHandleDesc vendor_external_handle;
 typedef hipExternalMemoryBufferDesc vendor_external_buffer;
+typedef hipModule_t vendor_module;
+typedef hipFunction_t vendor_function;
 
 #define GPUHAL_VENDOR_OK              hipSuccess
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
@@ -70,6 +72,14 @@ typedef hipExternalMemoryBufferDesc vendor_external_buffer;
     {                                                                                                                 \
         .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)}, .flags = hipMemAccessFlagsProtReadWrite,     \
     }
+
+/* program.c */
+#define GPUHAL_VENDOR_FORMATS "hsaco and hip_fatbin"
+#define GPUHAL_VENDOR_READS_IMAGE_LATER                                                                               \
+    true /* HIP keeps no copy, and reads the image when a kernel is first asked for */
+#define GPUHAL_VENDOR_LAUNCH               gpuhal_rocm_api.hipModuleLaunchKernel
+#define GPUHAL_VENDOR_LAUNCH_CALL          "hipModuleLaunchKernel"
+#define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidConfiguration)
 
 /* facts.c and plugin.c */
 #define GPUHAL_VENDOR_PLUGIN               "rocm"

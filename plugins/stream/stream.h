@@ -136,7 +136,6 @@ void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
-void GPUHAL_OWN(describe_program)(gpuhal_ops *ops);
 
 /* calls.c: inside the context; what fails is not reported. */
 /* Enqueues a copy. */
@@ -163,6 +162,15 @@ vendor_code GPUHAL_OWN(reserve)(uint64_t bytes, uint64_t alignment, gpuhal_strea
 void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
 /* Takes memory in by its descriptor, which stays the caller's. */
 vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
+
+/* module.c: whether the format is one that the driver loads, and whether such an image ends where it says. */
+bool GPUHAL_OWN(is_format)(const char *format);
+bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64_t bytes);
+/* Enters the context by itself, and reports. */
+gpuhal_status GPUHAL_OWN(load_module)(gpuhal_plugin_device *device, const void *image, vendor_module *out_module);
+/* Inside the context: how much shared memory a launch of the kernel may ask for, and asking for more. */
+uint32_t GPUHAL_OWN(shared_bytes)(vendor_function function);
+vendor_code GPUHAL_OWN(allow_shared)(vendor_function function, uint32_t bytes);
 
 /* ---- of this folder */
 
@@ -197,6 +205,7 @@ void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *op
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_program)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 
 #endif

@@ -1,0 +1,85 @@
+/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`, loading them, and the shared memory of kernels.
+ */
+#include "../stream/image.h"
+#include "device.h"
+
+#define LOG_BYTES 2048u
+
+/* ---- images */
+
+/* Neither unused nor memory that the file has no bytes for: zeroed, or, in code that can be linked further, what
+ * NVIDIA calls global, local and shared. */
+static bool is_in_file(uint64_t type)
+{
+    return type != 0 && type != 8 && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
+}
+
+/* A header of 16 bytes: magic, version, its own size, and the size of what follows. */
+static bool is_fatbin(const unsigned char *image, uint64_t bytes)
+{
+    if (bytes < 16 || number_at(image, 0, 4) != 0xba55ed50u) {
+        return false;
+    }
+    const uint64_t header = number_at(image, 6, 2), rest = number_at(image, 8, 8);
+    return header <= bytes && rest <= bytes - header;
+}
+
+bool gpuhal_cuda_is_format(const char *format)
+{
+    return strcmp(format, "ptx") == 0 || strcmp(format, "cubin") == 0 || strcmp(format, "fatbin") == 0;
+}
+
+/* PTX is a text, which the driver wants ended by a zero. */
+bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64_t bytes)
+{
+    return strcmp(format, "ptx") == 0 ||
+           (strcmp(format, "cubin") == 0 ? is_elf(image, bytes, is_in_file) : is_fatbin(image, bytes));
+}
+
+/* ---- modules */
+
+/* The compiler's words in one line. */
+static void make_line(char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        text[i] = text[i] < 0x20 || text[i] >= 0x7f ? ' ' : text[i];
+    }
+    while (length > 0 && text[length - 1] == ' ') {
+        text[--length] = '\0';
+    }
+}
+
+gpuhal_status gpuhal_cuda_load_module(gpuhal_plugin_device *device, const void *image, CUmodule *out_module)
+{
+    char log[LOG_BYTES] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)}; /* a size goes where a pointer goes */
+    gpuhal_cuda_visit visit;
+    CUresult code = gpuhal_cuda_enter(device, &visit);
+    if (code == CUDA_SUCCESS) {
+        code = gpuhal_cuda_api.cuModuleLoadDataEx(out_module, image, 2, options, values);
+        gpuhal_cuda_leave(&visit);
+    }
+    log[sizeof log - 1] = '\0';
+    make_line(log);
+    gpuhal_status status = gpuhal_cuda_result(device, "cuModuleLoadDataEx", code);
+    if (status != GPUHAL_OK && log[0] != '\0') {
+        status = gpuhal_cuda_report_as(device->host, status, "cuModuleLoadDataEx", code, log);
+    }
+    return status;
+}
+
+/* 48 KiB less what the kernel has of its own. */
+uint32_t gpuhal_cuda_shared_bytes(CUfunction function)
+{
+    int bytes = 0;
+    const CUresult code =
+        gpuhal_cuda_api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+    return code == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+CUresult gpuhal_cuda_allow_shared(CUfunction function, uint32_t bytes)
+{
+    return gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+}
