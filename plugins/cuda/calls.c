@@ -4,6 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Priority 0 is the lowest that CUDA has. */
+CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event)
+{
+    CUresult code = gpuhal_cuda_api.cuStreamCreateWithPriority(out_stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS) {
+        return code;
+    }
+    code = gpuhal_cuda_api.cuEventCreate(out_event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+    if (code != CUDA_SUCCESS) {
+        (void)gpuhal_cuda_api.cuStreamDestroy_v2(*out_stream);
+    }
+    return code;
+}
+
+void gpuhal_cuda_destroy_stream(CUstream stream, CUevent event)
+{
+    (void)gpuhal_cuda_api.cuEventDestroy_v2(event);
+    (void)gpuhal_cuda_api.cuStreamDestroy_v2(stream);
+}
+
 CUresult gpuhal_cuda_copy_anywhere(CUstream stream, uint64_t to, uint64_t from, uint64_t bytes)
 {
     return gpuhal_cuda_api.cuMemcpyAsync(to, from, (size_t)bytes, stream);

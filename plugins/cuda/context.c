@@ -1,13 +1,10 @@
-/* cuda/context.c: an opening of a device: its context, its lanes, waiting, and what became of it. */
+/* cuda/context.c: an opening of a device: its context, and what became of it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
-#define LONG_BYTES (UINT64_C(256) << 20)
 
 /* ---- in and out */
 
@@ -139,127 +136,6 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
     return gpuhal_cuda_result(is_others ? other : device, call, code);
 }
 
-/* ---- lanes */
-
-/* Inside the context. Priority 0 is the lowest that CUDA has. */
-static CUresult create_lane(CUstream *out_stream, CUevent *out_event)
-{
-    CUresult code = gpuhal_cuda_api.cuStreamCreateWithPriority(out_stream, CU_STREAM_NON_BLOCKING, 0);
-    if (code != CUDA_SUCCESS) {
-        return code;
-    }
-    code = gpuhal_cuda_api.cuEventCreate(out_event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
-    if (code != CUDA_SUCCESS) {
-        (void)gpuhal_cuda_api.cuStreamDestroy_v2(*out_stream);
-    }
-    return code;
-}
-
-static void use_lane(gpuhal_stream_call *call, uint32_t number)
-{
-    call->stream = call->device->lanes[number];
-    call->event = call->device->events[number];
-}
-
-/* The number of a lane that is not there yet, which is the caller's from then on; GPUHAL_CUDA_LANES when all are claimed. */
-static uint32_t claim_lane(gpuhal_plugin_device *device)
-{
-    uint32_t number, claimed = atomic_load_explicit(&device->claimed, memory_order_relaxed);
-    do {
-        number = (uint32_t)__builtin_ctz(~claimed);
-    } while (number < GPUHAL_CUDA_LANES &&
-             !atomic_compare_exchange_weak_explicit(&device->claimed, &claimed, claimed | 1u << number, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return number;
-}
-
-/* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
- * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
-static void grow(gpuhal_stream_call *call)
-{
-    gpuhal_plugin_device *device = call->device;
-    const uint32_t number = claim_lane(device);
-    if (number < GPUHAL_CUDA_LANES) {
-        const CUresult code = create_lane(&device->lanes[number], &device->events[number]);
-        if (code == CUDA_SUCCESS) {
-            atomic_fetch_or_explicit(&device->made, 1u << number, memory_order_release);
-            call->bit = 1u << number;
-            use_lane(call, number);
-            return;
-        }
-        atomic_fetch_and_explicit(&device->claimed, ~(1u << number), memory_order_relaxed);
-    }
-    use_lane(call, 0);
-}
-
-/* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
-static void take_lane(gpuhal_stream_call *call)
-{
-    _Atomic uint32_t *idle = &call->device->idle;
-    uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
-    while (bits != 0) {
-        const uint32_t rest = bits & (bits - 1);
-        if (atomic_compare_exchange_weak_explicit(idle, &bits, rest, memory_order_acquire, memory_order_acquire)) {
-            call->bit = bits & ~rest;
-            use_lane(call, (uint32_t)__builtin_ctz(call->bit));
-            return;
-        }
-    }
-    grow(call);
-}
-
-static void give_lane(const gpuhal_stream_call *call)
-{
-    if (call->bit != 0) {
-        atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
-    }
-}
-
-CUresult gpuhal_cuda_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
-{
-    *out_call = (gpuhal_stream_call){.device = device};
-    CUresult code = gpuhal_cuda_enter(device, &out_call->visit);
-    if (code != CUDA_SUCCESS) {
-        return code;
-    }
-    if (queue) {
-        out_call->stream = queue->stream;
-        return CUDA_SUCCESS;
-    }
-    take_lane(out_call);
-    if (device->foreign) {
-        code = gpuhal_cuda_may_record(device->foreign); /* else the lane would become a part of the graph */
-        code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuEventRecord(out_call->event, device->foreign) : code;
-        code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
-    }
-    if (code != CUDA_SUCCESS) {
-        give_lane(out_call);
-        gpuhal_cuda_leave(&out_call->visit);
-    }
-    return code;
-}
-
-/* The event of a shared lane may stand between another call's record and wait. */
-static CUresult wait(const gpuhal_stream_call *call, uint64_t bytes)
-{
-    if (bytes < LONG_BYTES || call->bit == 0 || gpuhal_cuda_api.cuEventRecord(call->event, call->stream) != CUDA_SUCCESS) {
-        return gpuhal_cuda_api.cuStreamSynchronize(call->stream);
-    }
-    return gpuhal_cuda_api.cuEventSynchronize(call->event);
-}
-
-/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
-CUresult gpuhal_cuda_end(gpuhal_stream_call *call, CUresult code, uint64_t bytes)
-{
-    if (call->event) {
-        const CUresult waited = wait(call, bytes);
-        code = code != CUDA_SUCCESS ? code : waited;
-        give_lane(call);
-    }
-    gpuhal_cuda_leave(&call->visit);
-    return code;
-}
-
 /* ---- opening */
 
 /* The codes of a device that is taken do not say by whom. */
@@ -354,12 +230,12 @@ static void make_marker(gpuhal_plugin_device *device)
     }
 }
 
-static gpuhal_status first_lane(gpuhal_plugin_device *device)
+static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_visit visit;
     CUresult code = gpuhal_cuda_enter(device, &visit);
     if (code == CUDA_SUCCESS) {
-        code = create_lane(&device->lanes[0], &device->events[0]);
+        code = gpuhal_cuda_make_first_stream(device);
         if (code == CUDA_SUCCESS) {
             make_marker(device);
         }
@@ -389,15 +265,12 @@ gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *
         free(device);
         return status;
     }
-    status = first_lane(device);
+    status = begin_work(device);
     if (status != GPUHAL_OK) {
         let_go(device);
         free(device);
         return status;
     }
-    atomic_store(&device->claimed, 1u);
-    atomic_store(&device->made, 1u);
-    atomic_store(&device->idle, 1u);
     *out_device = device;
     return GPUHAL_OK;
 }
@@ -407,14 +280,7 @@ void gpuhal_cuda_close(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_visit visit;
     if (gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
-        const uint32_t made = atomic_load(&device->made);
-        for (uint32_t i = 0; i < GPUHAL_CUDA_LANES; i++) {
-            if (!(made >> i & 1)) {
-                continue;
-            }
-            (void)gpuhal_cuda_api.cuEventDestroy_v2(device->events[i]);
-            (void)gpuhal_cuda_api.cuStreamDestroy_v2(device->lanes[i]);
-        }
+        gpuhal_cuda_destroy_streams(device);
         if (device->marker) {
             (void)gpuhal_cuda_api.cuMemFree_v2(device->marker);
         }

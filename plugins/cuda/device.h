@@ -5,9 +5,9 @@
  * process shares and which is retained while the opening lives, or one that the caller handed over. Each call makes it current if
  * it is not, and leaves the thread with the context that it had.
  *
- * A blocking call takes a stream of the opening ("lane") that nobody uses, enqueues there, waits for its own work and gives the
- * lane back. Lanes do not wait for the default stream, so the engine's work is not in their way. Behind an adopted device with a
- * stream, a lane first waits for what that stream had been given.
+ * A blocking call takes a stream of the opening that no other call uses, enqueues there, waits for its own work and gives the
+ * stream back. Internal streams do not wait for the default stream, so the engine's work is not in their way. Behind an adopted
+ * device with a stream, an internal one first waits for what that stream had been given.
  *
  * Some errors of CUDA are sticky: the context is of no more use, and only the end of the process mends it. The first such code is
  * kept and answers every later call. For the primary context it is kept with the entry, which all its openings share. A context
@@ -18,11 +18,12 @@
 
 #include "stream_names.h"
 
+#include "../stream/internal_stream.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_CUDA_LANES      8u
 #define GPUHAL_CUDA_PER_THREAD 2u    /* CU_STREAM_PER_THREAD: another stream on each thread, so nothing that threads can share */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
@@ -55,11 +56,7 @@ struct gpuhal_plugin_device {
     _Atomic CUresult own_lost;         /* of an adopted context; of any that was destroyed under us */
     CUdeviceptr marker;                /* memory by which a reset of the context shows */
     uint64_t marker_id;                /* CUDA's number of it; 0: CUDA gives none */
-    CUstream lanes[GPUHAL_CUDA_LANES]; /* the first one is there from the beginning, the others once they are needed */
-    CUevent events[GPUHAL_CUDA_LANES]; /* one for each lane, for waiting without spinning */
-    _Atomic uint32_t claimed;          /* bit i: lanes[i] is there, or a thread is making it */
-    _Atomic uint32_t made;             /* bit i: lanes[i] is there */
-    _Atomic uint32_t idle;             /* bit i: lanes[i] is there and nobody uses it */
+    gpuhal_internal_streams internal;
 };
 
 struct gpuhal_plugin_queue {

@@ -1,5 +1,4 @@
-/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`, loading them, and the shared memory of kernels.
- */
+/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`, loading them, and what kernels share. */
 #include "../stream/image.h"
 #include "device.h"
 

@@ -53,8 +53,8 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM CU_MEM_ALLOC_GRANULARITY_MINIMUM
 #define GPUHAL_VENDOR_FILE_DESCRIPTOR     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define GPUHAL_VENDOR_OPAQUE_FD           CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
-#define GPUHAL_VENDOR_TAKES_DESCRIPTORS                                                                               \
-    true /* a successful import of external memory makes the descriptor the driver's */
+/* A successful import of external memory makes the descriptor the driver's. */
+#define GPUHAL_VENDOR_OWNS_DESCRIPTORS true
 #define GPUHAL_VENDOR_UNKNOWN          CUDA_ERROR_UNKNOWN
 #define GPUHAL_VENDOR_NOT_READY        CUDA_ERROR_NOT_READY
 #define GPUHAL_VENDOR_INVALID_VALUE    CUDA_ERROR_INVALID_VALUE

@@ -11,6 +11,29 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one flag: with
+ * hipEventDisableTiming beside it, it spins. */
+hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event)
+{
+    hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
+    if (code != hipSuccess) {
+        return code;
+    }
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync);
+    if (code != hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
+    }
+    return code;
+}
+
+void gpuhal_rocm_destroy_stream(hipStream_t stream, hipEvent_t event)
+{
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event));
+    gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(stream));
+}
+
+/* ---- copies and fills piece by piece */
+
 /* How many of the bytes HIP takes at once at the address. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
 {

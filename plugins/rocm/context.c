@@ -1,13 +1,10 @@
-/* rocm/context.c: an opening of a device: the current device, its lanes, waiting, and what became of it. */
+/* rocm/context.c: an opening of a device: the current device, and what became of it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
-#define LONG_BYTES (UINT64_C(256) << 20)
 
 /* ---- in and out */
 
@@ -155,134 +152,6 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
     return gpuhal_rocm_result(is_others ? other : device, call, code);
 }
 
-/* ---- lanes */
-
-/* With the device current. Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one
- * flag: with hipEventDisableTiming beside it, it spins. */
-static hipError_t create_lane(hipStream_t *out_stream, hipEvent_t *out_event)
-{
-    hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
-    if (code != hipSuccess) {
-        return code;
-    }
-    code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync);
-    if (code != hipSuccess) {
-        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
-    }
-    return code;
-}
-
-static void use_lane(gpuhal_stream_call *call, uint32_t number)
-{
-    call->stream = call->device->lanes[number];
-    call->event = call->device->events[number];
-}
-
-/* The number of a lane that is not there yet, which is the caller's from then on; GPUHAL_ROCM_LANES when all are claimed. */
-static uint32_t claim_lane(gpuhal_plugin_device *device)
-{
-    uint32_t number, claimed = atomic_load_explicit(&device->claimed, memory_order_relaxed);
-    do {
-        number = (uint32_t)__builtin_ctz(~claimed);
-    } while (number < GPUHAL_ROCM_LANES &&
-             !atomic_compare_exchange_weak_explicit(&device->claimed, &claimed, claimed | 1u << number, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return number;
-}
-
-/* All lanes are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for others' work
- * too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it stands still. */
-static void grow(gpuhal_stream_call *call)
-{
-    gpuhal_plugin_device *device = call->device;
-    const uint32_t number = claim_lane(device);
-    if (number < GPUHAL_ROCM_LANES) {
-        const hipError_t code = create_lane(&device->lanes[number], &device->events[number]);
-        if (code == hipSuccess) {
-            atomic_fetch_or_explicit(&device->made, 1u << number, memory_order_release);
-            call->bit = 1u << number;
-            use_lane(call, number);
-            return;
-        }
-        gpuhal_rocm_ignore(code);
-        atomic_fetch_and_explicit(&device->claimed, ~(1u << number), memory_order_relaxed);
-    }
-    use_lane(call, 0);
-}
-
-/* Acquire and release: whoever takes a lane sees the stream that another thread has put there. */
-static void take_lane(gpuhal_stream_call *call)
-{
-    _Atomic uint32_t *idle = &call->device->idle;
-    uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
-    while (bits != 0) {
-        const uint32_t rest = bits & (bits - 1);
-        if (atomic_compare_exchange_weak_explicit(idle, &bits, rest, memory_order_acquire, memory_order_acquire)) {
-            call->bit = bits & ~rest;
-            use_lane(call, (uint32_t)__builtin_ctz(call->bit));
-            return;
-        }
-    }
-    grow(call);
-}
-
-static void give_lane(const gpuhal_stream_call *call)
-{
-    if (call->bit != 0) {
-        atomic_fetch_or_explicit(&call->device->idle, call->bit, memory_order_release);
-    }
-}
-
-hipError_t gpuhal_rocm_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
-{
-    *out_call = (gpuhal_stream_call){.device = device};
-    hipError_t code = gpuhal_rocm_enter(device, &out_call->visit);
-    if (code != hipSuccess) {
-        return code;
-    }
-    if (queue) {
-        out_call->stream = queue->stream;
-        return hipSuccess;
-    }
-    take_lane(out_call);
-    if (device->foreign) {
-        code = gpuhal_rocm_may_record(device->foreign); /* else the lane would become a part of the graph */
-        code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(out_call->event, device->foreign) : code;
-        code = code == hipSuccess ? gpuhal_rocm_api.hipStreamWaitEvent(out_call->stream, out_call->event, 0) : code;
-    }
-    if (code != hipSuccess) {
-        give_lane(out_call);
-        gpuhal_rocm_leave(&out_call->visit);
-    }
-    return code;
-}
-
-/* The event of a shared lane may stand between another call's record and wait. */
-static hipError_t wait(const gpuhal_stream_call *call, uint64_t bytes)
-{
-    if (bytes < LONG_BYTES || call->bit == 0) {
-        return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
-    }
-    const hipError_t code = gpuhal_rocm_api.hipEventRecord(call->event, call->stream);
-    if (code != hipSuccess) {
-        gpuhal_rocm_ignore(code);
-        return gpuhal_rocm_api.hipStreamSynchronize(call->stream);
-    }
-    return gpuhal_rocm_api.hipEventSynchronize(call->event);
-}
-
-/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
-hipError_t gpuhal_rocm_end(gpuhal_stream_call *call, hipError_t code, uint64_t bytes)
-{
-    if (call->event) {
-        const hipError_t waited = wait(call, bytes);
-        code = code != hipSuccess ? code : waited;
-        give_lane(call);
-    }
-    gpuhal_rocm_leave(&call->visit);
-    return code;
-}
-
 /* ---- opening */
 
 static gpuhal_status look_at_device(gpuhal_plugin_device *device)
@@ -350,12 +219,12 @@ static void make_marker(gpuhal_plugin_device *device)
     gpuhal_rocm_ignore(code);
 }
 
-static gpuhal_status first_lane(gpuhal_plugin_device *device)
+static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
     gpuhal_rocm_visit visit;
     hipError_t code = gpuhal_rocm_enter(device, &visit);
     if (code == hipSuccess) {
-        code = create_lane(&device->lanes[0], &device->events[0]);
+        code = gpuhal_rocm_make_first_stream(device);
         if (code == hipSuccess) {
             make_marker(device);
         }
@@ -388,14 +257,11 @@ gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *
         free(device);
         return status;
     }
-    status = first_lane(device);
+    status = begin_work(device);
     if (status != GPUHAL_OK) {
         free(device);
         return status;
     }
-    atomic_store(&device->claimed, 1u);
-    atomic_store(&device->made, 1u);
-    atomic_store(&device->idle, 1u);
     *out_device = device;
     return GPUHAL_OK;
 }
@@ -405,14 +271,7 @@ void gpuhal_rocm_close(gpuhal_plugin_device *device)
 {
     gpuhal_rocm_visit visit;
     if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
-        const uint32_t made = atomic_load(&device->made);
-        for (uint32_t i = 0; i < GPUHAL_ROCM_LANES; i++) {
-            if (!(made >> i & 1)) {
-                continue;
-            }
-            gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(device->events[i]));
-            gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(device->lanes[i]));
-        }
+        gpuhal_rocm_destroy_streams(device);
         if (device->marker) {
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(device->marker));
         }

@@ -4,9 +4,9 @@
  * is its ordinal. HIP works on the current device of the calling thread. Each call of ours makes the opening's device current if
  * it is not, and leaves the thread with the device that it had.
  *
- * A blocking call takes a stream of the opening ("lane") that nobody uses, enqueues there, waits for its own work and gives the
- * lane back. Lanes do not wait for the default stream, so the engine's work is not in their way. Behind an adopted device with a
- * stream, a lane first waits for what that stream had been given.
+ * A blocking call takes a stream of the opening that no other call uses, enqueues there, waits for its own work and gives the
+ * stream back. Internal streams do not wait for the default stream, so the engine's work is not in their way. Behind an adopted
+ * device with a stream, an internal one first waits for what that stream had been given.
  *
  * After some errors a device is of no more use to the process. The first such code is kept with the entry, which all openings
  * share, and answers every later call. When somebody resets the device (hipDeviceReset), HIP destroys all its streams, ours too,
@@ -18,11 +18,12 @@
 
 #include "stream_names.h"
 
+#include "../stream/internal_stream.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_ROCM_LANES      8u
 #define GPUHAL_ROCM_LEGACY     1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
 #define GPUHAL_ROCM_PER_THREAD 2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
 
@@ -54,11 +55,7 @@ struct gpuhal_plugin_device {
     hipStream_t foreign;                  /* the caller's stream that blocking calls come after, or NULL */
     void *marker;                         /* memory of the device by which a reset shows */
     uint32_t marker_id;                   /* HIP's number of it; 0: HIP gives none */
-    hipStream_t lanes[GPUHAL_ROCM_LANES]; /* the first one is there from the beginning, the others once they are needed */
-    hipEvent_t events[GPUHAL_ROCM_LANES]; /* one for each lane, for waiting without spinning */
-    _Atomic uint32_t claimed;             /* bit i: lanes[i] is there, or a thread is making it */
-    _Atomic uint32_t made;                /* bit i: lanes[i] is there */
-    _Atomic uint32_t idle;                /* bit i: lanes[i] is there and nobody uses it */
+    gpuhal_internal_streams internal;
 };
 
 /* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until its queue

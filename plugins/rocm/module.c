@@ -19,8 +19,7 @@ static bool is_code_object(const unsigned char *image, uint64_t bytes)
     return is_elf(image, bytes, is_in_file) && number_at(image, 18, 2) == 224;
 }
 
-/* "CCOB", version, method, then the length of all: 4 bytes in version 2, 8 in version 3; version 1 does not tell it.
- */
+/* "CCOB", version, method, then the length of all: 4 bytes in version 2, 8 in version 3; version 1 lacks it. */
 static bool is_compressed(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 24 || memcmp(image, "CCOB", 4) != 0) {

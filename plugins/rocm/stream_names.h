@@ -56,12 +56,12 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_OPAQUE_FD           hipExternalMemoryHandleTypeOpaqueFd
 /* HIP does not say whose the descriptor is after an import of external memory. Up to HIP 6.2 at least it leaves it
  * open, so it is closed with the memory if it is open still. */
-#define GPUHAL_VENDOR_TAKES_DESCRIPTORS false
-#define GPUHAL_VENDOR_UNKNOWN           hipErrorUnknown
-#define GPUHAL_VENDOR_NOT_READY         hipErrorNotReady
-#define GPUHAL_VENDOR_INVALID_VALUE     hipErrorInvalidValue
-#define GPUHAL_VENDOR_NOT_SUPPORTED     hipErrorNotSupported
-#define GPUHAL_VENDOR_OPERATING_SYSTEM  hipErrorOperatingSystem
+#define GPUHAL_VENDOR_OWNS_DESCRIPTORS false
+#define GPUHAL_VENDOR_UNKNOWN          hipErrorUnknown
+#define GPUHAL_VENDOR_NOT_READY        hipErrorNotReady
+#define GPUHAL_VENDOR_INVALID_VALUE    hipErrorInvalidValue
+#define GPUHAL_VENDOR_NOT_SUPPORTED    hipErrorNotSupported
+#define GPUHAL_VENDOR_OPERATING_SYSTEM hipErrorOperatingSystem
 #define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                   \
     {                                                                                                                 \
         .type = hipMemAllocationTypePinned,                                                                           \
@@ -75,8 +75,8 @@ typedef hipFunction_t vendor_function;
 
 /* program.c */
 #define GPUHAL_VENDOR_FORMATS "hsaco and hip_fatbin"
-#define GPUHAL_VENDOR_READS_IMAGE_LATER                                                                               \
-    true /* HIP keeps no copy, and reads the image when a kernel is first asked for */
+/* HIP keeps no copy, and reads the image when a kernel is first asked for. */
+#define GPUHAL_VENDOR_READS_IMAGE_LATER    true
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_rocm_api.hipModuleLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "hipModuleLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidConfiguration)

@@ -2,10 +2,10 @@
  *
  * Read in this order: the plugin's declarations (cuda_api.h, nvml_api.h; hip_api.h, rocm_smi_api.h and amd_smi_api.h,
  * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
- * sources here have for them), device.h (entries, openings, lanes) and stream.h; discovery.c, system.c, identity.c and
+ * sources here have for them), device.h (entries, openings) and stream.h; discovery.c, system.c, identity.c and
  * facts.c (which devices, what is known of them), telemetry.c with nvml.h or smi.h (their values), context.c,
  * memory.c, registration.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c, peer.c and link.c,
- * program.c.
+ * module.c, program.c.
  */
 #include "device.h"
 
@@ -30,8 +30,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     return GPUHAL_OK;
 }
 
-/* Not fork safe: in the child of a fork neither API can be initialised again, and the core refuses every call there.
- */
+/* Not fork safe: in the child of a fork neither API can be initialised again: the core refuses every call there. */
 static const gpuhal_plugin plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX 1024u /* CUDA passes at most 4 KiB, or 32 KiB on late devices; HIP's compiler makes far fewer   \
-                             */
+#define ARGUMENTS_MAX                                                                                                 \
+    1024u /* CUDA passes at most 4 KiB, or 32 KiB on late devices; HIP's compiler makes far fewer                     \
+           */
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_kernel *next;

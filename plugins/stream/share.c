@@ -167,7 +167,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     if (duplicate < 0) {
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
     }
-    const uint64_t file = GPUHAL_VENDOR_TAKES_DESCRIPTORS ? 0 : file_of(duplicate);
+    const uint64_t file = GPUHAL_VENDOR_OWNS_DESCRIPTORS ? 0 : file_of(duplicate);
     const vendor_external_handle handle = {
         .type = GPUHAL_VENDOR_OPAQUE_FD, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
     vendor_code code = GPUHAL_VENDOR(ImportExternalMemory)(&block->external, &handle);

@@ -24,8 +24,8 @@ typedef GPUHAL_OWN(registration) gpuhal_stream_registration;
 typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
     vendor_stream stream;
-    vendor_event event; /* of the lane; NULL on a queue */
-    uint32_t bit;       /* of the lane; 0: shared with others, since all are taken */
+    vendor_event event; /* of the internal stream; NULL on a queue */
+    uint32_t bit;       /* of the internal stream; 0: shared with others, since all are taken */
     gpuhal_stream_visit visit;
 } gpuhal_stream_call;
 
@@ -69,8 +69,8 @@ typedef struct gpuhal_stream_block {
     gpuhal_stream_registration *registration;
     gpuhal_stream_mapping mapping;
     vendor_external external;
-    int descriptor; /* EXTERNAL: what the driver was given, and the file that it is; 0: it is the driver's */
-    uint64_t file;
+    int descriptor; /* EXTERNAL: what the driver was given */
+    uint64_t file;  /* that the descriptor stands for; 0: the descriptor is the driver's */
 } gpuhal_stream_block;
 
 /* ---- of the plugin */
@@ -104,8 +104,7 @@ vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_visit 
  * reset. */
 vendor_code GPUHAL_OWN(enter_anyway)(gpuhal_plugin_device *device, gpuhal_stream_visit *out_visit);
 void GPUHAL_OWN(leave)(const gpuhal_stream_visit *visit);
-/* Whether the context was destroyed or the device reset, as memory of our own shows: all that was in it went with it.
- */
+/* Whether the context was destroyed or the device reset, as memory of our own shows: all in it went with it. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
 /* OK while the processor may touch page-locked memory of the opening: CUDA's goes with the context, and HIP's with a
  * reset on a machine with one GPU. */
@@ -113,15 +112,9 @@ gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
 /* Inside the context. Refuses a stream that is being captured into a graph: nobody may wait for an event recorded
  * there. */
 vendor_code GPUHAL_OWN(may_record)(vendor_stream stream);
-/* Enters, and takes a stream: the queue's, or a lane behind the caller's stream. */
-vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
-/* Waits when the call blocks, gives the lane back and leaves. @p code is what enqueueing answered. Returns the first
- * error. */
-vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
 /* OK for success; else reports the error, and remembers when the device is lost. */
 gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-/* The same for a call of @p device that uses something of @p other: the one that is lost is the one whose calls fail.
- */
+/* The same for a call of @p device that uses something of @p other: the lost one is the one whose calls fail. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
 
@@ -138,6 +131,9 @@ void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 
 /* calls.c: inside the context; what fails is not reported. */
+/* A stream that does not wait for the default one, and an event for waiting without spinning. */
+vendor_code GPUHAL_OWN(create_stream)(vendor_stream *out_stream, vendor_event *out_event);
+void GPUHAL_OWN(destroy_stream)(vendor_stream stream, vendor_event event);
 /* Enqueues a copy. */
 vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_stream_place *to,
                                    const gpuhal_stream_place *from, uint64_t bytes);
@@ -174,6 +170,15 @@ vendor_code GPUHAL_OWN(allow_shared)(vendor_function function, uint32_t bytes);
 
 /* ---- of this folder */
 
+/* internal_stream.c: makes the first internal stream of an opening; destroys all. Both inside the context. */
+vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device);
+void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device);
+/* Enters, and takes a stream: the queue's, or an internal one behind the caller's stream. */
+vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
+/* Waits when the call blocks, gives the stream back and leaves. @p code is what enqueueing answered. Returns the first
+ * error. */
+vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
+
 /* facts.c: a value of 0 is missing: the driver does not know it. */
 void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
@@ -201,6 +206,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
 /* Gives back what the block of one of the two holds. Inside the context. */
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
+/* These fill their slots, as far as the device has them. */
 void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);

@@ -1,0 +1,141 @@
+/* stream/internal_stream.c: blocking calls: each takes a stream of the opening, waits for its own work there, and
+ * gives it back. */
+#include "device.h"
+
+/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
+#define LONG_BYTES (UINT64_C(256) << 20)
+
+vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device)
+{
+    gpuhal_internal_streams *internal = &device->internal;
+    const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[0], &internal->events[0]);
+    const uint32_t first = code == GPUHAL_VENDOR_OK ? 1u : 0;
+    atomic_store(&internal->claimed, first);
+    atomic_store(&internal->made, first);
+    atomic_store(&internal->idle, first);
+    return code;
+}
+
+void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device)
+{
+    gpuhal_internal_streams *internal = &device->internal;
+    const uint32_t made = atomic_load(&internal->made);
+    for (uint32_t i = 0; i < GPUHAL_INTERNAL_STREAMS; i++) {
+        if (made >> i & 1) {
+            GPUHAL_OWN(destroy_stream)(internal->streams[i], internal->events[i]);
+        }
+    }
+}
+
+static void use(gpuhal_stream_call *call, uint32_t number)
+{
+    call->stream = call->device->internal.streams[number];
+    call->event = call->device->internal.events[number];
+}
+
+/* The number of a stream that does not exist yet, which is the caller's from then on; GPUHAL_INTERNAL_STREAMS when all
+ * are claimed. */
+static uint32_t claim(gpuhal_internal_streams *internal)
+{
+    uint32_t number, claimed = atomic_load_explicit(&internal->claimed, memory_order_relaxed);
+    do {
+        number = (uint32_t)__builtin_ctz(~claimed);
+    } while (number < GPUHAL_INTERNAL_STREAMS &&
+             !atomic_compare_exchange_weak_explicit(&internal->claimed, &claimed, claimed | 1u << number,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return number;
+}
+
+/* All streams are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for
+ * others' work too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it
+ * stands still. */
+static void grow(gpuhal_stream_call *call)
+{
+    gpuhal_internal_streams *internal = &call->device->internal;
+    const uint32_t number = claim(internal);
+    if (number < GPUHAL_INTERNAL_STREAMS) {
+        const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number]);
+        if (code == GPUHAL_VENDOR_OK) {
+            atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
+            call->bit = 1u << number;
+            use(call, number);
+            return;
+        }
+        GPUHAL_OWN(ignore)(code);
+        atomic_fetch_and_explicit(&internal->claimed, ~(1u << number), memory_order_relaxed);
+    }
+    use(call, 0);
+}
+
+/* Acquire and release: a thread that takes a stream sees what the thread that made it has stored. */
+static void take(gpuhal_stream_call *call)
+{
+    _Atomic uint32_t *idle = &call->device->internal.idle;
+    uint32_t bits = atomic_load_explicit(idle, memory_order_acquire);
+    while (bits != 0) {
+        const uint32_t rest = bits & (bits - 1);
+        if (atomic_compare_exchange_weak_explicit(idle, &bits, rest, memory_order_acquire, memory_order_acquire)) {
+            call->bit = bits & ~rest;
+            use(call, (uint32_t)__builtin_ctz(call->bit));
+            return;
+        }
+    }
+    grow(call);
+}
+
+static void give_back(const gpuhal_stream_call *call)
+{
+    if (call->bit != 0) {
+        atomic_fetch_or_explicit(&call->device->internal.idle, call->bit, memory_order_release);
+    }
+}
+
+vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
+{
+    *out_call = (gpuhal_stream_call){.device = device};
+    vendor_code code = GPUHAL_OWN(enter)(device, &out_call->visit);
+    if (code != GPUHAL_VENDOR_OK) {
+        return code;
+    }
+    if (queue) {
+        out_call->stream = queue->stream;
+        return GPUHAL_VENDOR_OK;
+    }
+    take(out_call);
+    if (device->foreign) {
+        code = GPUHAL_OWN(may_record)(device->foreign); /* else our stream would become a part of the graph */
+        code = code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(EventRecord)(out_call->event, device->foreign) : code;
+        code = code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(StreamWaitEvent)(out_call->stream, out_call->event, 0) : code;
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        give_back(out_call);
+        GPUHAL_OWN(leave)(&out_call->visit);
+    }
+    return code;
+}
+
+/* The event of a shared stream may stand between another call's record and wait. */
+static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes)
+{
+    if (bytes < LONG_BYTES || call->bit == 0) {
+        return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
+    }
+    const vendor_code code = GPUHAL_VENDOR(EventRecord)(call->event, call->stream);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(code);
+        return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
+    }
+    return GPUHAL_VENDOR(EventSynchronize)(call->event);
+}
+
+/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
+vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes)
+{
+    if (call->event) {
+        const vendor_code waited = wait(call, bytes);
+        code = code != GPUHAL_VENDOR_OK ? code : waited;
+        give_back(call);
+    }
+    GPUHAL_OWN(leave)(&call->visit);
+    return code;
+}
