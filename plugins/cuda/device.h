@@ -91,15 +91,6 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_visit *out_vis
 /* The code after which nothing works any more, 0 while it does. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 
-/* registration.c: page-locks memory of the caller, or counts one more user where that is done already. Inside the context. */
-typedef struct gpuhal_cuda_registration gpuhal_cuda_registration;
-CUresult gpuhal_cuda_lock_pages(const gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
-                                gpuhal_cuda_registration **out_registration);
-/* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
-CUresult gpuhal_cuda_unlock_pages(gpuhal_cuda_registration *registration);
-/* Where the registration begins, which may be before the memory that was asked for. */
-void *gpuhal_cuda_registered(const gpuhal_cuda_registration *registration);
-
 #include "../stream/stream.h"
 
 #endif

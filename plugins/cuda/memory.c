@@ -102,11 +102,11 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
         return gpuhal_cuda_lock_failed(device, "cuMemHostRegister", code);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
-    block->host = gpuhal_cuda_registered(block->registration);
+    block->host = (void *)block->registration->start;
     out_memory->host = start;
     code = show_host(out_memory);
     if (code != CUDA_SUCCESS) {
-        (void)gpuhal_cuda_unlock_pages(block->registration);
+        (void)gpuhal_cuda_unlock_pages(device, block->registration);
         return gpuhal_cuda_result(device, "cuMemHostGetDevicePointer", code);
     }
     return GPUHAL_OK;
@@ -180,7 +180,7 @@ static void cuda_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     gpuhal_stream_block *block = memory->object;
     gpuhal_cuda_visit visit;
     if (block->kind == GPUHAL_BLOCK_REGISTERED) {
-        (void)gpuhal_cuda_unlock_pages(block->registration);
+        (void)gpuhal_cuda_unlock_pages(device, block->registration);
     } else if (block->kind != GPUHAL_BLOCK_WRAPPED && gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
         switch (block->kind) {
         case GPUHAL_BLOCK_PLAIN:

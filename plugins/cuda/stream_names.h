@@ -17,7 +17,7 @@
 typedef CUresult vendor_code;
 typedef CUstream vendor_stream;
 typedef CUevent vendor_event;
-typedef CUcontext vendor_peer; /* what access between two devices is given to */
+typedef CUcontext vendor_context;
 typedef CUdeviceptr vendor_pointer;
 typedef CUmemGenericAllocationHandle vendor_allocation;
 typedef CUmemAllocationProp vendor_properties;
@@ -31,7 +31,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_OK              CUDA_SUCCESS
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
-#define GPUHAL_VENDOR_PEER(opened)    ((opened)->context)
+#define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
 /* The code with which the device was lost, 0 while it works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
@@ -71,6 +71,14 @@ typedef CUfunction vendor_function;
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,                                                                  \
     }
+
+/* registration.c */
+#define GPUHAL_VENDOR_ADOPTED(opened)   ((opened)->adopted) /* the context is the caller's */
+#define GPUHAL_VENDOR_OUT_OF_MEMORY     CUDA_ERROR_OUT_OF_MEMORY
+#define GPUHAL_VENDOR_IS_REGISTERED     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+#define GPUHAL_VENDOR_IS_NOT_REGISTERED CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+#define GPUHAL_VENDOR_REGISTER_CALL     "cuMemHostRegister"
+#define GPUHAL_VENDOR_UNREGISTER_CALL   "cuMemHostUnregister"
 
 /* program.c */
 #define GPUHAL_VENDOR_FORMATS              "ptx, cubin and fatbin"

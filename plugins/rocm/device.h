@@ -122,12 +122,6 @@ int gpuhal_rocm_stream_device(hipStream_t stream);
  * version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
-/* registration.c: page-locks memory of the caller, or counts one more user where that is done already; 712 for memory that HIP
- * knows otherwise. With a device current. */
-typedef struct gpuhal_rocm_registration gpuhal_rocm_registration;
-hipError_t gpuhal_rocm_lock_pages(void *memory, uint64_t bytes, unsigned int flags, gpuhal_rocm_registration **out_registration);
-/* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
-hipError_t gpuhal_rocm_unlock_pages(gpuhal_plugin_device *device, gpuhal_rocm_registration *registration);
 #include "../stream/stream.h"
 
 #endif

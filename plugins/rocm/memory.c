@@ -100,8 +100,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
     start += alloc->import_offset;
     /* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which does no harm to
      * memory that is only read. */
-    hipError_t code = gpuhal_rocm_lock_pages(start, alloc->bytes, alloc->flags & GPUHAL_IMPORT_READ_ONLY ? hipExtHostRegisterCoarseGrained : 0,
-                                             &block->registration);
+    const unsigned int flags = alloc->flags & GPUHAL_IMPORT_READ_ONLY ? hipExtHostRegisterCoarseGrained : 0;
+    hipError_t code = gpuhal_rocm_lock_pages(device, start, alloc->bytes, flags, &block->registration);
     if (code != hipSuccess) {
         return gpuhal_rocm_lock_failed(device, "hipHostRegister", code);
     }

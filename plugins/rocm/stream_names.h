@@ -17,7 +17,7 @@
 typedef hipError_t vendor_code;
 typedef hipStream_t vendor_stream;
 typedef hipEvent_t vendor_event;
-typedef int vendor_peer; /* what access between two devices is given to: an ordinal */
+typedef int vendor_context; /* the current device of a thread, by its ordinal */
 typedef void *vendor_pointer;
 typedef hipMemGenericAllocationHandle_t vendor_allocation;
 typedef hipMemAllocationProp vendor_properties;
@@ -31,7 +31,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_OK              hipSuccess
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
-#define GPUHAL_VENDOR_PEER(opened)    ((opened)->entry->device)
+#define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
 /* The code with which the device was lost, 0 while it works. Looks first whether it was reset: HIP would follow what
  * was its. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_look(opened)
@@ -72,6 +72,14 @@ typedef hipFunction_t vendor_function;
     {                                                                                                                 \
         .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)}, .flags = hipMemAccessFlagsProtReadWrite,     \
     }
+
+/* registration.c */
+#define GPUHAL_VENDOR_ADOPTED(opened)   ((void)(opened), false) /* registrations go with no context */
+#define GPUHAL_VENDOR_OUT_OF_MEMORY     hipErrorOutOfMemory
+#define GPUHAL_VENDOR_IS_REGISTERED     hipErrorHostMemoryAlreadyRegistered
+#define GPUHAL_VENDOR_IS_NOT_REGISTERED hipErrorHostMemoryNotRegistered
+#define GPUHAL_VENDOR_REGISTER_CALL     "hipHostRegister"
+#define GPUHAL_VENDOR_UNREGISTER_CALL   "hipHostUnregister"
 
 /* program.c */
 #define GPUHAL_VENDOR_FORMATS "hsaco and hip_fatbin"

@@ -10,7 +10,7 @@
 /* @p from reaches memory of @p to. */
 typedef struct access {
     struct access *next;
-    vendor_peer from, to;
+    vendor_context from, to;
     uint32_t users;
     bool ours;
 } access;
@@ -18,7 +18,7 @@ typedef struct access {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static access *first;
 
-static access **find(vendor_peer from, vendor_peer to)
+static access **find(vendor_context from, vendor_context to)
 {
     access **link = &first;
     while (*link && ((*link)->from != from || (*link)->to != to)) {
@@ -28,7 +28,7 @@ static access **find(vendor_peer from, vendor_peer to)
 }
 
 /* Under the lock. NULL without memory. */
-static access *find_or_add(vendor_peer from, vendor_peer to)
+static access *find_or_add(vendor_context from, vendor_context to)
 {
     access **link = find(from, to);
     if (!*link) {
@@ -40,7 +40,7 @@ static access *find_or_add(vendor_peer from, vendor_peer to)
     return *link;
 }
 
-static void drop_unused(vendor_peer from, vendor_peer to)
+static void drop_unused(vendor_context from, vendor_context to)
 {
     access **link = find(from, to), *own = *link;
     if (own && own->users == 0) {
@@ -53,7 +53,7 @@ static void drop_unused(vendor_peer from, vendor_peer to)
  * has reset is the same one afterwards, without access. */
 static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
-    const vendor_peer from = GPUHAL_VENDOR_PEER(device), to = GPUHAL_VENDOR_PEER(other);
+    const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
     access *own = find_or_add(from, to);
     if (!own) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
@@ -85,7 +85,7 @@ static gpuhal_status can_reach(gpuhal_plugin_device *device, const gpuhal_plugin
 
 static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
-    if (GPUHAL_VENDOR_PEER(device) == GPUHAL_VENDOR_PEER(other)) {
+    if (GPUHAL_VENDOR_CONTEXT(device) == GPUHAL_VENDOR_CONTEXT(other)) {
         return GPUHAL_OK;
     }
     gpuhal_status status = can_reach(device, other);
@@ -105,7 +105,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
 
 static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
-    const vendor_peer from = GPUHAL_VENDOR_PEER(device), to = GPUHAL_VENDOR_PEER(other);
+    const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
     pthread_mutex_lock(&lock);
     access *own = *find(from, to);
     gpuhal_stream_visit visit;
@@ -136,8 +136,8 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
     code = GPUHAL_OWN(begin)(runner, queue, &call);
     if (code == GPUHAL_VENDOR_OK) {
         code = to->host || from->host ? GPUHAL_OWN(copy_anywhere)(call.stream, target, source, bytes)
-                                      : GPUHAL_OWN(copy_between)(call.stream, target, GPUHAL_VENDOR_PEER(to_device),
-                                                                 source, GPUHAL_VENDOR_PEER(from_device), bytes);
+                                      : GPUHAL_OWN(copy_between)(call.stream, target, GPUHAL_VENDOR_CONTEXT(to_device),
+                                                                 source, GPUHAL_VENDOR_CONTEXT(from_device), bytes);
         code = GPUHAL_OWN(end)(&call, code, bytes);
     }
     return GPUHAL_OWN(result_of_two)(runner, other, name, code);

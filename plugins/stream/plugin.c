@@ -4,8 +4,8 @@
  * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
  * sources here have for them), device.h (entries, openings) and stream.h; discovery.c, system.c, identity.c and
  * facts.c (which devices, what is known of them), telemetry.c with nvml.h or smi.h (their values), context.c,
- * memory.c, registration.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c, peer.c and link.c,
- * module.c, program.c.
+ * memory.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c,
+ * peer.c and link.c, module.c, program.c.
  */
 #include "device.h"
 

@@ -17,8 +17,21 @@
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
 /* What entering the context changed of the thread, which leaving puts back. */
 typedef GPUHAL_OWN(visit) gpuhal_stream_visit;
+
 /* Page-locked memory of the caller, of which several blocks may be parts. */
-typedef GPUHAL_OWN(registration) gpuhal_stream_registration;
+typedef struct gpuhal_stream_registration {
+    struct gpuhal_stream_registration *next;
+    uintptr_t start;
+    uint64_t bytes;
+    unsigned int flags; /* beside those that all have */
+    uint32_t users;
+    vendor_context context; /* in which it was made */
+    int device;
+    bool adopted;  /* the context is the caller's, and the registration goes with it */
+    bool changing; /* a thread makes it or gives it back */
+    bool gone;     /* a reset took it */
+    uint64_t id;   /* the driver's number of it; 0: the driver gives none */
+} gpuhal_stream_registration;
 
 /* A call under way: inside the context, on a stream. */
 typedef struct gpuhal_stream_call {
@@ -121,13 +134,19 @@ gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plu
 /* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
 gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
                                             uint64_t bytes);
-/* registration.c: the status of a failure to lock pages; OK for success. */
+/* page_lock.c: the driver's number of what lies at the address; 0: it gives none. Inside a context. */
+uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
+/* Registers with the driver, inside the context, and gets the number; gives back, also with a lost device. */
+vendor_code GPUHAL_OWN(page_lock)(gpuhal_stream_registration *own);
+vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_stream_registration *own);
+/* The flags to try again with after this code, 0 for none. */
+unsigned int GPUHAL_OWN(flags_after)(const gpuhal_plugin_device *device, vendor_code code);
+/* The status of a failure to lock pages; OK for success. */
 gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code);
 
 /* These fill their slots, as far as the device has them. */
 void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
-void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 
 /* calls.c: inside the context; what fails is not reported. */
@@ -140,8 +159,8 @@ vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_stream_pla
 /* The same where a side may be host memory, known by the address that the device has for it. */
 vendor_code GPUHAL_OWN(copy_anywhere)(vendor_stream stream, uint64_t to, uint64_t from, uint64_t bytes);
 /* The same between two devices. */
-vendor_code GPUHAL_OWN(copy_between)(vendor_stream stream, uint64_t to, vendor_peer to_device, uint64_t from,
-                                     vendor_peer from_device, uint64_t bytes);
+vendor_code GPUHAL_OWN(copy_between)(vendor_stream stream, uint64_t to, vendor_context to_device, uint64_t from,
+                                     vendor_context from_device, uint64_t bytes);
 /* Enqueues a copy of rows that lie evenly. */
 vendor_code GPUHAL_OWN(copy_rows)(vendor_stream stream, const gpuhal_stream_place *to, uint64_t to_pitch,
                                   const gpuhal_stream_place *from, uint64_t from_pitch, uint64_t bytes, uint64_t rows);
@@ -199,6 +218,15 @@ vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address
                             const char **out_call);
 void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved);
 
+/* registration.c: page-locks memory of the caller, or counts one more user where that is done already. Inside the
+ * context. */
+vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
+                                   gpuhal_stream_registration **out_registration);
+/* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
+vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration);
+/* Whether it is still the one that was made here, by the number. */
+bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one);
+
 /* share.c: memory that others see too. */
 gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                           gpuhal_memory *out_memory);
@@ -207,6 +235,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
 /* These fill their slots, as far as the device has them. */
+void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);

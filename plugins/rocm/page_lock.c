@@ -1,0 +1,75 @@
+/* rocm/page_lock.c: page-locking memory of the caller.
+ *
+ * HIP keeps one registration for an address, whoever asks how often: hipHostRegister succeeds again, and the first
+ * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never answered). Memory that
+ * HIP knows and that is none of ours, because the engine registered or allocated it, is refused: our release would end
+ * the engine's registration. So is memory with some of the engine's in its middle, where HIP numbers what it knows.
+ * HIP would take it, and give back the right one of the two later; but it looks an address up by the last piece that
+ * begins before it (device.cpp, MemObjMap::FindMemObj), so what lies behind the engine's piece would be unknown to it,
+ * and a copy that begins inside too long.
+ *
+ * On a machine with one GPU a reset of the device takes registrations too.
+ */
+#include "device.h"
+
+uint64_t gpuhal_rocm_id_at(uintptr_t address)
+{
+    uint32_t id = 0;
+    const hipError_t code =
+        gpuhal_rocm_api.hipPointerGetAttribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, (void *)address);
+    gpuhal_rocm_ignore(code);
+    return code == hipSuccess ? id : 0;
+}
+
+hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
+{
+    uint64_t bytes;
+    if (gpuhal_rocm_is_known(own->start, &bytes) || gpuhal_rocm_is_known(own->start + own->bytes - 1, &bytes)) {
+        return hipErrorHostMemoryAlreadyRegistered;
+    }
+    const hipError_t code = gpuhal_rocm_api.hipHostRegister(
+        (void *)own->start, (size_t)own->bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
+    own->id = code == hipSuccess ? gpuhal_rocm_id_at(own->start) : 0;
+    if (own->id != 0 && gpuhal_rocm_id_at(own->start + own->bytes - 1) != own->id) {
+        (void)gpuhal_rocm_api.hipHostUnregister((void *)own->start);
+        return hipErrorHostMemoryAlreadyRegistered;
+    }
+    return code;
+}
+
+/* Also with a lost device. */
+hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
+{
+    gpuhal_rocm_visit visit;
+    const hipError_t entered = gpuhal_rocm_enter_anyway(device, &visit);
+    const hipError_t code =
+        !own->gone && gpuhal_rocm_is_there(own) ? gpuhal_rocm_api.hipHostUnregister((void *)own->start) : hipSuccess;
+    if (entered == hipSuccess) {
+        gpuhal_rocm_leave(&visit);
+    }
+    return code;
+}
+
+/* Of pages that it cannot lock HIP 5 says that it is out of memory, and HIP 6 that they are no valid value, whatever
+ * the reason. */
+gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code)
+{
+    const char *sentence = code == hipErrorOutOfMemory ? "the system gives no more memory that stays in place"
+                           : code == hipErrorInvalidValue
+                               ? "the system does not lock these pages: no more memory may stay in "
+                                 "place (ulimit -l), or the memory may not be written"
+                               : NULL;
+    if (code == hipErrorHostMemoryAlreadyRegistered) {
+        return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_BUSY, call, code,
+                                     "the program has allocated or registered this memory with HIP itself");
+    }
+    return sentence ? gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code, sentence)
+                    : gpuhal_rocm_result(device, call, code);
+}
+
+/* AMD ignores that memory is only read. */
+unsigned int gpuhal_rocm_flags_after(const gpuhal_plugin_device *device, hipError_t code)
+{
+    (void)device, (void)code;
+    return 0;
+}

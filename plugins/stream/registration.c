@@ -1,0 +1,180 @@
+/* stream/registration.c: host memory of the caller that is page-locked, once for all users in this process.
+ *
+ * The driver has one registration for an address, so registrations are counted here: one that lies inside another of
+ * ours shares it, and the last user gives it back. Memory that the engine registered or allocated stays refused. What
+ * each vendor does with a second registration, and when a registration ends without being given back, is told in the
+ * plugin's page_lock.c.
+ *
+ * A reset takes registrations. The driver numbers what it knows and gives no number twice, so the number tells whether
+ * a registration is still the one that was made here.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+/* Protects the list and its members. Not held while the driver is called: registering takes seconds where there are
+ * many pages. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static gpuhal_stream_registration *first;
+
+bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
+{
+    return one->id == 0 || GPUHAL_OWN(id_at)(one->start) == one->id;
+}
+
+/* ---- the list */
+
+static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uint64_t bytes)
+{
+    return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
+}
+
+static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_registration *other)
+{
+    return contains(one, other->start, other->bytes) && (one->flags == 0 || one->flags == other->flags) &&
+           (!one->adopted || one->context == other->context);
+}
+
+/* Under the lock. The registration that has bytes of these, once no thread is changing it. */
+static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
+{
+    for (gpuhal_stream_registration *one = first; one;) {
+        const bool touches = !one->gone && start < one->start + one->bytes && one->start < start + bytes;
+        if (touches && !one->changing) {
+            return one;
+        }
+        if (touches) {
+            pthread_cond_wait(&changed, &lock);
+        }
+        one = touches ? first : one->next;
+    }
+    return NULL;
+}
+
+static void settle(gpuhal_stream_registration *own, bool stays)
+{
+    pthread_mutex_lock(&lock);
+    own->changing = false;
+    for (gpuhal_stream_registration **link = &first; *link && !stays; link = &(*link)->next) {
+        if (*link == own) {
+            *link = own->next;
+            break;
+        }
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!stays) {
+        free(own);
+    }
+}
+
+vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration)
+{
+    pthread_mutex_lock(&lock);
+    const bool last = --registration->users == 0;
+    registration->changing = last || registration->changing;
+    pthread_mutex_unlock(&lock);
+    if (!last) {
+        return GPUHAL_VENDOR_OK;
+    }
+    const vendor_code code = GPUHAL_OWN(page_unlock)(device, registration);
+    settle(registration, false);
+    return code;
+}
+
+/* Takes a part in a registration of ours, or enters @p own into the list, for its caller to make. */
+static vendor_code share(gpuhal_stream_registration *own, gpuhal_stream_registration **out_shared)
+{
+    pthread_mutex_lock(&lock);
+    gpuhal_stream_registration *other = find(own->start, own->bytes);
+    const bool whole = other && serves(other, own);
+    if (whole) {
+        other->users++;
+    } else if (!other) {
+        own->next = first;
+        first = own;
+    }
+    pthread_mutex_unlock(&lock);
+    *out_shared = whole ? other : NULL;
+    return other && !whole ? GPUHAL_VENDOR_IS_REGISTERED : GPUHAL_VENDOR_OK;
+}
+
+vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
+                                   gpuhal_stream_registration **out_registration)
+{
+    gpuhal_stream_registration *own = calloc(1, sizeof *own), *shared = NULL;
+    if (!own) {
+        return GPUHAL_VENDOR_OUT_OF_MEMORY;
+    }
+    *own = (gpuhal_stream_registration){.start = (uintptr_t)memory,
+                                        .bytes = bytes,
+                                        .flags = flags,
+                                        .context = GPUHAL_VENDOR_CONTEXT(device),
+                                        .device = device->entry->device,
+                                        .adopted = GPUHAL_VENDOR_ADOPTED(device),
+                                        .users = 1,
+                                        .changing = true};
+    vendor_code code = share(own, &shared);
+    while (shared && !GPUHAL_OWN(is_there)(shared)) {
+        pthread_mutex_lock(&lock);
+        shared->gone = true;
+        pthread_mutex_unlock(&lock);
+        GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, shared));
+        code = share(own, &shared);
+    }
+    if (code != GPUHAL_VENDOR_OK || shared) {
+        free(own);
+        *out_registration = shared;
+        return code;
+    }
+    code = GPUHAL_OWN(page_lock)(own);
+    *out_registration = code == GPUHAL_VENDOR_OK ? own : NULL;
+    settle(own, code == GPUHAL_VENDOR_OK);
+    return code;
+}
+
+/* ---- the slots */
+
+static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
+{
+    gpuhal_stream_visit visit;
+    gpuhal_stream_registration *registration = NULL;
+    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(lock_pages)(device, memory, bytes, 0, &registration);
+        const unsigned int flags = GPUHAL_OWN(flags_after)(device, code);
+        code = flags == 0 ? code : GPUHAL_OWN(lock_pages)(device, memory, bytes, flags, &registration);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
+}
+
+/* A registration that a reset took is still counted by the openings that it ended. */
+static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
+{
+    pthread_mutex_lock(&lock);
+    gpuhal_stream_registration *one = first;
+    while (one && (one->gone != gone || one->changing || !contains(one, address, 1))) {
+        one = one->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return one;
+}
+
+static gpuhal_status unregister_host(gpuhal_plugin_device *device, void *memory)
+{
+    const uintptr_t address = (uintptr_t)memory;
+    gpuhal_stream_registration *one = GPUHAL_OWN(is_gone)(device) ? find_made(address, true) : NULL;
+    one = one ? one : find_made(address, false);
+    const vendor_code code = one ? GPUHAL_OWN(unlock_pages)(device, one) : GPUHAL_VENDOR_IS_NOT_REGISTERED;
+    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_UNREGISTER_CALL, code);
+}
+
+void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops)
+{
+    if (entry->registers_host) {
+        ops->register_host = register_host;
+        ops->unregister_host = unregister_host;
+    }
+}
