@@ -1,7 +1,7 @@
 # tests/device/report.sh: report.json and report.md of what tests/device/run.sh has left in $work; run.sh reads this file with a dot.
 #
 # In $work lie, one line for each thing and fields between tabs: steps (record() writes them), survey (what survey.c prints); lines of text:
-# left_out, notes, cards; lines of JSON: copy-matrix.out, cuda; and the names of the steps whose output is a document of gpuhal-bench: bench.
+# left_out, notes, cards; lines of JSON: copy-matrix.out, cuda; and the names of the steps whose output is that of gpuhal-bench: bench.
 # It may be called when some of that is not there yet.
 
 # ---- pieces
@@ -48,31 +48,23 @@ json_document() {
     fi
 }
 
-# A document of gpuhal-bench, which writes each result when it has it: of one that was stopped, all whole results.
-bench_document() {
-    if [ "$(tail -n 1 "$1")" = '}' ]; then
-        cat "$1"
-        return
-    fi
-    awk '{ line[NR] = $0 } /^    }/ { last = NR }
-        END { if (!last) { printf "null"; exit }
-              for (i = 1; i < last; i++) print line[i]
-              print "    }\n  ]\n}" }' "$1"
-}
-
-# For awk: the members of a row of a bench document lie in row[] at its last line, which has to empty it.
-rows='/^      "[a-z_0-9]*": / { key = $1; gsub(/[":]/, "", key); value = $0; sub(/^[^:]*: /, "", value); sub(/,$/, "", value); gsub(/^"|"$/, "", value)
-    gsub(/\\"/, "\047", value); row[key] = value }
+# For awk: the members of each line of gpuhal-bench about a row lie in row[]. Other lines are passed over.
+rows='!/^\{"device":/ { next }
+    { split("", row); rest = $0
+      while (match(rest, /"[a-z_0-9]+":("([^"\\]|\\.)*"|[-+.a-z0-9]+)/)) {
+          member = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+          key = value = member; sub(/":.*/, "", key); sub(/^"[a-z_0-9]+":/, "", value)
+          gsub(/^"|"$/, "", value); gsub(/\\"/, "\047", value); row[substr(key, 2)] = value } }
 '
 
-# The rows of a bench document that missed a budget or could not be measured.
+# The rows that missed a budget or could not be measured.
 missed_rows() {
-    awk "$rows"'/^    }/ {
-        if (row["ok"] == "false") printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : ""
-        split("", row) }' "$1"
+    awk "$rows"'
+        row["ok"] == "false" { printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : "" }' "$1"
 }
 
-bench_is_whole() { [ "$(tail -n 1 "$work/$1.out")" = '}' ] && echo true || echo false; }
+# gpuhal-bench prints its verdict last.
+bench_is_whole() { grep -q '^{"verdict":' "$work/$1.out" && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
@@ -87,7 +79,7 @@ speed() {
         case $name in
         bench-cuda-* | bench-rocm-*)
             whole=$(bench_is_whole "$name")
-            ! grep -q '^      "error": "' "$work/$name.out" || whole=false
+            ! grep -q '"error":"' "$work/$name.out" || whole=false
             set -- "$@" "whole=$whole" "$work/$name.out"
             ;;
         esac
@@ -140,7 +132,7 @@ speed() {
             high[device, at] = ratio ? row["ratio_high"] : row["value_high"]
             size[device, at] = row["bytes"] == "null" ? "-" : row["bytes"]
         }
-        /^    }/ { take(place()); split("", row) }
+        { take(place()) }
         END {
             for (d = 1; d <= many; d++) for (i = 1; i <= count; i++) {
                 device = devices[d]
@@ -172,7 +164,7 @@ sentence_about_gpus() {
 }
 
 write_json() {
-    printf '{\n"schema": "gpuhal.device-report/1",\n"started": '
+    printf '{\n"schema": "gpuhal.device-report/2",\n"started": '
     json_text "$(date -u -d "@$began" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u +%Y-%m-%dT%H:%M:%SZ)"
     printf ',\n"seconds": %s,\n"quick": %s,\n"result": "%s",\n' "$(($(date +%s) - began))" "$([ -n "$quick" ] && echo true || echo false)" "$result"
     printf '"gpu_found": %s,\n"gpu": ' "$gpu_found"
@@ -255,15 +247,15 @@ write_json() {
         grep '^gpuhal-bench: ' "$work/$name.err" | sed 's/^gpuhal-bench: //' >"$work/remarks"
         printf '%s\n{"step": "%s", "whole": %s, "remarks": ' "$comma" "$name" "$(bench_is_whole "$name")"
         json_texts "$work/remarks"
-        printf ', "document": '
-        bench_document "$work/$name.out"
+        printf ', "lines": '
+        json_lines "$work/$name.out"
         printf '}'
         comma=,
     done <"$work/bench"
     printf ']\n}\n'
 }
 
-# A table of a bench document: jansson writes one member a line.
+# A table of what gpuhal-bench measured.
 bench_table() {
     awk "$rows"'
          function scaled(value, unit) {
@@ -279,7 +271,7 @@ bench_table() {
              if (bytes == "null") return ""
              return bytes % 1048576 == 0 ? bytes / 1048576 " MiB" : bytes % 1024 == 0 ? bytes / 1024 " KiB" : bytes " B" }
          function rate(value) { return value == "null" ? "" : sprintf("%.2f GiB/s", value) }
-         /^    }/ {
+         {
              unit = row["unit"]
              ratio = row["ratio"] != "null" ? row["ratio"] : row["ratio_of_slower_half"]
              ours = row["gib_per_s"] != "null" ? rate(row["gib_per_s"]) : scaled(row["ours"], unit)
@@ -290,8 +282,7 @@ bench_table() {
                  result = scaled(row["value"], unit); spread = scaled(row["value_low"], unit) " to " scaled(row["value_high"], unit); budget = row["budget"] == "null" ? "" : "most " scaled(row["budget"], unit)
              }
              if (row["error"] != "null") { result = row["error"]; gsub(/\|/, "\\|", result); spread = "" }
-             printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), ours, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : ""
-             split("", row) }' "$1"
+             printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), ours, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : "" }' "$1"
 }
 
 write_speed() {

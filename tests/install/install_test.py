@@ -79,7 +79,7 @@ def a_build_tree_installs_into_an_empty_prefix(o):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
     for name in ("README.md", "LICENSE", "docs/vendor-guide.md", "examples/vendor-plugin/plugin.c"):
         expect((prefix / "share/doc/gpuhal" / name).is_file(), f"{name} was not installed")
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-plot"):
         run(prefix / "bin" / name, "--help")
     listing = run(prefix / "bin/gpuhal-probe", "--explain", env=clean_environment())
     expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)

@@ -41,8 +41,8 @@ static const char help[] = "Usage: gpuhal-bench [OPTION]...\n"
                            "  --pairs N          rounds of samples for a row, 15 to 999; default 31 with\n"
                            "                     --baseline\n"
                            "  --quick            few rounds and small sizes: shows that all runs, no verdict\n"
-                           "  --json, --csv      print JSON (schema gpuhal.bench/1) or CSV, not a table\n"
-                           "  --svg FILE         draw bandwidth over size into the file, too\n"
+                           "  --json             print JSON Lines (schema gpuhal.bench/2), not a table;\n"
+                           "                     gpuhal-plot draws them\n"
                            "  --callgrind-loop N ours|direct\n"
                            "                     make N blocking copies of 64 bytes on --device (cpu:0), by\n"
                            "                     the library or by the plugin's own function, and print\n"
@@ -155,8 +155,6 @@ enum {
     OPTION_PAIRS,
     OPTION_QUICK,
     OPTION_JSON,
-    OPTION_CSV,
-    OPTION_SVG,
     OPTION_CALLGRIND,
     OPTION_HELP,
     OPTION_VERSION
@@ -170,8 +168,6 @@ static const struct option long_options[] = {
     {"pairs", required_argument, NULL, OPTION_PAIRS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"json", no_argument, NULL, OPTION_JSON},
-    {"csv", no_argument, NULL, OPTION_CSV},
-    {"svg", required_argument, NULL, OPTION_SVG},
     {"callgrind-loop", required_argument, NULL, OPTION_CALLGRIND},
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},
@@ -189,15 +185,6 @@ static bool read_callgrind(int argc, char **argv, gpuhal_bench_options *options,
         return usage(out_exit, "--callgrind-loop wants ours or direct behind the number", kind);
     }
     options->callgrind_kind = kind;
-    return true;
-}
-
-static bool take_format(gpuhal_bench_options *options, gpuhal_bench_format format, int *out_exit)
-{
-    if (options->format != GPUHAL_BENCH_TABLE && options->format != format) {
-        return usage(out_exit, "one format at a time", "--json or --csv");
-    }
-    options->format = format;
     return true;
 }
 
@@ -226,11 +213,7 @@ static bool read_option(int option, int argc, char **argv, gpuhal_bench_options 
         options->quick = true;
         return true;
     case OPTION_JSON:
-        return take_format(options, GPUHAL_BENCH_JSON, out_exit);
-    case OPTION_CSV:
-        return take_format(options, GPUHAL_BENCH_CSV, out_exit);
-    case OPTION_SVG:
-        options->svg = optarg;
+        options->json = true;
         return true;
     case OPTION_CALLGRIND:
         return read_callgrind(argc, argv, options, out_exit);

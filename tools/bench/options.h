@@ -20,9 +20,6 @@ enum {
     GPUHAL_BENCH_ALL = (1u << 9) - 1
 };
 
-/* What is printed. */
-typedef enum gpuhal_bench_format { GPUHAL_BENCH_TABLE, GPUHAL_BENCH_JSON, GPUHAL_BENCH_CSV } gpuhal_bench_format;
-
 enum { GPUHAL_BENCH_SIZES_MAX = 64 };
 
 /* Exit codes of the program. */
@@ -44,8 +41,7 @@ typedef struct gpuhal_bench_options {
     uint32_t groups;
     bool baseline; /* Measure what there is to compare with, and judge. */
     bool quick;
-    gpuhal_bench_format format;
-    const char *svg;            /* The file to draw into; NULL: none. */
+    bool json;                  /* JSON Lines, not a table. */
     uint64_t callgrind_count;   /* Not 0: run the loop for counting instructions and nothing else. */
     const char *callgrind_kind; /* "ours" or "direct". */
     const char *const *child;   /* Not NULL: the words behind --child, ended by NULL. */

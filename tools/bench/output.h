@@ -1,4 +1,4 @@
-/* output.h: rows, and where they go: as they come, but for the curves, which are drawn at the end. */
+/* output.h: rows, and where they go, as they come. */
 #ifndef GPUHAL_BENCH_OUTPUT_H
 #define GPUHAL_BENCH_OUTPUT_H
 
@@ -30,11 +30,22 @@ typedef struct gpuhal_bench_row {
     double budget;
     bool software; /* The device is a software device: the figure describes the host's processor. */
     bool peer_software;
+    const char *error; /* Why there is no result; NULL: there is one. */
 } gpuhal_bench_row;
+
+/* How many rows held their budget, missed it, or have no result. */
+typedef struct gpuhal_bench_verdicts {
+    unsigned held;
+    unsigned missed;
+    unsigned errors;
+} gpuhal_bench_verdicts;
+
+/* The verdict on a row: 1 held, 0 missed or without a result, -1 none, because it has no budget. */
+int gpuhal_bench_verdict(const gpuhal_bench_row *row);
 
 typedef struct gpuhal_bench_output gpuhal_bench_output;
 
-/* Starts the output. NULL with gpuhal_bench_failure(), also when the drawing cannot be written. */
+/* Starts the output. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name);
 void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
 

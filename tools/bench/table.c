@@ -1,6 +1,5 @@
 /* table.c: cells, lines and headings. */
 #include "table.h"
-#include "json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -282,12 +281,9 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
 {
     char device[GPUHAL_BENCH_WORD];
     char peer[GPUHAL_BENCH_WORD];
-    const int verdict = gpuhal_bench_verdict(row);
     snprintf(device, sizeof device, "%s%s", row->device, row->software ? "*" : "");
     snprintf(peer, sizeof peer, "%s%s", row->peer != NULL ? row->peer : "", row->peer_software ? "*" : "");
     table->software = table->software || row->software || row->peer_software;
-    table->held += verdict > 0 ? 1 : 0;
-    table->missed += verdict == 0 ? 1 : 0;
     if (!table->baseline && take_direction(table, row, device)) {
         return;
     }
@@ -302,10 +298,11 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
     fflush(stdout);
 }
 
-void gpuhal_bench_table_finish(gpuhal_bench_table *table)
+void gpuhal_bench_table_finish(gpuhal_bench_table *table, const gpuhal_bench_verdicts *verdicts)
 {
+    const unsigned judged = verdicts->held + verdicts->missed;
     print_pending(table);
-    if (table->software || table->halves || table->held + table->missed > 0) {
+    if (table->software || table->halves || judged > 0) {
         putchar('\n');
     }
     if (table->halves) {
@@ -314,7 +311,7 @@ void gpuhal_bench_table_finish(gpuhal_bench_table *table)
     if (table->software) {
         puts("* a software device: the figure describes this machine's processor");
     }
-    if (table->held + table->missed > 0) {
-        printf("%u of %u budgets held\n", table->held, table->held + table->missed);
+    if (judged > 0) {
+        printf("%u of %u budgets held\n", verdicts->held, judged);
     }
 }

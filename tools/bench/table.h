@@ -13,8 +13,6 @@ typedef struct gpuhal_bench_table {
     bool software; /* A mark of a software device was printed. */
     bool halves;   /* A ratio to the slower half of a way was printed. */
     bool started;  /* Something was printed. */
-    unsigned held; /* Budgets. */
-    unsigned missed;
     char section[GPUHAL_BENCH_WORD]; /* What the last heading was about. */
     /* The line at work; no device: none. Rates are 0 where there is no row. */
     char device[GPUHAL_BENCH_WORD];
@@ -26,7 +24,7 @@ void gpuhal_bench_table_start(gpuhal_bench_table *table, bool baseline);
 void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *row);
 
 /* Prints the line at work, what the marks mean, and how many budgets held. */
-void gpuhal_bench_table_finish(gpuhal_bench_table *table);
+void gpuhal_bench_table_finish(gpuhal_bench_table *table, const gpuhal_bench_verdicts *verdicts);
 
 /* "64 KiB". */
 void gpuhal_bench_size_text(uint64_t bytes, char text[GPUHAL_BENCH_WORD]);
