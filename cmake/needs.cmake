@@ -1,4 +1,4 @@
-# What this build can use and can do without: headers of vendors, jansson, cmocka, Python. They are looked for here and nowhere else.
+# What this build can use and can do without: headers of vendors, argp, jansson, cmocka, Python. They are looked for here and nowhere else.
 # What is found becomes a target to link; what has to be left out for want of something is said in one line each.
 #
 # CMAKE_PREFIX_PATH, also as a variable of the environment, names folders with include/ and lib/ to look in first.
@@ -54,6 +54,20 @@ endif()
 gpuhal_need(gpuhal-vulkan-headers vulkan/vulkan_core.h libvulkan-dev)
 if(NOT TARGET gpuhal-vulkan-headers)
   gpuhal_left_out("the vulkan plugin is" vulkan/vulkan_core.h libvulkan-dev)
+endif()
+
+# argp is in glibc; beside musl it is a library of its own.
+if(GPUHAL_TOOLS)
+  include(CheckFunctionExists)
+  check_function_exists(argp_parse GPUHAL_LIBC_HAS_ARGP)
+  if(GPUHAL_LIBC_HAS_ARGP)
+    add_library(gpuhal-argp INTERFACE)
+  else()
+    gpuhal_need(gpuhal-argp argp.h argp-standalone LIBRARY argp)
+  endif()
+  if(NOT TARGET gpuhal-argp)
+    gpuhal_left_out("the programs are" argp.h argp-standalone)
+  endif()
 endif()
 
 if(GPUHAL_TOOLS OR GPUHAL_TESTS)

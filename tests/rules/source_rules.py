@@ -100,7 +100,8 @@ def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
         for path in c_text.sources(root, folder):
             below = path.relative_to(root / folder).parts
             home = root / folder / below[0] if len(below) > 1 else root / folder
-            yield from stays_at_home(root, path, home, None, declarations=folder == "tools")
+            yield from stays_at_home(root, path, home, None, declarations=folder == "tools",
+                                     shared=root / "tools/common" if folder == "tools" else None)
 
 
 def the_library_and_the_plugins_make_no_banned_call(root):
@@ -274,8 +275,11 @@ EXAMPLES = {
         [{"tools/x/a.c": '#include "../../plugins/x/driver.h"\n', "plugins/x/driver.h": ""},
          {"examples/a.c": '#include "../plugins/x/x_api.h"\n', "plugins/x/x_api.h": ""},
          {"tools/x/a.c": '#include "core/log.h"\n'}, {"tools/x/a.c": "#include <core/log.h>\n"},
-         {"examples/a.c": '#include "../hal/core/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"}],
+         {"examples/a.c": '#include "../hal/core/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"},
+         {"tools/x/a.c": '#include "../y/b.h"\n', "tools/y/b.h": ""}, {"tools/common/a.c": '#include "../x/b.h"\n', "tools/x/b.h": ""},
+         {"examples/a.c": '#include "../tools/common/b.h"\n', "tools/common/b.h": ""}],
         [{"tools/x/a.c": '#include "b.h"\n#include <gpuhal/buffer.h>\n', "tools/x/b.h": ""},
+         {"tools/x/a.c": '#include "../common/b.h"\n', "tools/common/b.h": ""}, {"tools/common/a.c": '#include "b.h"\n', "tools/common/b.h": ""},
          {"tools/x/a.c": '#include "../../plugins/x/x_y_api.h"\n', "plugins/x/x_y_api.h": ""}, {"examples/a.c": "#include <stdio.h>\n"}]),
     the_library_and_the_plugins_make_no_banned_call: (
         [{"hal/core/a.c": "void f(void) { abort(); }\n"}, {"plugins/x/a.c": "void f(void) { dlclose (0); }\n"},

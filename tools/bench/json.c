@@ -1,4 +1,5 @@
-/* json.c: one object a line. Copies have a ratio and a bandwidth, amounts have a value and a unit, times a ratio and a unit. */
+/* json.c: one object a line. Copies have a ratio and a bandwidth, amounts have a value and a unit, times a ratio and a
+ * unit. */
 #include "json.h"
 
 #include <jansson.h>
@@ -35,11 +36,12 @@ bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, con
     if (uname(&system) != 0) {
         return false;
     }
-    return print_line(to, json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/2",
-                                    "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
-                                    system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name), "processors",
-                                    (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs", (json_int_t)options->pairs,
-                                    "quick", (int)options->quick, "baseline", (int)options->baseline));
+    return print_line(
+        to, json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/2",
+                      "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
+                      system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name),
+                      "processors", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs",
+                      (json_int_t)options->pairs, "quick", (int)options->quick, "baseline", (int)options->baseline));
 }
 
 /* The keys are printed in the order in which they are set. */
@@ -71,7 +73,8 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
         {"software", row->error != NULL ? json_null() : json_boolean(row->software || row->peer_software)},
         {"error", text(row->error)},
     };
-    json_t *object = json_pack("{s:s, s:s?, s:s, s:s?}", "device", row->device, "peer", row->peer, "test", row->test, "path", row->path);
+    json_t *object = json_pack("{s:s, s:s?, s:s, s:s?}", "device", row->device, "peer", row->peer, "test", row->test,
+                               "path", row->path);
     bool whole = true;
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         whole = json_object_set_new(object, members[i].key, members[i].value) == 0 && whole;
@@ -82,6 +85,7 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
 bool gpuhal_bench_json_verdict(FILE *to, const gpuhal_bench_verdicts *verdicts)
 {
     const bool passed = verdicts->missed == 0 && verdicts->errors == 0;
-    return print_line(to, json_pack("{s:s, s:i, s:i, s:i}", "verdict", passed ? "passed" : "failed", "held", (int)verdicts->held, "missed",
-                                    (int)verdicts->missed, "errors", (int)verdicts->errors));
+    return print_line(to, json_pack("{s:s, s:i, s:i, s:i}", "verdict", passed ? "passed" : "failed", "held",
+                                    (int)verdicts->held, "missed", (int)verdicts->missed, "errors",
+                                    (int)verdicts->errors));
 }

@@ -1,11 +1,11 @@
 /* options.c: the command line. Every mistake in it is named, and ends the program before anything is measured. */
 #include "options.h"
+#include "../common/command_line.h"
 #include "statistics.h"
 
 #include <gpuhal/gpuhal.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,39 +27,49 @@ static const struct {
     {"file", GPUHAL_BENCH_FILE},         {"copy", GPUHAL_BENCH_COPY},   {"pairs", GPUHAL_BENCH_PAIRS},
 };
 
-static const char help[] = "Usage: gpuhal-bench [OPTION]...\n"
-                           "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and\n"
-                           "memcpy, in one run, against its budgets.\n"
-                           "\n"
-                           "  --baseline         measure the vendor's own calls in alternating rounds, print\n"
-                           "                     the ratio with its 95 % interval, and give a verdict\n"
-                           "  --device SELECTOR  measure this device alone: opencl:1, cpu, name=glob ...\n"
-                           "  --only GROUP,...   call, queue, batch, allocate, open, share, file, copy,\n"
-                           "                     pairs; default: all\n"
-                           "  --sizes SIZE,...   of the copies: 256, 64KiB, 1MiB ... up to 1GiB; default: 256 to\n"
-                           "                     256MiB, with --baseline to 1GiB\n"
-                           "  --pairs N          rounds of samples for a row, 15 to 999; default 31 with\n"
-                           "                     --baseline\n"
-                           "  --quick            few rounds and small sizes: shows that all runs, no verdict\n"
-                           "  --json             print JSON Lines (schema gpuhal.bench/2), not a table;\n"
-                           "                     gpuhal-plot draws them\n"
-                           "  --callgrind-loop N ours|direct\n"
-                           "                     make N blocking copies of 64 bytes on --device (cpu:0), by\n"
-                           "                     the library or by the plugin's own function, and print\n"
-                           "                     nothing: for counting instructions (instructions.sh)\n"
-                           "  --help, --version\n"
-                           "\n"
-                           "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster.\n"
-                           "A row fails when its whole 95 % interval lies on the wrong side of the budget.\n"
-                           "What each row measures stands in docs/measurements/README.md.\n"
-                           "\nExit status: 0 every budget held, 1 a budget or a call failed, 2 usage,\n"
-                           "            3 no device, 5 the device was not found\n";
+static const char doc[] =
+    "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and memcpy, in one run, against its "
+    "budgets.\v"
+    "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster. A row fails when its whole 95 "
+    "% interval lies on the wrong side of the budget. What each row measures stands in "
+    "docs/measurements/README.md.\n\n"
+    "Exit status: 0 every budget held, 1 a budget or a call failed, 2 usage, 3 no device, 5 the device was not found";
 
-static bool usage(int *out_exit, const char *what, const char *word)
+enum {
+    OPTION_BASELINE = GPUHAL_TOOL_KEY,
+    OPTION_DEVICE,
+    OPTION_ONLY,
+    OPTION_SIZES,
+    OPTION_PAIRS,
+    OPTION_QUICK,
+    OPTION_JSON,
+    OPTION_CALLGRIND
+};
+
+static const struct argp_option known[] = {
+    {"baseline", OPTION_BASELINE, NULL, 0,
+     "measure the vendor's own calls in alternating rounds, print the ratio with its 95 % interval, and give a "
+     "verdict",
+     0},
+    {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device alone: opencl:1, cpu, name=glob ...", 0},
+    {"only", OPTION_ONLY, "GROUP,...", 0, "call, queue, batch, allocate, open, share, file, copy, pairs; default: all",
+     0},
+    {"sizes", OPTION_SIZES, "SIZE,...", 0,
+     "of the copies: 256, 64KiB, 1MiB ... up to 1GiB; default: 256 to 256MiB, with --baseline to 1GiB", 0},
+    {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for a row, 15 to 999; default 31 with --baseline", 0},
+    {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that all runs, no verdict", 0},
+    {"json", OPTION_JSON, NULL, 0, "print JSON Lines (schema gpuhal.bench/2), not a table; gpuhal-plot draws them", 0},
+    {"callgrind-loop", OPTION_CALLGRIND, "N", 0,
+     "and ours or direct behind N: make N blocking copies of 64 bytes on --device (cpu:0), by the library or by the "
+     "plugin's own function, and print nothing: for counting instructions (instructions.sh)",
+     0},
+    {0},
+};
+
+static error_t mistake(const struct argp_state *state, const char *what, const char *word)
 {
-    fprintf(stderr, "gpuhal-bench: %s: %s (--help tells more)\n", what, word);
-    *out_exit = GPUHAL_BENCH_EXIT_USAGE;
-    return false;
+    argp_error(state, "%s: %s", what, word);
+    return EINVAL;
 }
 
 static bool read_number(const char *word, uint64_t low, uint64_t high, uint64_t *out_number, const char **out_rest)
@@ -94,8 +104,8 @@ static bool read_size(const char *word, uint64_t *out_bytes)
 }
 
 /* Hands each word of a comma list to @take; false at the first that is refused, which is left in @list. */
-static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word), gpuhal_bench_options *options,
-                      const char **out_word)
+static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word),
+                      gpuhal_bench_options *options, const char **out_word)
 {
     *out_word = list;
     for (char *word = list; word != NULL;) {
@@ -147,108 +157,76 @@ static void set_defaults(gpuhal_bench_options *options)
     }
 }
 
-enum {
-    OPTION_BASELINE = 256,
-    OPTION_DEVICE,
-    OPTION_ONLY,
-    OPTION_SIZES,
-    OPTION_PAIRS,
-    OPTION_QUICK,
-    OPTION_JSON,
-    OPTION_CALLGRIND,
-    OPTION_HELP,
-    OPTION_VERSION
-};
-
-static const struct option long_options[] = {
-    {"baseline", no_argument, NULL, OPTION_BASELINE},
-    {"device", required_argument, NULL, OPTION_DEVICE},
-    {"only", required_argument, NULL, OPTION_ONLY},
-    {"sizes", required_argument, NULL, OPTION_SIZES},
-    {"pairs", required_argument, NULL, OPTION_PAIRS},
-    {"quick", no_argument, NULL, OPTION_QUICK},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"callgrind-loop", required_argument, NULL, OPTION_CALLGRIND},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, OPTION_VERSION},
-    {NULL, 0, NULL, 0},
-};
-
-static bool read_callgrind(int argc, char **argv, gpuhal_bench_options *options, int *out_exit)
+static error_t read_callgrind(struct argp_state *state, const char *value, gpuhal_bench_options *options)
 {
     const char *rest;
-    if (!read_number(optarg, 1, 1u << 30, &options->callgrind_count, &rest) || *rest != '\0') {
-        return usage(out_exit, "--callgrind-loop wants a number of calls", optarg);
+    if (!read_number(value, 1, 1u << 30, &options->callgrind_count, &rest) || *rest != '\0') {
+        return mistake(state, "--callgrind-loop wants a number of calls", value);
     }
-    const char *kind = optind < argc ? argv[optind++] : "";
-    if (strcmp(kind, "ours") != 0 && strcmp(kind, "direct") != 0) {
-        return usage(out_exit, "--callgrind-loop wants ours or direct behind the number", kind);
-    }
-    options->callgrind_kind = kind;
-    return true;
+    options->callgrind_kind = state->next < state->argc ? state->argv[state->next++] : "";
+    const bool good = strcmp(options->callgrind_kind, "ours") == 0 || strcmp(options->callgrind_kind, "direct") == 0;
+    return good ? 0
+                : mistake(state, "--callgrind-loop wants ours or direct behind the number", options->callgrind_kind);
 }
 
-static bool read_option(int option, int argc, char **argv, gpuhal_bench_options *options, int *out_exit)
+static error_t parse(int key, char *value, struct argp_state *state)
 {
+    gpuhal_bench_options *options = state->input;
     const char *word;
     uint64_t number;
-    switch (option) {
+    switch (key) {
     case OPTION_BASELINE:
         options->baseline = true;
-        return true;
+        return 0;
     case OPTION_DEVICE:
-        options->device = optarg;
-        return true;
+        options->device = value;
+        return 0;
     case OPTION_ONLY:
-        return each_word(optarg, take_group, options, &word) || usage(out_exit, "--only does not know the group", word);
+        return each_word(value, take_group, options, &word) ? 0
+                                                            : mistake(state, "--only does not know the group", word);
     case OPTION_SIZES:
-        return each_word(optarg, take_size, options, &word) || usage(out_exit, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
+        return each_word(value, take_size, options, &word)
+                   ? 0
+                   : mistake(state, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
     case OPTION_PAIRS:
-        if (!read_number(optarg, FEWEST_PAIRS, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
-            return usage(out_exit, "--pairs wants 15 to 999", optarg);
+        if (!read_number(value, FEWEST_PAIRS, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
+            return mistake(state, "--pairs wants 15 to 999", value);
         }
         options->pairs = number;
-        return true;
+        return 0;
     case OPTION_QUICK:
         options->quick = true;
-        return true;
+        return 0;
     case OPTION_JSON:
         options->json = true;
-        return true;
+        return 0;
     case OPTION_CALLGRIND:
-        return read_callgrind(argc, argv, options, out_exit);
-    case OPTION_HELP:
-        fputs(help, stdout);
-        *out_exit = GPUHAL_BENCH_EXIT_OK;
-        return false;
-    case OPTION_VERSION:
-        printf("gpuhal-bench %s\n", gpuhal_version());
-        *out_exit = GPUHAL_BENCH_EXIT_OK;
-        return false;
-    default: /* getopt_long() has said what is wrong. */
-        fprintf(stderr, "gpuhal-bench --help lists the options\n");
-        *out_exit = GPUHAL_BENCH_EXIT_USAGE;
-        return false;
+        return read_callgrind(state, value, options);
+    case ARGP_KEY_ARG:
+        return mistake(state, "unexpected argument", value);
+    case ARGP_KEY_END:
+        set_defaults(options);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
+}
+
+static void print_version(FILE *out)
+{
+    fprintf(out, "gpuhal-bench %s\n", gpuhal_version());
 }
 
 bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit)
 {
+    static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
     *out_options = (gpuhal_bench_options){0};
-    /* The program starts itself again for what must be measured in a fresh process. Not for users, so not in the help. */
+    /* The program starts itself again for what must be measured in a fresh process. Not for users, so not in the help.
+     */
     if (argc > 2 && strcmp(argv[1], "--child") == 0) {
         out_options->child = (const char *const *)&argv[2];
         return true;
     }
-    int option;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (!read_option(option, argc, argv, out_options, out_exit)) {
-            return false;
-        }
-    }
-    if (optind < argc) {
-        return usage(out_exit, "unexpected argument", argv[optind]);
-    }
-    set_defaults(out_options);
-    return true;
+    *out_exit = gpuhal_tool_command_line("gpuhal-bench", &argp, out_options, stdout, print_version, argc, argv);
+    return *out_exit == GPUHAL_TOOL_GO_ON;
 }

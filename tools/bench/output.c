@@ -124,7 +124,8 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     const bool flushed = fflush(stdout) == 0;
     const bool whole = flushed && !output->lost && ferror(stdout) == 0;
     if (!whole) {
-        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
+        fprintf(stderr, "gpuhal-bench: writing the results: %s\n",
+                flushed ? "some of them were lost" : strerror(errno));
     }
     return whole && output->verdicts.missed == 0 && output->verdicts.errors == 0;
 }

@@ -84,7 +84,7 @@ def mistakes_on_the_command_line_are_named(program):
         code, word = expected.split(" ", 1)
         done = subprocess.run([program, *options.split()], capture_output=True, text=True, timeout=100)
         assert done.returncode == int(code) and word in done.stderr and not done.stdout, f"{options}: {done}"
-        assert "gpuhal-bench: " in done.stderr and done.stderr.count("\n") <= 2, f"{options}: {done}"
+        assert done.stderr.startswith("gpuhal-bench: ") and done.stderr.count("\n") <= 2, f"{options}: {done}"
 
 
 def a_run_that_is_stopped_leaves_the_lines_that_it_had(program):

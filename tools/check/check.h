@@ -53,6 +53,7 @@ typedef struct gpuhal_check_options {
     uint32_t deadline_s;
     uint64_t memory_cap; /* bytes that a check may take from a device to exhaust it */
     bool large;          /* allocations above 4 GiB are welcome */
+    bool list;           /* print the checks and leave */
 } gpuhal_check_options;
 
 /* The slots of a device in the space that the ABI promises to plugins, and guards behind it. */

@@ -3,6 +3,7 @@
  * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c (processes),
  * session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
  */
+#include "../common/command_line.h"
 #include "manifest.h"
 #include "options.h"
 #include "tap.h"
@@ -248,22 +249,12 @@ int main(int argc, char **argv)
 {
     gpuhal_check_options options;
     gpuhal_expectations expectations = {0};
-    char problem[512];
-    switch (gpuhal_options_parse(argc, argv, &options, problem, sizeof problem)) {
-    case ERRAND_HELP:
-        gpuhal_options_help();
-        return EXIT_PASSED;
-    case ERRAND_VERSION:
-        printf("gpuhal-check %s, plugin ABI %u.%u\n", gpuhal_version(), gpuhal_abi_version() >> 16,
-               gpuhal_abi_version() & 0xffffu);
-        return EXIT_PASSED;
-    case ERRAND_LIST:
+    const int exit_code = gpuhal_options_read(argc, argv, &options);
+    if (exit_code != GPUHAL_TOOL_GO_ON) {
+        return exit_code;
+    }
+    if (options.list) {
         return list_checks();
-    case ERRAND_USAGE:
-        fprintf(stderr, "gpuhal-check: %s\nTry 'gpuhal-check --help'.\n", problem);
-        return EXIT_USAGE;
-    case ERRAND_CHECK:
-        break;
     }
     char absolute[2 * PATH_MAX], library[2 * PATH_MAX];
     make_absolute(options.file, absolute, sizeof absolute);

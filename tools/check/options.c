@@ -1,10 +1,12 @@
-/* options.c: reads the command line, and says what may stand in it. */
+/* options.c: see options.h. */
 #include "options.h"
 
+#include "../common/command_line.h"
 #include "tap.h"
 
+#include <gpuhal/instance.h>
+
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,33 +14,34 @@
 
 enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600, MEMORY_CAP_MIB = 256 };
 
-static const struct option long_options[] = {
-    {"help", no_argument, NULL, 'h'},         {"version", no_argument, NULL, 'V'},
-    {"list", no_argument, NULL, 'l'},         {"only", required_argument, NULL, 'o'},
-    {"device", required_argument, NULL, 'd'}, {"deadline", required_argument, NULL, 't'},
-    {"expect", required_argument, NULL, 'e'}, {"memory-cap", required_argument, NULL, 'm'},
-    {"large", no_argument, NULL, 'L'},        {"except", required_argument, NULL, 'x'},
-    {NULL, 0, NULL, 0},
+static const char doc[] =
+    "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP "
+    "version 13.\v"
+    "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device.";
+
+enum {
+    OPTION_LIST = GPUHAL_TOOL_KEY,
+    OPTION_ONLY,
+    OPTION_EXCEPT,
+    OPTION_DEVICE,
+    OPTION_DEADLINE,
+    OPTION_EXPECT,
+    OPTION_MEMORY_CAP,
+    OPTION_LARGE
 };
 
-void gpuhal_options_help(void)
-{
-    fputs("Usage: gpuhal-check [OPTION]... FILE.so | NAME.gpuhal\n"
-          "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP version 13.\n"
-          "\n"
-          "  --list              print the checks and leave\n"
-          "  --only CHECK        run this check alone; CHECK@INDEX: on one device; may be repeated\n"
-          "  --except CHECK      leave this check out; may be repeated; the first one always runs\n"
-          "  --device INDEX      check this device alone\n"
-          "  --deadline SECONDS  time for each check (60; with --large 600)\n"
-          "  --expect FILE       expected failures, lines of 'check: reason' (FILE.so.expect, when it is there)\n"
-          "  --memory-cap MIB    exhaust devices with at most that much memory (256)\n"
-          "  --large             also allocate more than 4 GiB\n"
-          "  --help, --version\n"
-          "\n"
-          "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device.\n",
-          stdout);
-}
+static const struct argp_option known[] = {
+    {"list", OPTION_LIST, NULL, 0, "print the checks and leave", 0},
+    {"only", OPTION_ONLY, "CHECK", 0, "run this check alone; CHECK@INDEX: on one device; may be repeated", 0},
+    {"except", OPTION_EXCEPT, "CHECK", 0, "leave this check out; may be repeated; the first one always runs", 0},
+    {"device", OPTION_DEVICE, "INDEX", 0, "check this device alone", 0},
+    {"deadline", OPTION_DEADLINE, "SECONDS", 0, "time for each check (60; with --large 600)", 0},
+    {"expect", OPTION_EXPECT, "FILE", 0,
+     "expected failures, lines of 'check: reason' (FILE.so.expect, when it is there)", 0},
+    {"memory-cap", OPTION_MEMORY_CAP, "MIB", 0, "exhaust devices with at most that much memory (256)", 0},
+    {"large", OPTION_LARGE, NULL, 0, "also allocate more than 4 GiB", 0},
+    {0},
+};
 
 /* Digits alone: strtoull() would take a sign, spaces, and nothing at all. */
 static bool number(const char *text, uint64_t most, uint64_t *out_number)
@@ -64,35 +67,39 @@ static const char *take_check(const char *value, const char **list, unsigned *co
 }
 
 /* @return NULL, or what is wrong with the value */
-static const char *take(int option, const char *value, gpuhal_check_options *options)
+static const char *take(int key, const char *value, gpuhal_check_options *options)
 {
     uint64_t parsed = 0;
-    switch (option) {
-    case 'o':
+    switch (key) {
+    case OPTION_ONLY:
         return take_check(value, options->only, &options->only_count, sizeof options->only / sizeof *options->only);
-    case 'x':
-        return take_check(value, options->except, &options->except_count, sizeof options->except / sizeof *options->except);
-    case 'd':
+    case OPTION_EXCEPT:
+        return take_check(value, options->except, &options->except_count,
+                          sizeof options->except / sizeof *options->except);
+    case OPTION_DEVICE:
         options->one_device = true;
         if (!number(value, UINT32_MAX, &parsed)) {
             return "not the index of a device";
         }
         options->device = (uint32_t)parsed;
         return NULL;
-    case 't':
+    case OPTION_DEADLINE:
         if (!number(value, 86400, &parsed) || parsed == 0) {
             return "not a number of seconds between 1 and 86400";
         }
         options->deadline_s = (uint32_t)parsed;
         return NULL;
-    case 'm':
+    case OPTION_MEMORY_CAP:
         if (!number(value, UINT64_C(1) << 40, &parsed)) {
             return "not a number of MiB";
         }
         options->memory_cap = parsed << 20;
         return NULL;
-    case 'e':
+    case OPTION_EXPECT:
         options->expect = value;
+        return NULL;
+    case OPTION_LIST:
+        options->list = true;
         return NULL;
     default:
         options->large = true;
@@ -100,31 +107,45 @@ static const char *take(int option, const char *value, gpuhal_check_options *opt
     }
 }
 
-gpuhal_errand gpuhal_options_parse(int argc, char **argv, gpuhal_check_options *out_options, char *out_problem, size_t size)
+static error_t parse(int key, char *value, struct argp_state *state)
 {
+    gpuhal_check_options *options = state->input;
+    const char *problem = NULL;
+    switch (key) {
+    case ARGP_KEY_ARG:
+        problem = options->file != NULL ? "one plugin at a time" : NULL;
+        options->file = value;
+        break;
+    case ARGP_KEY_END:
+        problem = options->file == NULL && !options->list ? "which plugin?" : NULL;
+        value = NULL;
+        break;
+    default:
+        if (key < OPTION_LIST || key > OPTION_LARGE) {
+            return ARGP_ERR_UNKNOWN;
+        }
+        problem = take(key, value, options);
+    }
+    if (problem != NULL) {
+        argp_error(state, "%s%s%s", value != NULL ? value : "", value != NULL ? ": " : "", problem);
+    }
+    return problem != NULL ? EINVAL : 0;
+}
+
+static void print_version(FILE *out)
+{
+    fprintf(out, "gpuhal-check %s, plugin ABI %u.%u\n", gpuhal_version(), gpuhal_abi_version() >> 16,
+            gpuhal_abi_version() & 0xffffu);
+}
+
+int gpuhal_options_read(int argc, char **argv, gpuhal_check_options *out_options)
+{
+    static const struct argp argp = {known, parse, "FILE.so | NAME.gpuhal", doc, NULL, NULL, NULL};
     *out_options = (gpuhal_check_options){.memory_cap = (uint64_t)MEMORY_CAP_MIB << 20};
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1;) {
-        if (option == 'h' || option == 'V' || option == 'l') {
-            return option == 'h' ? ERRAND_HELP : option == 'V' ? ERRAND_VERSION : ERRAND_LIST;
-        }
-        if (option == '?' || option == ':') {
-            snprintf(out_problem, size, "%s: %s", argv[optind - 1], option == ':' ? "a value is missing" : "no such option");
-            return ERRAND_USAGE;
-        }
-        const char *problem = take(option, optarg, out_options);
-        if (problem != NULL) {
-            snprintf(out_problem, size, "%s: %s", optarg, problem);
-            return ERRAND_USAGE;
-        }
-    }
-    if (argc - optind != 1) {
-        snprintf(out_problem, size, argc == optind ? "which plugin?" : "one plugin at a time");
-        return ERRAND_USAGE;
-    }
+    const int exit_code =
+        gpuhal_tool_command_line("gpuhal-check", &argp, out_options, stdout, print_version, argc, argv);
     if (out_options->deadline_s == 0) {
         out_options->deadline_s = out_options->large ? LARGE_DEADLINE_S : DEADLINE_S;
     }
-    out_options->file = argv[optind];
-    return ERRAND_CHECK;
+    return exit_code;
 }

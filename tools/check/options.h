@@ -4,11 +4,7 @@
 
 #include "check.h"
 
-/* What to do after the command line was read. */
-typedef enum gpuhal_errand { ERRAND_CHECK, ERRAND_HELP, ERRAND_VERSION, ERRAND_LIST, ERRAND_USAGE } gpuhal_errand;
-
-/* ERRAND_USAGE: a sentence that names the mistake is in @p out_problem. */
-gpuhal_errand gpuhal_options_parse(int argc, char **argv, gpuhal_check_options *out_options, char *out_problem, size_t size);
-void gpuhal_options_help(void);
+/* Reads the command line. GPUHAL_TOOL_GO_ON, or the exit code when there is nothing more to do (common/command_line.h). */
+int gpuhal_options_read(int argc, char **argv, gpuhal_check_options *out_options);
 
 #endif

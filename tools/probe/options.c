@@ -1,192 +1,192 @@
 /* options.c: see options.h. */
 #include "options.h"
 
-#include "screen.h"
+#include "../common/command_line.h"
 
 #include <gpuhal/gpuhal.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "Usage: gpuhal-probe [OPTION]...\n"
-    "Lists the devices of this machine, one line each: the chosen one is marked\n"
-    "with *, then id, name, memory (free/total), type and driver version. Of several\n"
-    "ways to one piece of hardware, its faces, it lists the preferred one.\n"
-    "\n"
-    "What plugins answer is remembered: they are not run again as long as nothing\n"
-    "changes that the answer depends on, and free memory is then not told. One that\n"
-    "crashed or hung is quarantined. --retry all looks afresh at everything.\n"
-    "\n"
-    "  --json              the whole listing as JSON (gpuhal.probe/1)\n"
-    "  --explain           every plugin: why it is used, or why not; which devices\n"
-    "                      are faces of one piece of hardware, and why; the choice\n"
-    "  --verify            move bytes to each device and back, and compare them; only\n"
-    "                      the devices that are listed, with --all every face\n"
-    "  --links             how devices are connected, for every pair; with --verify\n"
-    "                      also whether bytes come through right, and how fast\n"
-    "  --timings           how long each plugin took, or that it is remembered\n"
-    "  --env               the environment variables of the library\n"
-    "  --all               every face of each piece of hardware, the preferred one\n"
-    "                      marked with +, and the evidence that they are one\n"
-    "  --device SELECTOR   only these devices: auto, gpu, cpu, opencl, opencl:1,\n"
-    "                      pci=0000:c1:00.0, uuid=..., name=GLOB; several with commas\n"
-    "  --backends LIST     only these backends, in this order (rocm,vulkan), or all\n"
-    "                      but some (-opencl)\n"
-    "  --timeout SECONDS   time for a plugin to list its devices (15), and for a\n"
-    "                      device or a link to be verified (60)\n"
-    "  --retry NAMES       run these plugins again, whatever is remembered of them,\n"
-    "                      also if they are quarantined; several with commas, or all\n"
-    "\n"
-    "What the library remembers of this machine:\n"
-    "  --registry          shows it, without looking at any plugin: hardware with\n"
-    "                      its numbers, drivers over time, plugins, links, paths\n"
-    "                      of large writes, faults; with --json as gpuhal.registry/1\n"
-    "  --diff              runs all plugins but those in quarantine, and tells which\n"
-    "                      devices are new, back, gone, or have another driver than\n"
-    "                      was remembered before\n"
-    "  --forget NAME       forgets what came of this plugin; all: everything\n"
-    "  --export FILE       writes it to a file that must not be there yet\n"
-    "  --import FILE       puts what was exported in the place of what is remembered\n"
-    "\n"
-    "  -h, --help          this text\n"
-    "  -V, --version       versions of the program, the library and the plugin ABI\n"
-    "\n"
-    "Options win over environment variables. JSON always has every face of every\n"
-    "device. --env alone looks at no plugin.\n"
-    "\n"
-    "Exit status: 0 complete (a missing driver is complete), 1 out of memory, or a\n"
-    "file cannot be read or written, 2 bad usage, 3 no device, 4 partial (a plugin\n"
-    "failed or is quarantined, or --verify failed, or the registry is damaged), 5 no\n"
-    "such device, backend or plugin, 6 the selected device is refused to this user,\n"
-    "7 --diff found a difference.\n";
+static const char doc[] =
+    "Lists the devices of this machine, one line each: the chosen one is marked with *, then id, name, memory "
+    "(free/total), type and driver version. Of several ways to one piece of hardware, its faces, it lists the "
+    "preferred one.\n\n"
+    "What plugins answer is remembered: they are not run again as long as nothing changes that the answer depends "
+    "on, and free memory is then not told. One that crashed or hung is quarantined. --retry all looks afresh at "
+    "everything.\v"
+    "Options win over environment variables. JSON always has every face of every device. --env alone looks at no "
+    "plugin.\n\n"
+    "Exit status: 0 complete (a missing driver is complete), 1 out of memory, or a file cannot be read or written, "
+    "2 bad usage, 3 no device, 4 partial (a plugin failed or is quarantined, or --verify failed, or the registry is "
+    "damaged), 5 no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a "
+    "difference.";
 
-enum { OPTION_JSON = 256, OPTION_EXPLAIN, OPTION_VERIFY, OPTION_TIMINGS, OPTION_ENV, OPTION_ALL, OPTION_LINKS, OPTION_DEVICE,
-       OPTION_BACKENDS, OPTION_TIMEOUT, OPTION_RETRY, OPTION_REGISTRY, OPTION_DIFF, OPTION_FORGET, OPTION_EXPORT, OPTION_IMPORT };
-
-static const struct option long_options[] = {
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"explain", no_argument, NULL, OPTION_EXPLAIN},
-    {"verify", no_argument, NULL, OPTION_VERIFY},
-    {"timings", no_argument, NULL, OPTION_TIMINGS},
-    {"env", no_argument, NULL, OPTION_ENV},
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"links", no_argument, NULL, OPTION_LINKS},
-    {"device", required_argument, NULL, OPTION_DEVICE},
-    {"backends", required_argument, NULL, OPTION_BACKENDS},
-    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-    {"retry", required_argument, NULL, OPTION_RETRY},
-    {"registry", no_argument, NULL, OPTION_REGISTRY},
-    {"diff", no_argument, NULL, OPTION_DIFF},
-    {"forget", required_argument, NULL, OPTION_FORGET},
-    {"export", required_argument, NULL, OPTION_EXPORT},
-    {"import", required_argument, NULL, OPTION_IMPORT},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
+enum {
+    OPTION_JSON = GPUHAL_TOOL_KEY,
+    OPTION_EXPLAIN,
+    OPTION_VERIFY,
+    OPTION_TIMINGS,
+    OPTION_ENV,
+    OPTION_ALL,
+    OPTION_LINKS,
+    OPTION_DEVICE,
+    OPTION_BACKENDS,
+    OPTION_TIMEOUT,
+    OPTION_RETRY,
+    OPTION_REGISTRY,
+    OPTION_DIFF,
+    OPTION_FORGET,
+    OPTION_EXPORT,
+    OPTION_IMPORT
 };
 
-static gpuhal_probe_exit hint(void)
-{
-    fprintf(stderr, "gpuhal-probe --help lists the options\n");
-    return PROBE_USAGE;
-}
+static const struct argp_option known[] = {
+    {"json", OPTION_JSON, NULL, 0, "the whole listing as JSON (gpuhal.probe/1)", 0},
+    {"explain", OPTION_EXPLAIN, NULL, 0,
+     "every plugin: why it is used, or why not; which devices are faces of one piece of hardware, and why; the choice",
+     0},
+    {"verify", OPTION_VERIFY, NULL, 0,
+     "move bytes to each device and back, and compare them; only the devices that are listed, with --all every face",
+     0},
+    {"links", OPTION_LINKS, NULL, 0,
+     "how devices are connected, for every pair; with --verify also whether bytes come through right, and how fast",
+     0},
+    {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that it is remembered", 0},
+    {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
+    {"all", OPTION_ALL, NULL, 0,
+     "every face of each piece of hardware, the preferred one marked with +, and the evidence that they are one", 0},
+    {"device", OPTION_DEVICE, "SELECTOR", 0,
+     "only these devices: auto, gpu, cpu, opencl, opencl:1, pci=0000:c1:00.0, uuid=..., name=GLOB; several with "
+     "commas",
+     0},
+    {"backends", OPTION_BACKENDS, "LIST", 0,
+     "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 0},
+    {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
+     "time for a plugin to list its devices (15), and for a device or a link to be verified (60)", 0},
+    {"retry", OPTION_RETRY, "NAMES", 0,
+     "run these plugins again, whatever is remembered of them, also if they are quarantined; several with commas, "
+     "or all",
+     0},
+    {NULL, 0, NULL, 0, "What the library remembers of this machine:", 0},
+    {"registry", OPTION_REGISTRY, NULL, 0,
+     "shows it, without looking at any plugin: hardware with its numbers, drivers over time, plugins, links, paths "
+     "of large writes, faults; with --json as gpuhal.registry/1",
+     0},
+    {"diff", OPTION_DIFF, NULL, 0,
+     "runs all plugins but those in quarantine, and tells which devices are new, back, gone, or have another driver "
+     "than was remembered before",
+     0},
+    {"forget", OPTION_FORGET, "NAME", 0, "forgets what came of this plugin; all: everything", 0},
+    {"export", OPTION_EXPORT, "FILE", 0, "writes it to a file that must not be there yet", 0},
+    {"import", OPTION_IMPORT, "FILE", 0, "puts what was exported in the place of what is remembered", 0},
+    {0},
+};
 
-static gpuhal_probe_exit print_version(FILE *out)
+static void print_version(FILE *out)
 {
-    uint32_t abi = gpuhal_abi_version();
-    fprintf(out, "gpuhal-probe %s (library %s, plugin ABI %u.%u)\n", PROBE_VERSION, gpuhal_version(), abi >> 16, abi & 0xffff);
-    return PROBE_COMPLETE;
+    const uint32_t abi = gpuhal_abi_version();
+    fprintf(out, "gpuhal-probe %s (library %s, plugin ABI %u.%u)\n", PROBE_VERSION, gpuhal_version(), abi >> 16,
+            abi & 0xffff);
 }
 
 /* Keeps the value of an option that may be given once and not be empty: of two values one would silently be lost. */
-static bool keep_one(const char **to, const char *option, const char *value, const char *remedy)
+static bool keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
+                     const char *remedy)
 {
     if (*to) {
-        gpuhal_probe_say("--%s is given twice%s", option, remedy);
+        argp_error(state, "--%s is given twice%s", option, remedy);
         return false;
     }
     if (!*value) {
-        gpuhal_probe_say("--%s is given without a value", option);
+        argp_error(state, "--%s is given without a value", option);
         return false;
     }
     *to = value;
     return true;
 }
 
-static bool keep_once(const char **to, const char *option, const char *value)
+static bool keep_once(struct argp_state *state, const char **to, const char *option, const char *value)
 {
-    return keep_one(to, option, value, "; separate several values by commas");
+    return keep_one(state, to, option, value, "; separate several values by commas");
 }
 
 /* The value names plugins; separators before the first name are skipped, so that a value without a name is empty. */
-static bool keep_names(const char **to, const char *option, const char *value)
+static bool keep_names(struct argp_state *state, const char **to, const char *option, const char *value)
 {
-    return keep_once(to, option, value + strspn(value, ", \t"));
+    return keep_once(state, to, option, value + strspn(value, ", \t"));
 }
 
 /* Other programs take "-" for the standard streams; a file of that name would come as a surprise. */
-static bool keep_file(const char **to, const char *option, const char *value)
+static bool keep_file(struct argp_state *state, const char **to, const char *option, const char *value)
 {
     if (strcmp(value, "-") == 0) {
-        gpuhal_probe_say("--%s takes the name of a file, and \"-\" is none", option);
+        argp_error(state, "--%s takes the name of a file, and \"-\" is none", option);
         return false;
     }
-    return keep_one(to, option, value, "");
+    return keep_one(state, to, option, value, "");
 }
 
-static bool keep_seconds(uint64_t *to, const char *value)
+static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *value)
 {
     char *end;
     errno = 0;
     double seconds = strtod(value, &end);
     if (errno || end == value || *end || !(seconds >= 0.01 && seconds <= 86400)) {
-        gpuhal_probe_say("--timeout is \"%s\"; it takes seconds from 0.01 to 86400", value);
+        argp_error(state, "--timeout is \"%s\"; it takes seconds from 0.01 to 86400", value);
         return false;
     }
     *to = (uint64_t)(seconds * 1e9);
     return true;
 }
 
-static bool keep(gpuhal_probe_options *options, int option, const char *value)
+static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int key, const char *value)
 {
-    switch (option) {
+    switch (key) {
     case OPTION_JSON:
-        return options->json = true;
+        options->json = true;
+        return 0;
     case OPTION_EXPLAIN:
-        return options->explain = true;
+        options->explain = true;
+        return 0;
     case OPTION_VERIFY:
-        return options->verify = true;
+        options->verify = true;
+        return 0;
     case OPTION_TIMINGS:
-        return options->timings = true;
+        options->timings = true;
+        return 0;
     case OPTION_ENV:
-        return options->environment = true;
+        options->environment = true;
+        return 0;
     case OPTION_ALL:
-        return options->all = true;
+        options->all = true;
+        return 0;
     case OPTION_LINKS:
-        return options->links = true;
+        options->links = true;
+        return 0;
     case OPTION_DEVICE:
-        return keep_once(&options->device, "device", value);
+        return keep_once(state, &options->device, "device", value) ? 0 : EINVAL;
     case OPTION_BACKENDS:
-        return keep_once(&options->backends, "backends", value);
+        return keep_once(state, &options->backends, "backends", value) ? 0 : EINVAL;
     case OPTION_TIMEOUT:
-        return keep_seconds(&options->timeout_ns, value);
+        return keep_seconds(state, &options->timeout_ns, value) ? 0 : EINVAL;
     case OPTION_RETRY:
-        return keep_names(&options->retry, "retry", value);
+        return keep_names(state, &options->retry, "retry", value) ? 0 : EINVAL;
     case OPTION_REGISTRY:
-        return options->registry = true;
+        options->registry = true;
+        return 0;
     case OPTION_DIFF:
-        return options->diff = true;
+        options->diff = true;
+        return 0;
     case OPTION_FORGET:
-        return keep_one(&options->forget, "forget", value, "; give one plugin, or all");
+        return keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0 : EINVAL;
     case OPTION_EXPORT:
-        return keep_file(&options->export_to, "export", value);
+        return keep_file(state, &options->export_to, "export", value) ? 0 : EINVAL;
     case OPTION_IMPORT:
-        return keep_file(&options->import_from, "import", value);
+        return keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
     default:
-        return false; /* getopt has said what is wrong */
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -196,7 +196,7 @@ bool gpuhal_probe_options_about_registry(const gpuhal_probe_options *options)
 }
 
 /* Options about the registry are tasks of their own: one at a time, and only with what has a meaning beside it. */
-static bool go_together(const gpuhal_probe_options *options)
+static bool go_together(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const struct {
         const char *name;
@@ -220,46 +220,37 @@ static bool go_together(const gpuhal_probe_options *options)
     const char *task = NULL;
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
         if (tasks[i].given && task) {
-            gpuhal_probe_say("--%s and --%s are two tasks; give one of them", task, tasks[i].name);
+            argp_error(state, "--%s and --%s are two tasks; give one of them", task, tasks[i].name);
             return false;
         }
         task = tasks[i].given ? tasks[i].name : task;
     }
     for (size_t i = 0; task && i < sizeof others / sizeof *others; i++) {
         if (others[i].given) {
-            gpuhal_probe_say("--%s has no meaning beside --%s", others[i].name, task);
+            argp_error(state, "--%s has no meaning beside --%s", others[i].name, task);
             return false;
         }
     }
     return true;
 }
 
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+    gpuhal_probe_options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_ARG:
+        argp_error(state, "there is nothing to do with the argument \"%s\"", value);
+        return EINVAL;
+    case ARGP_KEY_END:
+        return go_together(state, options) ? 0 : EINVAL;
+    default:
+        return keep(state, options, key, value);
+    }
+}
+
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options)
 {
+    static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
     *out_options = (gpuhal_probe_options){0};
-    static char name[] = "gpuhal-probe"; /* getopt puts it before its messages */
-    if (count > 0) {
-        arguments[0] = name;
-    }
-    int option;
-    while ((option = getopt_long(count, arguments, "hV", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, out);
-            return PROBE_COMPLETE;
-        }
-        if (option == 'V') {
-            return print_version(out);
-        }
-        if (!keep(out_options, option, optarg)) {
-            return hint();
-        }
-    }
-    if (optind < count) {
-        gpuhal_probe_say("there is nothing to do with the argument \"%s\"", arguments[optind]);
-        return hint();
-    }
-    if (!go_together(out_options)) {
-        return hint();
-    }
-    return PROBE_GO_ON;
+    return gpuhal_tool_command_line("gpuhal-probe", &argp, out_options, out, print_version, count, arguments);
 }
