@@ -1,99 +1,74 @@
 /* child.c: both sides of measuring in a fresh process.
  *
- * A process that has opened the library once keeps what it started, and memory that was resident stays so: numbers about opening
- * and about growth are true in a process that does nothing else. */
+ * A process that has opened the library once keeps what it started, and memory that was resident stays so: numbers
+ * about opening and about growth are true in a process that does nothing else. */
 #include "child.h"
+#include "../common/subprocess.h"
 #include "bench.h"
 #include "child_open.h"
 #include "memory_use.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { WORDS_MAX = GPUHAL_BENCH_CHILD_WORDS };
 
-static bool read_number(FILE *from, double *out_number)
+/* The first line alone: what the child has started may keep the pipe open. */
+static bool read_number(const gpuhal_tool_child *child, double *out_number)
 {
-    char text[64];
+    char text[64] = "";
     char *rest;
-    if (fgets(text, sizeof text, from) == NULL) {
-        return false;
+    size_t length = 0;
+    while (length < sizeof text - 1 &&
+           gpuhal_tool_hear(child, GPUHAL_TOOL_FOREVER, &text[length], 1) == GPUHAL_TOOL_HEARD &&
+           text[length] != '\n') {
+        length++;
     }
     *out_number = strtod(text, &rest);
     return rest != text && *rest == '\n';
 }
 
-static bool spawn(const char *file, char *const *arguments, int output, pid_t *out_pid)
-{
-    posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        return false;
-    }
-    const bool good = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0 &&
-                      posix_spawn(out_pid, file, &actions, NULL, arguments, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    return good;
-}
-
-static bool spawn_child(const char *const *words, int output, pid_t *out_pid)
-{
-    char *arguments[WORDS_MAX + 3] = {(char *)"gpuhal-bench", (char *)"--child"};
-    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++) {
-        arguments[i + 2] = (char *)(uintptr_t)words[i];
-    }
-    return spawn("/proc/self/exe", arguments, output, out_pid);
-}
-
 bool gpuhal_bench_child_run(const char *const *words, double *out_number)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return gpuhal_bench_failed("no pipe to a child process");
+    const char *arguments[WORDS_MAX + 3] = {"gpuhal-bench", "--child"};
+    gpuhal_tool_child child;
+    int status = -1;
+    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++) {
+        arguments[i + 2] = words[i];
     }
-    pid_t pid;
-    const bool started = spawn_child(words, ends[1], &pid);
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    bool good = started && from != NULL && read_number(from, out_number);
-    if (from != NULL) {
-        fclose(from);
-    } else {
-        close(ends[0]);
+    if (!gpuhal_tool_spawn("/proc/self/exe", arguments, -1, &child)) {
+        return gpuhal_bench_failed("the child process for \"%s\" did not start", words[0]);
     }
-    int status = 0;
-    if (started) {
-        waitpid(pid, &status, 0);
-    }
-    good = good && status == 0;
-    return good || gpuhal_bench_failed("the child process for \"%s\" failed", words[0]);
+    const bool good = read_number(&child, out_number);
+    gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
+    return (good && status == 0) || gpuhal_bench_failed("the child process for \"%s\" failed", words[0]);
 }
 
 bool gpuhal_bench_child_time(const char *file, double *out_ns)
 {
-    char *const arguments[] = {(char *)(uintptr_t)file, NULL};
+    const char *const arguments[] = {file, NULL};
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    pid_t pid;
-    int status = 0;
+    gpuhal_tool_child child;
+    int status = -1;
     const uint64_t start = gpuhal_bench_now_ns();
-    const bool ran = nowhere >= 0 && spawn(file, arguments, nowhere, &pid) && waitpid(pid, &status, 0) == pid;
+    if (nowhere >= 0 && gpuhal_tool_spawn(file, arguments, nowhere, &child)) {
+        gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
+    }
     *out_ns = (double)(gpuhal_bench_now_ns() - start);
     if (nowhere >= 0) {
         close(nowhere);
     }
     /* 3 and 4 of gpuhal-probe tell of the machine: no device, and something broken on it. */
-    const int code = ran && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }
 
-/* The program links the library, so its pages are there in the empty program too; they are none of an empty program's. */
+/* The program links the library, so its pages are there in the empty program too: they do not count. */
 static bool empty(double *out_kib)
 {
     double library;
@@ -138,8 +113,8 @@ static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t byte
     return true;
 }
 
-/* Fills the whole buffer by small pieces, so that every page of it is there before the copy; then reads a little, so that what
- * the driver starts for the first transfer is there too. */
+/* Fills the whole buffer by small pieces, so that every page of it is there before the copy; then reads a little, so
+ * that what the driver starts for the first transfer is there too. */
 static bool touch(gpuhal_buffer *buffer)
 {
     static unsigned char piece[64 << 10];
@@ -167,15 +142,15 @@ static bool staging(const char *const *words, double *out_kib)
     bool good = (gpuhal_select(gpu, words[0], 0, &from_device, NULL) == GPUHAL_OK &&
                  gpuhal_select(gpu, words[1], 0, &to_device, NULL) == GPUHAL_OK) ||
                 gpuhal_bench_failed_call("gpuhal_select");
-    good = good && gpuhal_bench_buffer(from_device, bytes, &from) && gpuhal_bench_buffer(to_device, bytes, &to) && touch(from) &&
-           touch(to) && growth_of_copy(to, from, bytes, out_kib);
+    good = good && gpuhal_bench_buffer(from_device, bytes, &from) && gpuhal_bench_buffer(to_device, bytes, &to) &&
+           touch(from) && touch(to) && growth_of_copy(to, from, bytes, out_kib);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
     gpuhal_close(gpu);
     return good;
 }
 
-/* Shares @buffer with the device and uses what came of it, so that what a driver puts off to the first use is counted. */
+/* Shares @buffer with the device and uses the result, so that what a driver puts off to the first use is counted. */
 static bool share_and_use(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_buffer **out_shared)
 {
     static unsigned char piece[64 << 10];
@@ -190,8 +165,10 @@ static bool share_and_use(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_b
 
 static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
-    return (gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create")) &&
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
+    return (gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK ||
+            gpuhal_bench_failed_call("gpuhal_buffer_create")) &&
            touch(*out_buffer);
 }
 
@@ -204,7 +181,8 @@ static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_
     gpuhal_buffer *large_shared = NULL;
     double before;
     double after;
-    bool good = shareable(owner, 1 << 20, &small) && share_and_use(small, user, &small_shared) && shareable(owner, bytes, &large);
+    bool good = shareable(owner, 1 << 20, &small) && share_and_use(small, user, &small_shared) &&
+                shareable(owner, bytes, &large);
     good = good && (gpuhal_bench_mapped_kib("", &before) || gpuhal_bench_failed("/proc/self cannot be read"));
     good = good && share_and_use(large, user, &large_shared);
     good = good && (gpuhal_bench_mapped_kib("", &after) || gpuhal_bench_failed("/proc/self cannot be read"));

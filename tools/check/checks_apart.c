@@ -1,13 +1,11 @@
 /* checks_apart.c: which device is which: in every process, beside its equals, and when it is opened. */
+#include "../common/subprocess.h"
 #include "area.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* By these the core knows a device again: in another process, and after others have come or gone. */
@@ -44,36 +42,26 @@ static void list(gpuhal_trial *trial)
 }
 
 /* The other process, which has not met the plugin before. */
-static _Noreturn void list_apart(gpuhal_trial *trial, int answer)
+static void list_apart(void *user, int answer)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    list(trial);
-    char *words = words_of(&trial->listing);
-    const size_t bytes = strlen(words);
-    _exit(write(answer, words, bytes) == (ssize_t)bytes ? 0 : 1);
+    gpuhal_trial own = {.options = ((const gpuhal_trial *)user)->options};
+    list(&own);
+    char *words = words_of(&own.listing);
+    gpuhal_tool_send(answer, words, strlen(words));
 }
 
-static char *words_of_other_process(const gpuhal_trial *trial)
+static char *words_of_other_process(gpuhal_trial *trial)
 {
-    int ends[2];
-    if (pipe(ends) != 0) {
-        gpuhal_fail("gpuhal-check cannot make a pipe");
+    enum { ROOM = 1 << 20 };
+    gpuhal_tool_child child;
+    int status = -1;
+    char *words = gpuhal_own(calloc(1, ROOM));
+    if (!gpuhal_tool_fork(list_apart, trial, &child)) {
+        gpuhal_fail("gpuhal-check cannot make a process");
     }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        gpuhal_trial own = {.options = trial->options};
-        close(ends[0]);
-        list_apart(&own, ends[1]);
-    }
-    close(ends[1]);
-    char *words = gpuhal_own(calloc(1, 1 << 20));
-    size_t have = 0;
-    for (ssize_t got; pid > 0 && (got = read(ends[0], words + have, (1 << 20) - 1 - have)) > 0;) {
-        have += (size_t)got;
-    }
-    close(ends[0]);
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+    (void)gpuhal_tool_hear(&child, GPUHAL_TOOL_FOREVER, words, ROOM - 1); /* until it ends */
+    gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
+    if (status != 0) {
         _exit(0); /* where that process failed it has given the verdict */
     }
     return words;

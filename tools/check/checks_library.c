@@ -223,9 +223,9 @@ static void check_waits(gpuhal *gpu, gpuhal_device *device)
     expect_call(&own, gpuhal_event_create(gpu, 0, &own.event), "gpuhal_event_create()");
     gpuhal_pattern(own.host, own.bytes, 7);
     expect_call(&own, gpuhal_write(NULL, own.from, 0, own.host, own.bytes), "gpuhal_write()");
-    const uint64_t begin = gpuhal_now_ns();
+    const uint64_t begin = gpuhal_tool_now_ns();
     unsigned char byte = 1;
-    for (unsigned copies = 16; copies <= COPIES_MAX && gpuhal_now_ns() - begin < UINT64_C(300000000); copies *= 2) {
+    for (unsigned copies = 16; copies <= COPIES_MAX && gpuhal_tool_now_ns() - begin < UINT64_C(300000000); copies *= 2) {
         if (wait_for(&own, copies, byte++)) {
             break;
         }

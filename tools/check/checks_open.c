@@ -1,12 +1,10 @@
 /* checks_open.c: openings of a device, one after another and side by side, and what they leave behind. */
+#include "../common/subprocess.h"
 #include "area.h"
 #include "process.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Two gpuhal objects, or two engines, open one device at the same time and close it whenever they like. */
@@ -107,48 +105,40 @@ static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
 /* A process that lists the devices when it is told to, and stays until it is told to end. It is made before this process loads
  * the plugin, since a driver that was started does not survive a fork. */
 typedef struct lister {
-    pid_t pid;
-    int command; /* to it: 'l' list, 'e' end */
-    int answer;  /* from it: its resident size once it has listed */
+    const gpuhal_trial *trial;
+    gpuhal_tool_child child; /* answers with its resident size once it has listed */
+    int orders[2];           /* a pipe to it: 'l' list, 'e' end */
 } lister;
 
 /* Every listing in a process of its own, since a driver keeps what it took the first time. */
-static void lister_main(const gpuhal_trial *trial, int command, int answer)
+static void lister_main(void *user, int answer)
 {
-    gpuhal_trial own = {.options = trial->options, .index = trial->index};
+    const lister *made = user;
+    gpuhal_trial own = {.options = made->trial->options, .index = made->trial->index};
     char word = 0;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (read(command, &word, 1) != 1 || word != 'l') {
-        _exit(0);
+    if (read(made->orders[0], &word, 1) != 1 || word != 'l') {
+        return;
     }
     gpuhal_session_load(&own);
     gpuhal_session_start(&own);
     gpuhal_session_enumerate(&own);
     const uint64_t resident = gpuhal_holdings_now().resident_bytes;
-    if (write(answer, &resident, sizeof resident) == sizeof resident && read(command, &word, 1) == 1) {
-        _exit(0);
-    }
-    _exit(1);
+    gpuhal_tool_send(answer, &resident, sizeof resident);
+    (void)!read(made->orders[0], &word, 1);
 }
 
 static void lister_init(lister *made, const gpuhal_trial *trial)
 {
-    int command[2], answer[2];
-    if (pipe(command) != 0 || pipe(answer) != 0 || (made->pid = fork()) < 0) {
+    made->trial = trial;
+    if (pipe(made->orders) != 0 || !gpuhal_tool_fork(lister_main, made, &made->child)) {
         gpuhal_fail("gpuhal-check cannot make a process");
     }
-    if (made->pid == 0) {
-        lister_main(trial, command[0], answer[1]);
-    }
-    close(command[0]);
-    close(answer[1]);
-    made->command = command[1];
-    made->answer = answer[0];
+    close(made->orders[0]);
 }
 
 static void lister_tell(const lister *made, char word)
 {
-    if (write(made->command, &word, 1) != 1) {
+    if (write(made->orders[1], &word, 1) != 1) {
         gpuhal_fail("a second process that lists the devices is gone");
     }
 }
@@ -157,18 +147,18 @@ static uint64_t lister_list(const lister *made)
 {
     uint64_t resident = 0;
     lister_tell(made, 'l');
-    if (read(made->answer, &resident, sizeof resident) != sizeof resident) {
+    if (gpuhal_tool_hear(&made->child, GPUHAL_TOOL_FOREVER, &resident, sizeof resident) != GPUHAL_TOOL_HEARD) {
         gpuhal_fail("a second process could not list the devices");
     }
     return resident;
 }
 
-static void lister_end(const lister *made)
+static void lister_end(lister *made)
 {
+    int status;
     lister_tell(made, 'e');
-    waitpid(made->pid, NULL, 0);
-    close(made->command);
-    close(made->answer);
+    gpuhal_tool_end(&made->child, GPUHAL_TOOL_FOREVER, &status);
+    close(made->orders[1]);
 }
 
 /* Other programs come and go meanwhile; a context of a driver is larger. */

@@ -186,13 +186,13 @@ void gpuhal_check_elapsed(gpuhal_trial *trial)
     gpuhal_work work;
     gpuhal_work_init(&work, trial, GPUHAL_TIMED);
     gpuhal_plugin_event *begin = gpuhal_work_event(work.opening, GPUHAL_TIMED);
-    const uint64_t started = gpuhal_now_ns();
+    const uint64_t started = gpuhal_tool_now_ns();
     gpuhal_work_record(&work, work.queue, begin);
     gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_work_await(&work, begin);
     gpuhal_work_await(&work, work.event);
-    const uint64_t host_ns = gpuhal_now_ns() - started;
+    const uint64_t host_ns = gpuhal_tool_now_ns() - started;
     uint64_t device_ns = UINT64_MAX;
     gpuhal_step("the slot elapsed");
     gpuhal_expect_ok(work.ops->elapsed(begin, work.event, &device_ns), "elapsed");

@@ -177,7 +177,7 @@ void gpuhal_check_sample_time(gpuhal_trial *trial)
     }
     static const gpuhal_key counters[] = {GPUHAL_VALUE_ENERGY_MICROJOULES, GPUHAL_VALUE_ECC_CORRECTED_TOTAL,
                                           GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL};
-    const uint64_t begin = gpuhal_now_ns();
+    const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_listing before = sampled(trial, NULL, 0, "sample without keys");
     const bool counts = value_in(&before, counters[0], 0) != 0 || value_in(&before, counters[1], 0) != 0 ||
                         value_in(&before, counters[2], 0) != 0;
@@ -191,7 +191,7 @@ void gpuhal_check_sample_time(gpuhal_trial *trial)
     for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
         expect_not_falling(&before, &after, counters[c]);
     }
-    expect_energy(&before, &after, gpuhal_now_ns() - begin);
+    expect_energy(&before, &after, gpuhal_tool_now_ns() - begin);
     gpuhal_listing_finish(&before);
     gpuhal_listing_finish(&after);
 }

@@ -51,11 +51,11 @@ static void expect_ended(load *made, const char *who)
 /* @return how long the work goes on after the last call returned */
 static uint64_t try_load(load *made, uint64_t *out_calls_ns)
 {
-    const uint64_t begin = gpuhal_now_ns();
+    const uint64_t begin = gpuhal_tool_now_ns();
     enqueue_marked(made, made->copies);
-    const uint64_t called = gpuhal_now_ns();
+    const uint64_t called = gpuhal_tool_now_ns();
     gpuhal_work_await(&made->work, made->work.event);
-    const uint64_t ended = gpuhal_now_ns();
+    const uint64_t ended = gpuhal_tool_now_ns();
     expect_ended(made, "event_query");
     *out_calls_ns = called - begin;
     return ended - called;
@@ -108,10 +108,10 @@ static void add_try(lateness *late, uint64_t ns)
 static bool query_unfinished(load *made, lateness *query)
 {
     const gpuhal_ops *ops = made->work.ops;
-    const uint64_t begin = gpuhal_now_ns();
+    const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_step("the slot event_query");
     gpuhal_status status = ops->event_query(made->work.event);
-    add_try(query, gpuhal_now_ns() - begin);
+    add_try(query, gpuhal_tool_now_ns() - begin);
     if (status == GPUHAL_NOT_READY) {
         return true;
     }
@@ -124,10 +124,10 @@ static bool query_unfinished(load *made, lateness *query)
 static void block_unfinished(load *made, lateness *block)
 {
     const gpuhal_ops *ops = made->work.ops;
-    const uint64_t begin = gpuhal_now_ns();
+    const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_step("the slot event_block with 1 ms");
     gpuhal_status status = ops->event_block(made->work.event, MILLISECOND_NS);
-    add_try(block, gpuhal_now_ns() - begin);
+    add_try(block, gpuhal_tool_now_ns() - begin);
     if (status == GPUHAL_OK && ops->event_query(made->work.event) == GPUHAL_NOT_READY) {
         gpuhal_fail("event_block with 1 ms returned OK, and event_query not ready right after it: it reports unfinished work as done");
     }

@@ -1,20 +1,17 @@
 /* child.c: what happens in a child process: meet the plugin, run checks, tell the verdicts.
  *
- * The state here is global because a verdict may come from any thread and from any depth; there is one set per child, made before
- * the first check runs.
+ * The state here is global because a verdict may come from any thread and from any depth; there is one set per child,
+ * made before the first check runs.
  */
 #include "run.h"
 
 #include <gpuhal/error.h>
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static struct {
@@ -30,10 +27,7 @@ static struct {
 /* One write per record: a crash in another thread cannot leave half a record in the pipe. */
 static void tell(const gpuhal_record *record)
 {
-    /* A parent that is gone has killed this process already, so a failed write has nobody to be told to. */
-    if (write(child.pipe, record, sizeof *record) != (ssize_t)sizeof *record) {
-        _exit(1);
-    }
+    gpuhal_tool_send(child.pipe, record, sizeof *record);
 }
 
 static _Noreturn void fail(unsigned rule, const char *hint, const char *format, va_list arguments)
@@ -166,12 +160,9 @@ void gpuhal_expect_told(gpuhal_status status, const char *what)
     }
 }
 
-/* The child must not outlive the tool, leave a core file, or take the whole machine with it when a plugin takes all memory. */
+/* The child must not take the whole machine with it when a plugin takes all memory. */
 static void become_harmless(int output)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score >= 0) {
         ssize_t written = write(score, "1000", 4);
@@ -185,8 +176,8 @@ static void become_harmless(int output)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child; an opening lasts for one check, so that what it leaves open goes with
- * it. */
+/* The plugin stays loaded for all checks of this child; an opening lasts for one check, so that what it leaves open
+ * goes with it. */
 static void meet(gpuhal_trial *trial, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;
@@ -208,7 +199,7 @@ static void meet(gpuhal_trial *trial, const gpuhal_job *job)
     }
 }
 
-/* Buffered words of the plugin are flushed before the verdict, so that they are counted to the check that caused them. */
+/* Buffered words of the plugin are flushed before the verdict, so that they count to the check that caused them. */
 static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
 {
     const gpuhal_record begin = {.kind = RECORD_BEGIN};
@@ -228,15 +219,17 @@ static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
     tell(&record);
 }
 
-void gpuhal_child_main(const gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count, int pipe)
+void gpuhal_child_main(void *user, int pipe)
 {
+    const gpuhal_batch *batch = user;
+    const gpuhal_runner *runner = batch->runner;
     child.pipe = pipe;
     child.step = runner->step;
     gpuhal_step("the preparations");
     become_harmless(runner->output);
     gpuhal_trial trial = {.options = runner->options, .printed = runner->printed};
-    for (unsigned j = 0; j < count; j++) {
-        run_one(&trial, &jobs[j]);
+    for (unsigned j = 0; j < batch->count; j++) {
+        run_one(&trial, &batch->jobs[j]);
     }
     _exit(0);
 }

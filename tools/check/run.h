@@ -4,6 +4,7 @@
 #ifndef GPUHAL_CHECK_RUN_H
 #define GPUHAL_CHECK_RUN_H
 
+#include "../common/subprocess.h"
 #include "check.h"
 
 #include <stdatomic.h>
@@ -55,8 +56,15 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
 unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count,
                            void (*settled)(void *user, const gpuhal_job *job, const gpuhal_result *result), void *user);
 
-/* The child's side (child.c): runs the jobs and tells about them through @p pipe. Never returns. */
-_Noreturn void gpuhal_child_main(const gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count, int pipe);
+/* What one child does. */
+typedef struct gpuhal_batch {
+    const gpuhal_runner *runner;
+    const gpuhal_job *jobs;
+    unsigned count;
+} gpuhal_batch;
+
+/* The child's side (child.c): runs the jobs of @p batch and tells about them through @p pipe. Never returns. */
+_Noreturn void gpuhal_child_main(void *batch, int pipe);
 /* Tells the parent of a device; for the first check. */
 void gpuhal_child_device(uint32_t index);
 

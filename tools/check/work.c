@@ -113,13 +113,6 @@ void gpuhal_work_await(const gpuhal_work *work, gpuhal_plugin_event *event)
     gpuhal_expect_ok(status, "event_query");
 }
 
-uint64_t gpuhal_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece)
 {
     const uint64_t places = work->to.bytes / piece;

@@ -2,6 +2,7 @@
 #ifndef GPUHAL_CHECK_WORK_H
 #define GPUHAL_CHECK_WORK_H
 
+#include "../common/subprocess.h"
 #include "area.h"
 
 /* A queue, an event, and memory to work on. */
@@ -32,6 +33,5 @@ void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece);
 void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue);
 /* Whether the queue was full: then it has flushed and waited a little, and the call is to be made again. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status);
-uint64_t gpuhal_now_ns(void);
 
 #endif

@@ -83,10 +83,10 @@ static void work(void *user, int to)
          i = next_link(own->machine, i + 1, true)) {
         gpuhal_probe_link link = own->machine->links[i];
         read_values(own->machine, &link, link.tried);
-        gpuhal_probe_child_send(to, &link, sizeof link);
+        gpuhal_tool_send(to, &link, sizeof link);
         if (link.tried) {
             try_link(own->machine, &link);
-            gpuhal_probe_child_send(to, &link, sizeof link);
+            gpuhal_tool_send(to, &link, sizeof link);
         }
     }
 }
@@ -114,39 +114,39 @@ static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
 }
 
 /* All that is to be heard of one link. *out_known: something was. */
-static gpuhal_probe_answer hear_one(const gpuhal_probe_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
+static gpuhal_tool_heard hear_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
 {
     gpuhal_probe_link told = *link;
-    gpuhal_probe_answer answer = gpuhal_probe_child_hear(child, timeout_ns, &told, sizeof told);
-    *out_known = answer == PROBE_ANSWERED;
+    gpuhal_tool_heard answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &told, sizeof told);
+    *out_known = answer == GPUHAL_TOOL_HEARD;
     *link = *out_known ? told : *link;
     if (*out_known && link->tried) {
-        answer = gpuhal_probe_child_hear(child, timeout_ns, &told, sizeof told);
-        *link = answer == PROBE_ANSWERED ? told : *link;
+        answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &told, sizeof told);
+        *link = answer == GPUHAL_TOOL_HEARD ? told : *link;
     }
     return answer;
 }
 
 /* Hears of links from `place` on until all are told, or the child fails at one. Returns where to go on. */
-static uint32_t hear(gpuhal_probe_machine *machine, gpuhal_probe_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
+static uint32_t hear(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
 {
-    gpuhal_probe_answer answer = PROBE_ANSWERED;
+    gpuhal_tool_heard answer = GPUHAL_TOOL_HEARD;
     gpuhal_probe_verdict verdict = {0};
     bool known = false;
     while (place < machine->link_count) {
         show_progress(machine, place);
         answer = hear_one(child, &machine->links[place], timeout_ns, &known);
-        if (answer != PROBE_ANSWERED) {
+        if (answer != GPUHAL_TOOL_HEARD) {
             break;
         }
         place = next_link(machine, place + 1, true);
     }
-    gpuhal_probe_child_end(child, answer, timeout_ns, &verdict);
-    if (answer != PROBE_ANSWERED) {
+    gpuhal_probe_end(child, answer, timeout_ns, &verdict);
+    if (answer != GPUHAL_TOOL_HEARD) {
         gpuhal_probe_link *link = &machine->links[place];
         link->verdict = verdict;
         if (!known) {
-            set_failed(link, answer == PROBE_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, verdict.sentence);
+            set_failed(link, answer == GPUHAL_TOOL_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, verdict.sentence);
         }
         ++*failures;
         place = next_link(machine, place + 1, true);
@@ -160,8 +160,8 @@ static uint32_t look_apart(gpuhal_probe_machine *machine, uint64_t timeout_ns)
     uint32_t place = next_link(machine, 0, true), failures = 0;
     while (place < machine->link_count && failures < FAILURES_MOST) {
         job own = {.machine = machine, .first = place};
-        gpuhal_probe_child child;
-        if (!gpuhal_probe_child_start(work, &own, &child)) {
+        gpuhal_tool_child child;
+        if (!gpuhal_tool_fork(work, &own, &child)) {
             return place;
         }
         place = hear(machine, &child, place, timeout_ns, &failures);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define VERIFY_NS  60000000000u /* for a device, and for a link */
 #define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
@@ -85,13 +84,6 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     const char *variable = getenv("GPUHAL_DEVICES");
     const char *selectors = options->device ? options->device : variable;
     return selectors ? explain_absence(options, selectors, said) : PROBE_NOT_FOUND;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* Whether a comma list of selectors names faces: by backend, id or name. The others name hardware. */
@@ -224,9 +216,9 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         unsetenv("GPUHAL_DEVICES");
     }
     gpuhal_probe_progress("looking at the plugins ...");
-    uint64_t begin = now_ns();
+    uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_status status = open_gpu(options, options->device, &out_machine->gpu);
-    out_machine->open_ns = now_ns() - begin;
+    out_machine->open_ns = gpuhal_tool_now_ns() - begin;
     gpuhal_probe_progress(NULL);
     if (status) {
         return fail_open(options, status);
