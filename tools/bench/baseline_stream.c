@@ -28,16 +28,21 @@ static bool answered(const gpuhal_bench_stream_driver *driver, const char *what,
     return code == 0 || gpuhal_bench_failed("%s answered %u when %s", driver->name, code, what);
 }
 
-static bool find_functions(const gpuhal_bench_stream_driver *driver, void *library)
+bool gpuhal_bench_find_symbols(const char *api, void *library, const gpuhal_bench_symbol *symbols, size_t count)
 {
-    for (size_t i = 0; i < driver->symbol_count; i++) {
-        void *function = dlsym(library, driver->symbols[i].name);
+    for (size_t i = 0; i < count; i++) {
+        void *function = dlsym(library, symbols[i].name);
         if (function == NULL) {
-            return gpuhal_bench_failed("the library of %s has no %s", driver->name, driver->symbols[i].name);
+            return gpuhal_bench_failed("the library of %s has no %s", api, symbols[i].name);
         }
-        memcpy(driver->symbols[i].slot, &function, sizeof function);
+        memcpy(symbols[i].slot, &function, sizeof function);
     }
     return true;
+}
+
+static bool find_functions(const gpuhal_bench_stream_driver *driver, void *library)
+{
+    return gpuhal_bench_find_symbols(driver->name, library, driver->symbols, driver->symbol_count);
 }
 
 /* What is run with the device current, @count times. */

@@ -20,6 +20,9 @@ typedef struct gpuhal_bench_symbol {
     void *slot;
 } gpuhal_bench_symbol;
 
+/* Finds all of them. False with gpuhal_bench_failure(), which names the @api. */
+bool gpuhal_bench_find_symbols(const char *api, void *library, const gpuhal_bench_symbol *symbols, size_t count);
+
 /* One API behind functions of one shape. They answer the API's code, 0 for success; streams and events are its own handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */

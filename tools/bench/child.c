@@ -69,8 +69,9 @@ bool gpuhal_bench_child_time(const char *file, double *out_ns)
 }
 
 /* The program links the library, so its pages are there in the empty program too: they do not count. */
-static bool empty(double *out_kib)
+static bool empty(const char *const *words, double *out_kib)
 {
+    (void)words;
     double library;
     if (!gpuhal_bench_mapped_kib("/libgpuhal.so", &library) || !gpuhal_bench_mapped_kib("", out_kib)) {
         return gpuhal_bench_failed("/proc/self cannot be read");
@@ -79,8 +80,9 @@ static bool empty(double *out_kib)
     return true;
 }
 
-static bool opened(double *out_kib)
+static bool opened(const char *const *words, double *out_kib)
 {
+    (void)words;
     gpuhal *gpu;
     if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
@@ -212,38 +214,42 @@ static bool sharing(const char *const *words, double *out_kib)
     return good;
 }
 
-int gpuhal_bench_child_main(const char *const *words)
+/* By the first word, and how many are to be behind it. */
+static const struct {
+    const char *word;
+    size_t fewest, most;
+    bool (*measure)(const char *const *words, double *out_number);
+} kinds[] = {
+    {"empty", 0, 0, empty},
+    {"opened", 0, 0, opened},
+    {"staging", 3, 3, staging},
+    {"sharing", 3, 3, sharing},
+    {"enumerate", 0, 0, gpuhal_bench_child_enumerate},
+    {"list", 1, 1, gpuhal_bench_child_list},
+    {"list_direct", 2, WORDS_MAX, gpuhal_bench_child_list_direct},
+    {"list_all", 1, 1, gpuhal_bench_child_list_all},
+    {"touched", 1, 1, gpuhal_bench_child_touched},
+    {"device_memory", 2, 2, gpuhal_bench_child_device_memory},
+};
+
+static bool measure(const char *const *words, double *out_number)
 {
     size_t count = 0;
-    while (words[count] != NULL) {
+    while (words[count + 1] != NULL) {
         count++;
     }
-    double number = 0;
-    bool good;
-    if (strcmp(words[0], "enumerate") == 0) {
-        good = gpuhal_bench_child_enumerate(&number);
-    } else if (strcmp(words[0], "empty") == 0) {
-        good = empty(&number);
-    } else if (strcmp(words[0], "opened") == 0) {
-        good = opened(&number);
-    } else if (strcmp(words[0], "list") == 0 && count == 2) {
-        good = gpuhal_bench_child_list(words[1], &number);
-    } else if (strcmp(words[0], "list_direct") == 0 && count >= 3) {
-        good = gpuhal_bench_child_list_direct(words + 1, &number);
-    } else if (strcmp(words[0], "list_all") == 0 && count == 2) {
-        good = gpuhal_bench_child_list_all(words[1], &number);
-    } else if (strcmp(words[0], "touched") == 0 && count == 2) {
-        good = gpuhal_bench_child_touched(words[1], &number);
-    } else if (strcmp(words[0], "device_memory") == 0 && count == 3) {
-        good = gpuhal_bench_child_device_memory(words[1], words[2], &number);
-    } else if (strcmp(words[0], "staging") == 0 && count == 4) {
-        good = staging(words + 1, &number);
-    } else if (strcmp(words[0], "sharing") == 0 && count == 4) {
-        good = sharing(words + 1, &number);
-    } else {
-        good = gpuhal_bench_failed("--child does not know %s", words[0]);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(words[0], kinds[i].word) == 0 && count >= kinds[i].fewest && count <= kinds[i].most) {
+            return kinds[i].measure(words + 1, out_number);
+        }
     }
-    if (!good) {
+    return gpuhal_bench_failed("--child does not know %s", words[0]);
+}
+
+int gpuhal_bench_child_main(const char *const *words)
+{
+    double number = 0;
+    if (!measure(words, &number)) {
         fprintf(stderr, "gpuhal-bench: %s\n", gpuhal_bench_failure());
         return GPUHAL_BENCH_EXIT_FAILED;
     }

@@ -12,8 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-bool gpuhal_bench_child_enumerate(double *out_ns)
+bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns)
 {
+    (void)words;
     gpuhal *gpu;
     const uint64_t start = gpuhal_bench_now_ns();
     if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
@@ -35,8 +36,9 @@ static bool lists(const gpuhal *gpu, const char *backend)
     return gpuhal_bench_failed("%s lists no device", backend);
 }
 
-bool gpuhal_bench_child_list(const char *backend, double *out_ns)
+bool gpuhal_bench_child_list(const char *const *words, double *out_ns)
 {
+    const char *backend = words[0];
     gpuhal *gpu;
     const uint64_t start = gpuhal_bench_now_ns();
     if (!gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_ALWAYS, &gpu)) {
@@ -48,13 +50,13 @@ bool gpuhal_bench_child_list(const char *backend, double *out_ns)
     return good;
 }
 
-bool gpuhal_bench_child_list_direct(const char *const *pairs, double *out_ns)
+bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns)
 {
     uint32_t sum = 0;
     const uint64_t start = gpuhal_bench_now_ns();
-    for (size_t i = 0; pairs[i] != NULL && pairs[i + 1] != NULL; i += 2) {
+    for (size_t i = 0; words[i] != NULL && words[i + 1] != NULL; i += 2) {
         uint32_t count;
-        if (!gpuhal_bench_baseline_list(pairs[i], pairs[i + 1], &count)) {
+        if (!gpuhal_bench_baseline_list(words[i], words[i + 1], &count)) {
             return false;
         }
         sum += count;
@@ -74,11 +76,11 @@ static bool open_all(const char *registry, gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
 }
 
-bool gpuhal_bench_child_list_all(const char *registry, double *out_ns)
+bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns)
 {
     gpuhal *gpu;
     const uint64_t start = gpuhal_bench_now_ns();
-    if (!open_all(registry, &gpu)) {
+    if (!open_all(words[0], &gpu)) {
         return false;
     }
     *out_ns = (double)(gpuhal_bench_now_ns() - start);
@@ -125,11 +127,11 @@ static bool count_device_files(double *out_count)
 }
 
 /* A helper process has ended, and has been waited for, once the library is open. */
-bool gpuhal_bench_child_touched(const char *registry, double *out_count)
+bool gpuhal_bench_child_touched(const char *const *words, double *out_count)
 {
     struct rusage ended;
     gpuhal *gpu;
-    if (!open_all(registry, &gpu)) {
+    if (!open_all(words[0], &gpu)) {
         return false;
     }
     *out_count = getrusage(RUSAGE_CHILDREN, &ended) == 0 && ended.ru_maxrss > 0 ? 1 : 0;
@@ -139,8 +141,10 @@ bool gpuhal_bench_child_touched(const char *registry, double *out_count)
 }
 
 /* The plugin is met in this process, where what it takes stays taken as long as it lives. */
-bool gpuhal_bench_child_device_memory(const char *backend, const char *pci, double *out_kib)
+bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
 {
+    const char *backend = words[0];
+    const char *pci = words[1];
     gpuhal *gpu;
     double before;
     double after;

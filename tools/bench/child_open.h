@@ -4,12 +4,12 @@
 
 #include <stdbool.h>
 
-/* Each fills in the number that child.h tells of its word. */
-bool gpuhal_bench_child_enumerate(double *out_ns);
-bool gpuhal_bench_child_list(const char *backend, double *out_ns);
-bool gpuhal_bench_child_list_direct(const char *const *pairs, double *out_ns);
-bool gpuhal_bench_child_list_all(const char *registry, double *out_ns);
-bool gpuhal_bench_child_touched(const char *registry, double *out_count);
-bool gpuhal_bench_child_device_memory(const char *backend, const char *pci, double *out_kib);
+/* Each fills in the number that child.h tells of its word; @words are those behind it. */
+bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_touched(const char *const *words, double *out_count);
+bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib);
 
 #endif

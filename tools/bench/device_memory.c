@@ -1,6 +1,7 @@
 /* device_memory.c: NVML, by the vendor's declarations in the CUDA plugin's folder, and a file of the kernel's. */
 #include "device_memory.h"
 #include "../../plugins/cuda/nvml_api.h"
+#include "baseline_stream.h"
 #include "measure.h"
 
 #include <dlfcn.h>
@@ -21,10 +22,7 @@ static struct {
 static bool open_nvml(void)
 {
     static bool opened;
-    static const struct {
-        const char *name;
-        void *slot;
-    } symbols[] = {GPUHAL_NVML_FUNCTIONS(SYMBOL, NOTHING)};
+    static const gpuhal_bench_symbol symbols[] = {GPUHAL_NVML_FUNCTIONS(SYMBOL, NOTHING)};
     const char *wish = secure_getenv("GPUHAL_NVML_LIBRARY");
     if (opened) {
         return true;
@@ -33,15 +31,8 @@ static bool open_nvml(void)
     if (library == NULL) {
         return gpuhal_bench_failed("%s", dlerror());
     }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *function = dlsym(library, symbols[i].name);
-        if (function == NULL) {
-            return gpuhal_bench_failed("NVML has no %s", symbols[i].name);
-        }
-        memcpy(symbols[i].slot, &function, sizeof function);
-    }
-    opened = true;
-    return true;
+    opened = gpuhal_bench_find_symbols("NVML", library, symbols, sizeof symbols / sizeof *symbols);
+    return opened;
 }
 
 static bool ask_nvml(const char *pci, double *out_kib)

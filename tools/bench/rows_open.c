@@ -7,7 +7,6 @@
 #include "rows_open_all.h"
 #include "device_memory.h"
 
-#include <math.h>
 #include <string.h>
 
 static const double enumerate_budget_ns = 2e6;
@@ -18,70 +17,42 @@ static const double device_memory_budget_kib = 0;
 
 static void enumerate(gpuhal_bench *bench)
 {
-    gpuhal_bench_progress(bench->output, "cpu:0", "enumerate", 0);
-    if (!gpuhal_bench_children(bench, (const char *const[]){"enumerate", NULL}, NULL)) {
-        gpuhal_bench_failed_row(bench->output, "cpu:0", "enumerate", gpuhal_bench_failure());
-        return;
-    }
-    const gpuhal_bench_interval time = gpuhal_bench_time(&bench->times, 0);
-    const gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_AMOUNT,
-        .device = "cpu:0",
-        .test = "enumerate",
-        .unit = "ns",
-        .ours = time.median,
-        .baseline = NAN,
-        .result = time,
-        .budget = enumerate_budget_ns,
-    };
-    gpuhal_bench_row_add(bench->output, &row);
+    const gpuhal_bench_row time = {
+        .kind = GPUHAL_BENCH_AMOUNT, .device = "cpu:0", .test = "enumerate", .unit = "ns", .budget = enumerate_budget_ns};
+    gpuhal_bench_children_row(bench, time, (const char *const[]){"enumerate", NULL}, NULL);
 }
 
 static void resident(gpuhal_bench *bench)
 {
-    gpuhal_bench_progress(bench->output, "cpu:0", "resident_memory", 0);
-    if (!gpuhal_bench_children(bench, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL})) {
-        gpuhal_bench_failed_row(bench->output, "cpu:0", "resident_memory", gpuhal_bench_failure());
-        return;
-    }
-    const gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_AMOUNT,
-        .device = "cpu:0",
-        .test = "resident_memory",
-        .unit = "KiB",
-        .ours = gpuhal_bench_time(&bench->times, 0).median,
-        .baseline = gpuhal_bench_time(&bench->times, 1).median,
-        .result = gpuhal_bench_difference(&bench->times, 0, 1),
-        .budget = resident_budget_kib,
-    };
-    gpuhal_bench_row_add(bench->output, &row);
+    const gpuhal_bench_row memory = {.kind = GPUHAL_BENCH_AMOUNT,
+                                     .device = "cpu:0",
+                                     .test = "resident_memory",
+                                     .unit = "KiB",
+                                     .budget = resident_budget_kib};
+    gpuhal_bench_children_row(bench, memory, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL});
 }
 
 /* Two rows of the same samples: the ratio, and what the helper process costs beyond the vendor's own start. */
 static void listing(gpuhal_bench *bench, gpuhal_device *device)
 {
-    const char *id = gpuhal_device_id(device);
     const char *backend = gpuhal_device_backend(device);
     const char *library = gpuhal_bench_vendor_library(bench->gpu, backend);
-    gpuhal_bench_progress(bench->output, id, "open_backend", 0);
     const char *const direct[] = {"list_direct", backend, library, NULL};
     const bool compared = bench->options->baseline;
-    if (library == NULL ||
-        !gpuhal_bench_children(bench, (const char *const[]){"list", backend, NULL}, compared ? direct : NULL)) {
-        gpuhal_bench_failed_row(bench->output, id, "open_backend", gpuhal_bench_failure());
-        return;
-    }
     gpuhal_bench_row row = {
         .kind = GPUHAL_BENCH_TIMES,
-        .device = id,
+        .device = gpuhal_device_id(device),
         .test = "open_backend",
         .unit = "ns",
         .budget = listing_budget,
         .software = gpuhal_bench_is_software(device),
     };
-    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
-    if (compared) {
+    if (library == NULL) {
+        gpuhal_bench_failed_row(bench->output, row.device, row.test, gpuhal_bench_failure());
+        return;
+    }
+    const char *const ours[] = {"list", backend, NULL};
+    if (gpuhal_bench_children_row(bench, row, ours, compared ? direct : NULL) && compared) {
         row.kind = GPUHAL_BENCH_AMOUNT;
         row.test = "helper_start";
         row.budget = helper_budget_ns;
@@ -92,35 +63,21 @@ static void listing(gpuhal_bench *bench, gpuhal_device *device)
 
 static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
 {
-    const char *id = gpuhal_device_id(device);
+    const gpuhal_bench_row memory = {.kind = GPUHAL_BENCH_AMOUNT,
+                                     .device = gpuhal_device_id(device),
+                                     .test = "device_memory",
+                                     .unit = "KiB",
+                                     .budget = device_memory_budget_kib};
     const char *backend = gpuhal_device_backend(device);
     const char *pci;
     double now;
-    gpuhal_bench_progress(bench->output, id, "device_memory", 0);
     if (gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &pci) != GPUHAL_OK) {
-        gpuhal_bench_remark(bench->output, id, "device_memory", "its PCI address is not known");
-        return;
+        gpuhal_bench_remark(bench->output, memory.device, memory.test, "its PCI address is not known");
+    } else if (!gpuhal_bench_device_memory(backend, pci, &now)) {
+        gpuhal_bench_remark(bench->output, memory.device, memory.test, gpuhal_bench_failure());
+    } else {
+        gpuhal_bench_children_row(bench, memory, (const char *const[]){"device_memory", backend, pci, NULL}, NULL);
     }
-    if (!gpuhal_bench_device_memory(backend, pci, &now)) {
-        gpuhal_bench_remark(bench->output, id, "device_memory", gpuhal_bench_failure());
-        return;
-    }
-    if (!gpuhal_bench_children(bench, (const char *const[]){"device_memory", backend, pci, NULL}, NULL)) {
-        gpuhal_bench_failed_row(bench->output, id, "device_memory", gpuhal_bench_failure());
-        return;
-    }
-    const gpuhal_bench_interval growth = gpuhal_bench_time(&bench->times, 0);
-    const gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_AMOUNT,
-        .device = id,
-        .test = "device_memory",
-        .unit = "KiB",
-        .ours = growth.median,
-        .baseline = NAN,
-        .result = growth,
-        .budget = device_memory_budget_kib,
-    };
-    gpuhal_bench_row_add(bench->output, &row);
 }
 
 /* One device stands for its backend: the first. */

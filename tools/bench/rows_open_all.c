@@ -18,7 +18,7 @@ static const double warm_touched_budget = 0;
 
 static const char everything[] = "all";
 
-bool gpuhal_bench_children(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
+static bool children(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
 {
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
     const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
@@ -32,6 +32,19 @@ bool gpuhal_bench_children(gpuhal_bench *bench, const char *const *ours, const c
         }
     }
     bench->times.rounds = round;
+    return true;
+}
+
+bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *ours,
+                               const char *const *baseline)
+{
+    gpuhal_bench_progress(bench->output, row.device, row.test, 0);
+    if (!children(bench, ours, baseline)) {
+        gpuhal_bench_failed_row(bench->output, row.device, row.test, gpuhal_bench_failure());
+        return false;
+    }
+    gpuhal_bench_row_take(bench, 0, baseline != NULL ? 1 : 0, &row);
+    gpuhal_bench_row_add(bench->output, &row);
     return true;
 }
 
@@ -69,12 +82,7 @@ static void cold(gpuhal_bench *bench)
 {
     const char *direct[GPUHAL_BENCH_CHILD_WORDS + 1];
     const bool compared = bench->options->baseline && direct_words(bench, direct);
-    gpuhal_bench_progress(bench->output, everything, "open_all", 0);
-    if (!gpuhal_bench_children(bench, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL)) {
-        gpuhal_bench_failed_row(bench->output, everything, "open_all", gpuhal_bench_failure());
-        return;
-    }
-    gpuhal_bench_row row = {
+    const gpuhal_bench_row row = {
         .kind = GPUHAL_BENCH_TIMES,
         .device = everything,
         .test = "open_all",
@@ -82,13 +90,12 @@ static void cold(gpuhal_bench *bench)
         .budget = cold_budget,
         .software = only_software(bench),
     };
-    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
+    gpuhal_bench_children_row(bench, row, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL);
 }
 
-static void add_warm(gpuhal_bench *bench, const char *test, const char *unit, double budget)
+static gpuhal_bench_row warm_row(const gpuhal_bench *bench, const char *test, const char *unit, double budget)
 {
-    gpuhal_bench_row row = {
+    return (gpuhal_bench_row){
         .kind = GPUHAL_BENCH_AMOUNT,
         .device = everything,
         .test = test,
@@ -96,19 +103,6 @@ static void add_warm(gpuhal_bench *bench, const char *test, const char *unit, do
         .budget = budget,
         .software = only_software(bench),
     };
-    gpuhal_bench_row_take(bench, 0, 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
-}
-
-/* A row about children of this program that open from the filled registry. */
-static void warm(gpuhal_bench *bench, const char *registry, const char *word, const char *test, const char *unit, double budget)
-{
-    gpuhal_bench_progress(bench->output, everything, test, 0);
-    if (!gpuhal_bench_children(bench, (const char *const[]){word, registry, NULL}, NULL)) {
-        gpuhal_bench_failed_row(bench->output, everything, test, gpuhal_bench_failure());
-        return;
-    }
-    add_warm(bench, test, unit, budget);
 }
 
 /* The gpuhal-probe that was installed together with this program. */
@@ -152,7 +146,9 @@ static void probe(gpuhal_bench *bench, const char *registry)
         gpuhal_bench_failed_row(bench->output, everything, test, gpuhal_bench_failure());
         return;
     }
-    add_warm(bench, test, "ns", warm_probe_budget_ns);
+    gpuhal_bench_row row = warm_row(bench, test, "ns", warm_probe_budget_ns);
+    gpuhal_bench_row_take(bench, 0, 0, &row);
+    gpuhal_bench_row_add(bench->output, &row);
 }
 
 static void remove_folder(const char *path)
@@ -180,8 +176,10 @@ void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
         return;
     }
     if (gpuhal_bench_child_run((const char *const[]){"list_all", registry, NULL}, &first)) {
-        warm(bench, registry, "list_all", "warm_listing", "ns", warm_listing_budget_ns);
-        warm(bench, registry, "touched", "warm_touched", "count", warm_touched_budget);
+        gpuhal_bench_children_row(bench, warm_row(bench, "warm_listing", "ns", warm_listing_budget_ns),
+                                  (const char *const[]){"list_all", registry, NULL}, NULL);
+        gpuhal_bench_children_row(bench, warm_row(bench, "warm_touched", "count", warm_touched_budget),
+                                  (const char *const[]){"touched", registry, NULL}, NULL);
         probe(bench, registry);
     } else {
         gpuhal_bench_failed_row(bench->output, everything, "warm_listing", gpuhal_bench_failure());

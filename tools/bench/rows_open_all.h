@@ -4,9 +4,10 @@
 
 #include "bench.h"
 
-/* Fills bench->times: each sample is a process of its own, ours and the other one in turn. Both are the words of a child; a
- * @baseline of NULL: there is nothing to compare with. False with gpuhal_bench_failure(). */
-bool gpuhal_bench_children(gpuhal_bench *bench, const char *const *ours, const char *const *baseline);
+/* Adds a row of samples that are processes of their own, ours and the other one in turn. Both are the words of a child; a
+ * @baseline of NULL: there is nothing to compare with. False: they failed, which is reported. */
+bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *ours,
+                               const char *const *baseline);
 
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench);
 

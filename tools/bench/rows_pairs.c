@@ -147,22 +147,22 @@ static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *
     return p->baseline != NULL && (known || gpuhal_bench_failed_call("asking for the vendor's objects"));
 }
 
-static void add_peer_row(gpuhal_bench *bench, const pair *p)
+static void add_row(gpuhal_bench *bench, const pair *p, gpuhal_bench_kind kind, size_t side, size_t baseline, double budget)
 {
     gpuhal_device *from = gpuhal_buffer_device(p->from);
     gpuhal_device *to = gpuhal_buffer_device(p->to);
     gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_RATIO,
+        .kind = kind,
         .device = gpuhal_device_id(from),
         .peer = gpuhal_device_id(to),
-        .test = "copy",
-        .path = gpuhal_path_name(p->path),
+        .test = side == CEILING ? "ceiling" : "copy",
+        .path = side == CEILING ? NULL : gpuhal_path_name(p->path),
         .bytes = p->bytes,
-        .budget = p->bytes >= judged_peer_bytes ? peer_budget : NAN,
+        .budget = budget,
         .software = gpuhal_bench_is_software(from),
         .peer_software = gpuhal_bench_is_software(to),
     };
-    gpuhal_bench_row_take(bench, 0, 1, &row);
+    gpuhal_bench_row_take(bench, side, baseline, &row);
     gpuhal_bench_row_add(bench->output, &row);
 }
 
@@ -173,27 +173,8 @@ static bool measure_peer(gpuhal_bench *bench, pair *p)
     if (!gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
         return false;
     }
-    add_peer_row(bench, p);
+    add_row(bench, p, GPUHAL_BENCH_RATIO, 0, 1, p->bytes >= judged_peer_bytes ? peer_budget : NAN);
     return true;
-}
-
-static void add_row(gpuhal_bench *bench, const pair *p, size_t side, size_t slower, double budget)
-{
-    gpuhal_device *from = gpuhal_buffer_device(p->from);
-    gpuhal_device *to = gpuhal_buffer_device(p->to);
-    gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_SLOWER_HALF,
-        .device = gpuhal_device_id(from),
-        .peer = gpuhal_device_id(to),
-        .test = side == CEILING ? "ceiling" : "copy",
-        .path = side == CEILING ? NULL : gpuhal_path_name(p->path),
-        .bytes = p->bytes,
-        .budget = budget,
-        .software = gpuhal_bench_is_software(from),
-        .peer_software = gpuhal_bench_is_software(to),
-    };
-    gpuhal_bench_row_take(bench, side, slower, &row);
-    gpuhal_bench_row_add(bench->output, &row);
 }
 
 static bool measure(gpuhal_bench *bench, pair *p)
@@ -210,9 +191,9 @@ static bool measure(gpuhal_bench *bench, pair *p)
     }
     const size_t slower = compared ? gpuhal_bench_slower(bench, READ_HALF, WRITE_HALF) : WHOLE;
     const bool possible = !with_ceiling || gpuhal_bench_ratio(&bench->times, slower, CEILING).high >= half_budget;
-    add_row(bench, p, WHOLE, slower, judged && possible ? half_budget : NAN);
+    add_row(bench, p, GPUHAL_BENCH_SLOWER_HALF, WHOLE, slower, judged && possible ? half_budget : NAN);
     if (with_ceiling) {
-        add_row(bench, p, CEILING, slower, NAN);
+        add_row(bench, p, GPUHAL_BENCH_SLOWER_HALF, CEILING, slower, NAN);
     }
     return true;
 }

@@ -8,10 +8,10 @@
 
 enum { BYTES_MAX = 64 << 10 };
 
-static char *trimmed(char *text)
+char *gpuhal_trimmed(char *text)
 {
     text += strspn(text, " \t");
-    for (size_t length = strlen(text); length > 0 && strchr(" \t\r", text[length - 1]) != NULL; length--) {
+    for (size_t length = strlen(text); length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL; length--) {
         text[length - 1] = '\0';
     }
     return text;
@@ -19,13 +19,13 @@ static char *trimmed(char *text)
 
 static void take_line(gpuhal_manifest *manifest, char *line, unsigned number)
 {
-    line = trimmed(line);
+    line = gpuhal_trimmed(line);
     char *equals = strchr(line, '=');
     if (line[0] == '#' || line[0] == '[' || equals == NULL || manifest->count == MANIFEST_LINES_MAX) {
         return;
     }
     *equals = '\0';
-    manifest->lines[manifest->count++] = (gpuhal_manifest_line){trimmed(line), trimmed(equals + 1), number};
+    manifest->lines[manifest->count++] = (gpuhal_manifest_line){gpuhal_trimmed(line), gpuhal_trimmed(equals + 1), number};
 }
 
 bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size)

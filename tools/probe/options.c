@@ -24,19 +24,19 @@ static const char doc[] =
     "difference.";
 
 enum {
-    OPTION_JSON = GPUHAL_TOOL_KEY,
+    OPTION_JSON = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
     OPTION_EXPLAIN,
     OPTION_VERIFY,
     OPTION_TIMINGS,
     OPTION_ENV,
     OPTION_ALL,
     OPTION_LINKS,
+    OPTION_REGISTRY,
+    OPTION_DIFF,
     OPTION_DEVICE,
     OPTION_BACKENDS,
     OPTION_TIMEOUT,
     OPTION_RETRY,
-    OPTION_REGISTRY,
-    OPTION_DIFF,
     OPTION_FORGET,
     OPTION_EXPORT,
     OPTION_IMPORT
@@ -143,28 +143,13 @@ static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *val
 
 static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int key, const char *value)
 {
+    bool *const flags[] = {&options->json, &options->explain, &options->verify,   &options->timings, &options->environment,
+                           &options->all,  &options->links,   &options->registry, &options->diff};
+    if (key >= OPTION_JSON && key <= OPTION_DIFF) {
+        *flags[key - OPTION_JSON] = true;
+        return 0;
+    }
     switch (key) {
-    case OPTION_JSON:
-        options->json = true;
-        return 0;
-    case OPTION_EXPLAIN:
-        options->explain = true;
-        return 0;
-    case OPTION_VERIFY:
-        options->verify = true;
-        return 0;
-    case OPTION_TIMINGS:
-        options->timings = true;
-        return 0;
-    case OPTION_ENV:
-        options->environment = true;
-        return 0;
-    case OPTION_ALL:
-        options->all = true;
-        return 0;
-    case OPTION_LINKS:
-        options->links = true;
-        return 0;
     case OPTION_DEVICE:
         return keep_once(state, &options->device, "device", value) ? 0 : EINVAL;
     case OPTION_BACKENDS:
@@ -173,12 +158,6 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
         return keep_seconds(state, &options->timeout_ns, value) ? 0 : EINVAL;
     case OPTION_RETRY:
         return keep_names(state, &options->retry, "retry", value) ? 0 : EINVAL;
-    case OPTION_REGISTRY:
-        options->registry = true;
-        return 0;
-    case OPTION_DIFF:
-        options->diff = true;
-        return 0;
     case OPTION_FORGET:
         return keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0 : EINVAL;
     case OPTION_EXPORT:
