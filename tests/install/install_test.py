@@ -117,14 +117,14 @@ def a_cmake_project_uses_the_package(o):
     expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)
 
 
-def flags_of_pkg_config(o):
-    env = clean_environment(PKG_CONFIG_PATH=str(o.libdir / "pkgconfig"))
-    return shlex.split(run("pkg-config", "--cflags", "--libs", "gpuhal", env=env)) + [f"-Wl,-rpath,{o.libdir}"]
+def flags_of_pkg_config(libdir):
+    env = clean_environment(PKG_CONFIG_PATH=str(libdir / "pkgconfig"))
+    return shlex.split(run("pkg-config", "--cflags", "--libs", "gpuhal", env=env)) + [f"-Wl,-rpath,{libdir}"]
 
 
 def a_compiler_and_pkg_config_are_enough(o):
     program = fresh(o.work / "consumer-pkg-config") / "consumer"
-    run(o.cc, *WARNINGS, o.source / "tests/install/consumer.c", *flags_of_pkg_config(o), "-o", program)
+    run(o.cc, *WARNINGS, o.source / "tests/install/consumer.c", *flags_of_pkg_config(o.libdir), "-o", program)
     check_consumer(program, f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
 
 
@@ -133,7 +133,7 @@ def the_example_in_the_readme_compiles_and_runs(o):
     expect(len(blocks) == 1, f"README.md has {len(blocks)} C examples, this test knows what to do with one")
     folder = fresh(o.work / "readme")
     (folder / "example.c").write_text(blocks[0], encoding="utf-8")
-    run(o.cc, *WARNINGS, folder / "example.c", *flags_of_pkg_config(o), "-o", folder / "example")
+    run(o.cc, *WARNINGS, folder / "example.c", *flags_of_pkg_config(o.libdir), "-o", folder / "example")
     output = run(folder / "example", env=clean_environment())
     expect("hello, device" in output, "the example does not bring its bytes back", output)
 
@@ -149,7 +149,7 @@ def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
     run(o.prefix / "bin/gpuhal-check", folder / "gpuhal-example.so", env=clean_environment())
     listing = run(o.prefix / "bin/gpuhal-probe", "--all", "--verify", env=clean_environment(GPUHAL_PLUGIN_PATH=str(folder)))
     expect("example:0" in listing, "gpuhal-probe does not list the vendor's device", listing)
-    run(o.cc, *WARNINGS, "-I", folder, o.source / "tests/install/vendor_user.c", *flags_of_pkg_config(o), "-o", folder / "user")
+    run(o.cc, *WARNINGS, "-I", folder, o.source / "tests/install/vendor_user.c", *flags_of_pkg_config(o.libdir), "-o", folder / "user")
     environment = clean_environment(GPUHAL_PLUGIN_PATH=str(folder), GPUHAL_OPTIONS="example.memory_mib=8;example.colour=red", GPUHAL_LOG="trace")
     output = run(folder / "user", env=environment)
     expect("8388608 bytes, of which 4096 are in use" in output, "the option or the extension of the example does not work", output)
@@ -190,7 +190,7 @@ def a_cpp17_program_uses_the_handles_of_gpuhal_hpp(o):
         raise Skipped("no C++ compiler here")
     program = fresh(o.work / "consumer-cpp") / "consumer"
     run(o.cxx, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror",
-        o.source / "tests/install/consumer.cpp", *flags_of_pkg_config(o), "-o", program)
+        o.source / "tests/install/consumer.cpp", *flags_of_pkg_config(o.libdir), "-o", program)
     output = run(program, env=clean_environment())
     expect("device cpu:0 right\n" in output, "the C++ program moved no bytes on cpu:0", output)
 
@@ -201,6 +201,58 @@ def pythons_cffi_takes_the_installed_declarations_as_they_are(o):
     output = run(sys.executable, "-B", o.source / "tests/install/consumer.py", o.prefix / "share/gpuhal/gpuhal.cdef",
                  o.libdir / "libgpuhal.so", env=clean_environment())
     expect("device cpu:0 right\n" in output, "the Python program moved no bytes on cpu:0", output)
+
+
+def files_below(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file()}
+
+
+def make_packages(o, work):
+    """The Debian packages of the build tree by name, and which of them is the library's."""
+    for program in ("dpkg-deb", "dpkg-shlibdeps", "file"):
+        if not shutil.which(program):
+            raise Skipped(f"no {program} here")
+    run(Path(o.cmake).with_name("cpack"), "--config", o.build / "CPackConfig.cmake", "-B", work, cwd=work)
+    packages = {path.name.partition("_")[0]: path for path in work.glob("*.deb")}
+    library = next((name for name in packages if re.fullmatch(r"libgpuhal[\d.]+", name)), None)
+    plugins = {f"gpuhal-plugin-{path.stem}" for path in o.source.glob("plugins/*/*.gpuhal")}
+    expect(set(packages) == plugins | {library, "libgpuhal-dev", "gpuhal-tools"}, f"the packages are {sorted(packages)}")
+    return packages, library
+
+
+def check_dependencies(packages, library):
+    for name, package in packages.items():
+        depends = run("dpkg-deb", "--field", package, "Depends").strip()
+        version = run("dpkg-deb", "--field", package, "Version").strip()
+        expect((f"{library} (= {version})" in depends) == (name != library), f"{name} depends on {depends}")
+        expect(("libc6 (" in depends) == (name != "libgpuhal-dev"), f"{name} depends on {depends}")
+        expect(("libjansson4 (" in depends) == (name == "gpuhal-tools"), f"{name} depends on {depends}")
+
+
+def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
+    work = fresh(o.work / "packages")
+    packages, library = make_packages(o, work)
+    check_dependencies(packages, library)
+    owner = {}
+    for name, package in packages.items():
+        for folder in (fresh(work / name), work):
+            run("dpkg-deb", "-x", package, folder / "root")
+        for file in files_below(work / name / "root"):
+            expect(file not in owner, f"{file} is in {owner.get(file)} and in {name}")
+            owner[file] = name
+    prefix = next((work / "root").rglob("bin/gpuhal-probe")).parent.parent
+    both = files_below(prefix) ^ files_below(o.prefix)
+    expect(not both, "these are either in the packages or in the installation, not in both:", "\n".join(sorted(both)))
+    for end, name in (("/LICENSE", library), ("/gpuhal-helper", library), ("/libgpuhal.so", "libgpuhal-dev"),
+                      ("/gpuhal.h", "libgpuhal-dev"), ("/gpuhal-check", "gpuhal-tools"), ("/cpu.gpuhal", "gpuhal-plugin-cpu")):
+        found = [package for file, package in owner.items() if file.endswith(end)]
+        expect(found == [name], f"a file {end} is in {found}, not in {name}")
+
+    listing = run(prefix / "bin/gpuhal-probe", env=clean_environment())
+    expect("cpu:0" in listing, "gpuhal-probe of the packages does not list cpu:0", listing)
+    libdir = prefix / o.libdir.relative_to(o.prefix)
+    run(o.cc, *WARNINGS, o.source / "tests/install/consumer.c", *flags_of_pkg_config(libdir), "-o", work / "consumer")
+    check_consumer(work / "consumer", f"{libdir}/gpuhal/gpuhal-{{name}}.so", f"{libdir}/.*")
 
 
 def parent(o, build, *definitions):
@@ -241,6 +293,7 @@ TESTS = (a_build_tree_installs_into_an_empty_prefix, installed_documents_link_on
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
+         every_installed_file_is_in_one_debian_package_and_they_work_together,
          a_parent_project_uses_the_sources_in_every_form)
 
 
