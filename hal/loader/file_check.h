@@ -16,8 +16,8 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* A regular file that, with all directories above it, only root and this user can change: always in a privileged process root
- * alone; elsewhere another owner is worth a warning. */
+/* A regular file that not everybody can change, nor put another in its place: SECURITY.md has the rules. In a privileged
+ * process it belongs to root alone; elsewhere another owner than root and the user is worth a warning. */
 bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file);
 /* Complete, and for this machine. `program`: may be an executable of fixed addresses too. */
 bool gpuhal_file_check_elf(gpuhal_attempt *attempt, const gpuhal_checked_file *file, bool program);

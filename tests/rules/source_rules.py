@@ -202,6 +202,14 @@ def documents_name_only_files_that_exist(root):
                 yield f"{place(root, path, c_text.line_of(text, match.start()))}: names {match.group(1)}, which does not exist"
 
 
+def every_page_stands_in_the_index_of_pages(root):
+    index = root / "docs/README.md"
+    linked = set(re.findall(r"\]\(([^)#:\s]+)", index.read_text(encoding="utf-8"))) if index.is_file() else set()
+    for page in sorted((root / "docs").glob("*.md")):
+        if page != index and page.name not in linked:
+            yield f"docs/README.md: does not lead to {page.name}"
+
+
 def slots_of_plugins(root):
     header = c_text.code_only(c_text.read(root / "hal/include/gpuhal/plugin.h"))
     names = []
@@ -314,6 +322,9 @@ EXAMPLES = {
         [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
             WATCHED, WATCHED.replace("d->ops.copy(1);\n    gpuhal_call_end(call)", "s = gpuhal_device_result(d, call, d->ops.copy(1))"),
             "void f(void)\n{\n    if (d->ops.copy && !plugin->start) {\n    }\n}\n")]),
+    every_page_stands_in_the_index_of_pages: (
+        [{"docs/a.md": ""}, {"docs/a.md": "", "docs/README.md": "see `a.md`"}],
+        [{"docs/a.md": "", "docs/README.md": "see [a](a.md)"}]),
     documents_name_only_files_that_exist: (
         [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}],
         [{"docs/a.md": "see [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),
