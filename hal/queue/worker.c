@@ -208,7 +208,9 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_end_call(queue);
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
-        if (later) {
+        if (later && queue->recorded != queue->submitted) {
+            record_tail(queue); /* which flushes: the plugin may have no room only because nothing of the work before was flushed */
+        } else if (later) {
             sleep_before_retry(queue);
         }
         return;

@@ -44,6 +44,7 @@ static struct {
     _Atomic int busy;         /* so many records and copies with a queue are not ready */
     _Atomic bool says_busy;   /* or answer BUSY */
     bool honors_timeouts;
+    bool ring;                /* work is done once it is flushed, and without that PENDING pieces leave no room */
 } engine;
 
 static bool fails(slot which)
@@ -126,6 +127,9 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
         engine.busy--;
         return not_now();
     }
+    if (engine.ring) {
+        finish(queue);
+    }
     event->queue = queue;
     event->asked = 0;
     return GPUHAL_OK;
@@ -166,6 +170,9 @@ static gpuhal_status begin(gpuhal_plugin_queue *queue, const work *w)
     if (engine.busy > 0) {
         engine.busy--;
         return not_now();
+    }
+    if (engine.ring && queue->count == PENDING) {
+        return GPUHAL_NOT_READY;
     }
     assert_true(queue->count < PENDING);
     queue->pending[queue->count++] = *w;

@@ -119,6 +119,25 @@ TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
     close_desk(&d);
 }
 
+/* Drivers gather commands until a flush, which recording an event is. */
+TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
+{
+    desk d = open_desk(false);
+    gpuhal_event *host = NULL;
+    engine.ring = true;
+    assert_int_equal(gpuhal_event_create(d.gpu, GPUHAL_EVENT_HOST, &host), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_wait(d.queue, host), GPUHAL_OK);
+    for (int i = 0; i < 5 * PENDING; i++) {
+        assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
+    }
+    assert_int_equal(gpuhal_event_signal(host, GPUHAL_OK), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
+    engine.ring = false;
+    expect_copied(&d);
+    gpuhal_event_destroy(host);
+    close_desk(&d);
+}
+
 TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
 {
     desk d = open_desk(true);
