@@ -21,7 +21,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_OPENCL_LANES 8u
+/* More than threads that are likely to be in blocking calls at once, the helpers of copies included: PoCL 3.1's device "basic" may wait for
+ * itself where two threads enqueue to one queue (pocl_update_event_running, for an event that it is just completing). */
+#define GPUHAL_OPENCL_LANES 32u
 
 /* One device of the process. Constant once it can be found. */
 typedef struct gpuhal_opencl_entry {
