@@ -32,7 +32,7 @@ static int take_all(gpuhal *gpu, unsigned *left)
 {
     void *user = NULL;
     gpuhal_status ended = GPUHAL_OK, status = GPUHAL_OK;
-    while ((status = gpuhal_take_done(gpu, &user, &ended)) == GPUHAL_OK) {
+    while ((status = gpuhal_next_completion(gpu, &user, &ended)) == GPUHAL_OK) {
         copy *work = user;
         work->right = ended == GPUHAL_OK && memcmp(work->in, work->out, BYTES) == 0;
         (*left)--;
@@ -44,7 +44,7 @@ static int run_loop(gpuhal *gpu)
 {
     gpuhal_os_handle done = -1;
     unsigned left = COPIES;
-    int failed = gpuhal_done_descriptor(gpu, &done);
+    int failed = gpuhal_completion_descriptor(gpu, &done);
     int loop = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event interest = {.events = EPOLLIN}, happened;
     failed = failed || loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, (int)done, &interest) != 0;

@@ -1,7 +1,7 @@
 /* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
 #include "core/error.h"
 #include "device/fault_log.h"
-#include "device/listing.h"
+#include "device/snapshot.h"
 #include "hotplug/change.h"
 #include "memory/address_index.h"
 #include "queue/completion_service.h"

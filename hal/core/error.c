@@ -128,7 +128,7 @@ void gpuhal_error_clear(void)
 }
 
 /* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer answered -5)". */
-static void word_sentence(gpuhal_status status, const char *where, const char *what)
+static void describe_sentence(gpuhal_status status, const char *where, const char *what)
 {
     int used = snprintf(last.sentence, sizeof last.sentence, "%s: %s: %s", where, what, gpuhal_status_name(status));
     size_t at = used < 0 ? 0 : (size_t)used;
@@ -166,7 +166,7 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
         snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin answered %d, which is no status", (int)status);
     }
     last.report_status = GPUHAL_OK;
-    word_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
+    describe_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
     return answer;
 }
 

@@ -1,7 +1,7 @@
 /* device/close.c: closing all devices of a gpuhal object, side by side: a driver that does not come back keeps a thread, not the caller. */
 #include "core/error.h"
 #include "core/job.h"
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include <stdlib.h>
 
@@ -75,10 +75,10 @@ void gpuhal_devices_destroy(gpuhal *gpu)
         gpuhal_device_destroy(gpuhal_device_at(gpu, d));
     }
     gpuhal_error_restore(&before);
-    gpuhal_listing *listing = atomic_exchange(&gpu->listing, NULL);
-    while (listing) {
-        gpuhal_listing *older = listing->older;
-        gpuhal_listing_free(listing);
-        listing = older;
+    gpuhal_device_snapshot *snapshot = atomic_exchange(&gpu->snapshot, NULL);
+    while (snapshot) {
+        gpuhal_device_snapshot *older = snapshot->older;
+        gpuhal_device_snapshot_free(snapshot);
+        snapshot = older;
     }
 }

@@ -1,7 +1,7 @@
 /* device/device.c: device objects, with their links to others: making them, freeing them, and what is told of them. */
 #include "core/error.h"
 #include "device/link.h"
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
-    const gpuhal_entry *entry = here ? NULL : gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
+    const gpuhal_entry *entry = here ? NULL : gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     return here ? here : entry ? entry->listed : device->listed;
 }
 

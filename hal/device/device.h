@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 struct gpuhal_staging;       /* transfer/staging.h */
-struct gpuhal_listing;       /* listing.h */
+struct gpuhal_device_snapshot;       /* listing.h */
 struct gpuhal_link;          /* link.h */
 struct gpuhal_fault_log;         /* fault_log.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
@@ -51,7 +51,7 @@ struct gpuhal {
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
-    _Atomic(struct gpuhal_listing *) listing; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
+    _Atomic(struct gpuhal_device_snapshot *) snapshot; /* the newest, NULL before the first; who walks the devices asks gpuhal_device_count() and _at() */
     gpuhal_layers layers;
 };
 
@@ -108,7 +108,7 @@ struct gpuhal_device {
     uint32_t index; /* in the id: what the backend counted when it was first listed, unless another device has that */
     uint64_t vanished; /* when it was found to be gone, in seconds since 1970; written before `lost` says so */
     _Atomic(const gpuhal_listed_device *) here; /* as the driver in this process lists it; NULL: nobody has asked that one */
-    uint32_t known_physical, known_face; /* numbers that stay, of the registry; 0 beyond what it numbers */
+    uint32_t physical_number, interface_number; /* numbers that stay, of the registry; 0 beyond what it numbers */
     uint32_t position;         /* among the visible devices */
     bool unsure;               /* during a look: which of several alike devices are gone is not known; match.c */
     _Atomic(struct gpuhal_link *) links[32]; /* rows of them, to each visible device */
@@ -237,17 +237,17 @@ void gpuhal_selector_lower(char *text);
 /* `source` names where the selector came from, in messages. INVALID_ARGUMENT for a malformed one. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 /* As the listing sees the device, which is not NOWHERE in it. */
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_listing *listing, const gpuhal_device *device);
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device);
 /* NOT_FOUND, with a sentence that begins with `source`, "" for none. */
-gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_listing *listing, const gpuhal_selector *selector, const char *text, const char *source);
+gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const char *source);
 
 /* Whether the two are faces of the same part of the same hardware, so that one may stand for the other; or at least of the same hardware.
  * physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
 /* Whether the device's hardware has this PCI address, or its part this UUID, whichever face states it. */
-bool gpuhal_device_at_pci(const struct gpuhal_listing *listing, const gpuhal_device *device, const char *address);
-bool gpuhal_device_has_uuid(const struct gpuhal_listing *listing, const gpuhal_device *device, const char *uuid);
+bool gpuhal_device_at_pci(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address);
+bool gpuhal_device_has_uuid(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *uuid);
 /* The PCI address of the device's hardware, whichever face states it; NULL when none does. */
 const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 

@@ -1,5 +1,5 @@
 /* device/difference.c: what two listings tell differently of one device, in words. */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool same_fact(const gpuhal_fact *one, const gpuhal_fact *other)
     return text ? strcmp(one->text, other->text) == 0 : one->text == other->text && one->u64 == other->u64;
 }
 
-static void word_fact(const gpuhal_fact *fact, char word[WORD_BYTES])
+static void describe_fact(const gpuhal_fact *fact, char word[WORD_BYTES])
 {
     if (!fact || fact->missing) {
         snprintf(word, WORD_BYTES, "missing");
@@ -77,8 +77,8 @@ bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, cons
     if (key) {
         const char *name = gpuhal_key_name(key);
         char was[WORD_BYTES], is[WORD_BYTES];
-        word_fact(gpuhal_facts_find(&then->facts, key), was);
-        word_fact(gpuhal_facts_find(&now->facts, key), is);
+        describe_fact(gpuhal_facts_find(&then->facts, key), was);
+        describe_fact(gpuhal_facts_find(&now->facts, key), is);
         snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: %s was %s when it was listed, and is %s now", id,
                  name ? name : "a fact of its vendor's", was, is);
     } else if (now->capabilities != then->capabilities) {

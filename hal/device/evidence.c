@@ -23,24 +23,24 @@ static const struct {
     [GPUHAL_IDENTITY_HOST] = {"host_processor", "host's processor"},
 };
 
-static bool same_text(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level)
+static bool same_text(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
 {
     return a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
 }
 
-bool gpuhal_face_same_value(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level)
+bool gpuhal_interface_same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
 {
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
 }
 
-gpuhal_identity_level gpuhal_identity_direct(const gpuhal_face *a, const gpuhal_face *b)
+gpuhal_identity_level gpuhal_identity_direct(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     if (a->host || b->host) {
         return a->host && b->host ? GPUHAL_IDENTITY_HOST : GPUHAL_IDENTITY_LEVELS;
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
         bool doubted = (a->doubted | b->doubted) >> level & 1u;
-        if (gpuhal_face_same_value(a, b, level) && !doubted) {
+        if (gpuhal_interface_same_value(a, b, level) && !doubted) {
             return level;
         }
     }
@@ -48,65 +48,65 @@ gpuhal_identity_level gpuhal_identity_direct(const gpuhal_face *a, const gpuhal_
 }
 
 /* Parts of one GPU match by what the whole states; that they are not the same thing is said too. */
-static char *word_match(const gpuhal_face *face, const gpuhal_face *other, gpuhal_identity_level level)
+static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {
-        const gpuhal_face *cpu = strcmp(other->backend, "cpu") == 0 ? other : strcmp(face->backend, "cpu") == 0 ? face : NULL;
-        const gpuhal_face *program = cpu == face ? other : face;
+        const gpuhal_interface *cpu = strcmp(other->backend, "cpu") == 0 ? other : strcmp(iface->backend, "cpu") == 0 ? iface : NULL;
+        const gpuhal_interface *program = cpu == iface ? other : iface;
         return cpu ? gpuhal_text_format("%s runs on the host's processor, which is %s", program->id, cpu->id)
-                   : gpuhal_text_format("%s and %s both run on the host's processor", face->id, other->id);
+                   : gpuhal_text_format("%s and %s both run on the host's processor", iface->id, other->id);
     }
-    const char *words = levels[level].words, *value = face->values[level];
-    if (face->part == other->part) {
-        return gpuhal_text_format("%s and %s state the same %s, %s", face->id, other->id, words, value);
+    const char *words = levels[level].words, *value = iface->values[level];
+    if (iface->partition == other->partition) {
+        return gpuhal_text_format("%s and %s state the same %s, %s", iface->id, other->id, words, value);
     }
-    if (*face->part_name && *other->part_name) {
-        return gpuhal_text_format("%s and %s state the same %s, %s; they are its parts %s and %s", face->id, other->id, words,
-                                  value, face->part_name, other->part_name);
+    if (*iface->partition_name && *other->partition_name) {
+        return gpuhal_text_format("%s and %s state the same %s, %s; they are its parts %s and %s", iface->id, other->id, words,
+                                  value, iface->partition_name, other->partition_name);
     }
-    const gpuhal_face *part = *face->part_name ? face : other;
-    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its part %s", face->id, other->id, words, value, part->id,
-                              part->part_name);
+    const gpuhal_interface *partition = *iface->partition_name ? iface : other;
+    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its part %s", iface->id, other->id, words, value, partition->id,
+                              partition->partition_name);
 }
 
 /* Names the two faces that contradict each other: those that are compared, where they do, else the pair that was found. */
-static char *word_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal, const gpuhal_face *face,
-                        const gpuhal_face *other)
+static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal, const gpuhal_interface *iface,
+                        const gpuhal_interface *other)
 {
-    const gpuhal_face *a = &identity->faces[refusal->witness[0]], *b = &identity->faces[refusal->witness[1]];
+    const gpuhal_interface *a = &identity->interfaces[refusal->witness[0]], *b = &identity->interfaces[refusal->witness[1]];
     const char *words = levels[refusal->level].words;
-    if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER && gpuhal_face_same_driver(face, other)) {
+    if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER && gpuhal_interface_same_driver(iface, other)) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that tells nothing: one driver lists both as devices of their own", face->id,
+            "%s and %s state the same %s, but that tells nothing: one driver lists both as devices of their own", iface->id,
             other->id, words);
     }
     if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that tells nothing: one driver lists %s and %s as two devices", face->id, other->id,
+            "%s and %s state the same %s, but that tells nothing: one driver lists %s and %s as two devices", iface->id, other->id,
             words, a->id, b->id);
     }
     gpuhal_identity_level by = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
-    if (face->values[by] && other->values[by] && !same_text(face, other, by)) {
+    if (iface->values[by] && other->values[by] && !same_text(iface, other, by)) {
         a = other;
-        b = face;
+        b = iface;
     }
-    return gpuhal_text_format("%s and %s state the same %s, but that tells nothing: %s is at %s %s and %s at %s", face->id,
+    return gpuhal_text_format("%s and %s state the same %s, but that tells nothing: %s is at %s %s and %s at %s", iface->id,
                               other->id, words, a->id, levels[by].words, a->values[by], b->id, b->values[by]);
 }
 
-static char *word_vendors(const gpuhal_face *face, const gpuhal_face *other)
+static char *describe_vendors(const gpuhal_interface *iface, const gpuhal_interface *other)
 {
     const char *words = levels[GPUHAL_IDENTITY_UUID].words;
-    if (face->maker && other->maker) {
+    if (iface->maker && other->maker) {
         return gpuhal_text_format("%s and %s state the same %s, but their vendors differ: 0x%04" PRIx64 " and 0x%04" PRIx64,
-                                  face->id, other->id, words, face->maker, other->maker);
+                                  iface->id, other->id, words, iface->maker, other->maker);
     }
     return gpuhal_text_format("%s and %s state the same %s, but that counts within one vendor, and %s does not tell its vendor",
-                              face->id, other->id, words, face->maker ? other->id : face->id);
+                              iface->id, other->id, words, iface->maker ? other->id : iface->id);
 }
 
 /* Takes the sentence over; without memory nothing is added. */
-static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_face *face, const gpuhal_face *other,
+static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_interface *iface, const gpuhal_interface *other,
                          gpuhal_identity_level level, bool same, char *sentence)
 {
     if (sentence && list->count == list->capacity) {
@@ -123,16 +123,16 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_face 
         return gpuhal_error_host_memory();
     }
     list->list[list->count++] = (gpuhal_identity_evidence){
-        .physical = face->physical,
+        .physical = iface->physical,
         .sentence = sentence,
         .evidence =
             {
                 .size = sizeof(gpuhal_evidence),
                 .same = same,
-                .device = face->id,
+                .device = iface->id,
                 .other = other->id,
                 .matched_by = levels[level].name,
-                .value = face->values[level] ? face->values[level] : "",
+                .value = iface->values[level] ? iface->values[level] : "",
                 .sentence = sentence,
             },
     };
@@ -141,12 +141,12 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_face 
 
 /* Of the faces that are reached already, the best one to match `face` with: a visible one before a hidden one, a strong match
  * before a weak one, the root before others. */
-static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t face)
+static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t iface)
 {
     uint32_t best = NONE, best_cost = NONE;
     for (uint32_t i = 0; i < identity->count; i++) {
-        gpuhal_identity_level level = gpuhal_identity_direct(&identity->faces[face], &identity->faces[i]);
-        if (parents[i] == NONE || identity->faces[i].physical != identity->faces[face].physical ||
+        gpuhal_identity_level level = gpuhal_identity_direct(&identity->interfaces[iface], &identity->interfaces[i]);
+        if (parents[i] == NONE || identity->interfaces[i].physical != identity->interfaces[iface].physical ||
             level == GPUHAL_IDENTITY_LEVELS) {
             continue;
         }
@@ -158,7 +158,7 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
 }
 
 /* The next face to reach: a visible one if any, else a hidden one that may be a bridge. */
-static uint32_t next_face(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents, uint32_t *out_parent)
+static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents, uint32_t *out_parent)
 {
     for (int hidden = 0; hidden < 2; hidden++) {
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -175,18 +175,18 @@ static uint32_t next_face(const gpuhal_identity *identity, const bool *visible, 
 }
 
 /* Where the tree of a piece of hardware starts: at the first visible face, for the host's processor at `cpu`, which is it. */
-static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t face)
+static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t iface)
 {
-    const gpuhal_face *faces = identity->faces;
-    bool is_cpu = strcmp(faces[face].backend, "cpu") == 0;
+    const gpuhal_interface *interfaces = identity->interfaces;
+    bool is_cpu = strcmp(interfaces[iface].backend, "cpu") == 0;
     for (uint32_t i = 0; i < identity->count; i++) {
-        bool other_is_cpu = strcmp(faces[i].backend, "cpu") == 0;
-        bool before = other_is_cpu == is_cpu ? i < face : other_is_cpu;
-        if (visible[i] && before && faces[i].physical == faces[face].physical) {
+        bool other_is_cpu = strcmp(interfaces[i].backend, "cpu") == 0;
+        bool before = other_is_cpu == is_cpu ? i < iface : other_is_cpu;
+        if (visible[i] && before && interfaces[i].physical == interfaces[iface].physical) {
             return false;
         }
     }
-    return visible[face];
+    return visible[iface];
 }
 
 /* Reaches every face from the root of its hardware. parents[i] is i for roots, NONE for what nothing visible needs. */
@@ -196,8 +196,8 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
         parents[i] = is_root(identity, visible, i) ? i : NONE;
     }
     uint32_t parent = NONE;
-    for (uint32_t i = next_face(identity, visible, parents, &parent); i != NONE;
-         i = next_face(identity, visible, parents, &parent)) {
+    for (uint32_t i = next_interface(identity, visible, parents, &parent); i != NONE;
+         i = next_interface(identity, visible, parents, &parent)) {
         parents[i] = parent;
     }
     /* Hidden leaves fall, until none is left. */
@@ -216,19 +216,19 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
 
 /* The earlier visible face to compare this one with at a level at which both state the same: the first of the same maker, else
  * the first. NONE where there is none, and where one of the same hardware has told all there is to tell. */
-static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t face, gpuhal_identity_level level)
+static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface, gpuhal_identity_level level)
 {
-    const gpuhal_face *faces = identity->faces;
+    const gpuhal_interface *interfaces = identity->interfaces;
     uint32_t first = NONE, first_of_maker = NONE;
-    for (uint32_t i = 0; i < face; i++) {
-        if (!visible[i] || !same_text(&faces[i], &faces[face], level)) {
+    for (uint32_t i = 0; i < iface; i++) {
+        if (!visible[i] || !same_text(&interfaces[i], &interfaces[iface], level)) {
             continue;
         }
-        if (faces[i].physical == faces[face].physical) {
+        if (interfaces[i].physical == interfaces[iface].physical) {
             return NONE;
         }
         first = first == NONE ? i : first;
-        bool of_maker = first_of_maker == NONE && gpuhal_face_same_value(&faces[i], &faces[face], level);
+        bool of_maker = first_of_maker == NONE && gpuhal_interface_same_value(&interfaces[i], &interfaces[iface], level);
         first_of_maker = of_maker ? i : first_of_maker;
     }
     return first_of_maker == NONE ? first : first_of_maker;
@@ -242,14 +242,14 @@ static gpuhal_status tell_apart(const gpuhal_identity *identity, const bool *vis
     if (rival == NONE) {
         return GPUHAL_OK;
     }
-    const gpuhal_face *face = &identity->faces[index], *other = &identity->faces[rival];
-    if (!gpuhal_face_same_value(face, other, level)) {
-        return add(out_list, face, other, level, false, word_vendors(face, other));
+    const gpuhal_interface *iface = &identity->interfaces[index], *other = &identity->interfaces[rival];
+    if (!gpuhal_interface_same_value(iface, other, level)) {
+        return add(out_list, iface, other, level, false, describe_vendors(iface, other));
     }
     for (uint32_t i = 0; i < identity->refusal_count; i++) {
         const gpuhal_refusal *refusal = &identity->refusals[i];
-        if (refusal->level == level && gpuhal_face_same_value(face, &identity->faces[refusal->face], level)) {
-            return add(out_list, face, other, level, false, word_doubt(identity, refusal, face, other));
+        if (refusal->level == level && gpuhal_interface_same_value(iface, &identity->interfaces[refusal->iface], level)) {
+            return add(out_list, iface, other, level, false, describe_doubt(identity, refusal, iface, other));
         }
     }
     return GPUHAL_OK;
@@ -257,7 +257,7 @@ static gpuhal_status tell_apart(const gpuhal_identity *identity, const bool *vis
 
 gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list)
 {
-    const gpuhal_face *faces = identity->faces;
+    const gpuhal_interface *interfaces = identity->interfaces;
     uint32_t *parents = calloc(identity->count + 1u, sizeof *parents);
     if (!parents) {
         return gpuhal_error_host_memory();
@@ -266,9 +266,9 @@ gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; !status && i < identity->count; i++) {
         if (parents[i] != NONE && parents[i] != i) {
-            const gpuhal_face *other = &faces[parents[i]];
-            gpuhal_identity_level level = gpuhal_identity_direct(&faces[i], other);
-            status = add(out_list, &faces[i], other, level, true, word_match(&faces[i], other, level));
+            const gpuhal_interface *other = &interfaces[parents[i]];
+            gpuhal_identity_level level = gpuhal_identity_direct(&interfaces[i], other);
+            status = add(out_list, &interfaces[i], other, level, true, describe_match(&interfaces[i], other, level));
         }
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST; level++) {

@@ -1,6 +1,6 @@
 /* device/facts_api.c: what the application may ask about a device, and words for it. What was listed
  * never changes; what is told of a device may come from a later listing, or from the driver in this process. */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include "core/error.h"
 #include "loader/device_rules.h"
@@ -133,8 +133,8 @@ gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: device is NULL");
     }
-    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
-    *out_number = device->known_physical;
+    const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
+    *out_number = device->physical_number;
     *out_preferred = entry && entry->preferred;
     return GPUHAL_OK;
 }
@@ -156,11 +156,11 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     if (!gpu || !backend || !out_device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_by_native: an argument is NULL");
     }
-    const gpuhal_listing *listing = gpuhal_listing_now(gpu);
-    for (uint32_t d = 0; d < listing->device_count; d++) {
-        gpuhal_device *device = listing->devices[d];
+    const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
         const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, GPUHAL_FACT_NATIVE_INDEX);
-        if (listing->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
+        if (snapshot->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
             *out_device = device;
             return GPUHAL_OK;
         }

@@ -83,12 +83,12 @@ static void lock(gpuhal *gpu)
 /* ---- gathering */
 
 typedef struct gathered {
-    gpuhal_known_fault *faults;
+    gpuhal_database_fault *faults;
     gpuhal_fault_note **notes; /* of the faults */
     char (*details)[DETAIL_BYTES];
-    gpuhal_known_link *links;
+    gpuhal_database_link *links;
     gpuhal_link **of_links;
-    gpuhal_known_write *writes;
+    gpuhal_database_write *writes;
     gpuhal_device **of_writes;
     size_t fault_count, link_count, write_count;
 } gathered;
@@ -118,9 +118,9 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
             uint64_t count = atomic_exchange(&note->count, 0);
             atomic_store(&note->words, WORDS_KEPT);
             to->notes[to->fault_count] = note;
-            to->faults[to->fault_count] = (gpuhal_known_fault){
+            to->faults[to->fault_count] = (gpuhal_database_fault){
                 .kind = GPUHAL_FAULT_HANG + (uint32_t)i,
-                .face = device->known_face,
+                .iface = device->interface_number,
                 .driver_version = (char *)driver_of(device),
                 .detail = to->details[to->fault_count],
                 .count = count,
@@ -141,9 +141,9 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
-        to->links[to->link_count++] = (gpuhal_known_link){
-            .from = from->known_face,
-            .to = gpuhal_device_at(gpu, other)->known_face,
+        to->links[to->link_count++] = (gpuhal_database_link){
+            .from = from->interface_number,
+            .to = gpuhal_device_at(gpu, other)->interface_number,
             .from_driver = (char *)driver_of(from),
             .to_driver = (char *)driver_of(gpuhal_device_at(gpu, other)),
             .verified = verified,
@@ -161,8 +161,8 @@ static void gather_write(gpuhal_device *device, gathered *to)
     const gpuhal_write_path *path = &device->write_path;
     if (atomic_exchange(&device->write_path.unwritten, 0)) {
         to->of_writes[to->write_count] = device;
-        to->writes[to->write_count++] = (gpuhal_known_write){
-            .face = device->known_face,
+        to->writes[to->write_count++] = (gpuhal_database_write){
+            .iface = device->interface_number,
             .driver = (char *)driver_of(device),
             .plugin = device->candidate->identity,
             .staged = atomic_load(&path->choice) == GPUHAL_WRITE_STAGED,
@@ -314,7 +314,7 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
 
 bool gpuhal_fault_log_is_kept(const gpuhal_device *device)
 {
-    return device->known_face != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
+    return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
 }
 
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
@@ -372,15 +372,15 @@ static bool same(const char *one, const char *other)
 bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
 {
     bool found = false;
-    if (from->known_face == 0 || to->known_face == 0) {
+    if (from->interface_number == 0 || to->interface_number == 0) {
         return false;
     }
     size_t count;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(from->gpu->registry);
-    const gpuhal_known_link *links = gpuhal_content_links(&snapshot->content, &count);
+    const gpuhal_database_link *links = gpuhal_database_links(&snapshot->database, &count);
     for (size_t i = 0; i < count && !found; i++) {
-        const gpuhal_known_link *link = &links[i];
-        found = link->from == from->known_face && link->to == to->known_face && same(link->from_driver, driver_of(from)) &&
+        const gpuhal_database_link *link = &links[i];
+        found = link->from == from->interface_number && link->to == to->interface_number && same(link->from_driver, driver_of(from)) &&
                 same(link->to_driver, driver_of(to));
         if (found) {
             *out_link = (gpuhal_recalled_link){
@@ -402,9 +402,9 @@ uint32_t gpuhal_fault_log_recall_write(const gpuhal_device *device)
     uint32_t choice = GPUHAL_WRITE_UNKNOWN;
     size_t count;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(device->gpu->registry);
-    const gpuhal_known_write *writes = gpuhal_content_writes(&snapshot->content, &count);
+    const gpuhal_database_write *writes = gpuhal_database_writes(&snapshot->database, &count);
     for (size_t i = 0; i < count; i++) {
-        if (writes[i].face == device->known_face && same(writes[i].driver, driver_of(device)) &&
+        if (writes[i].iface == device->interface_number && same(writes[i].driver, driver_of(device)) &&
             same(writes[i].plugin, device->candidate->identity)) {
             choice = writes[i].staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
         }

@@ -21,12 +21,12 @@ typedef struct joiner {
     uint32_t count;
 } joiner;
 
-static uint32_t root_of(const joiner *join, uint32_t face)
+static uint32_t root_of(const joiner *join, uint32_t iface)
 {
-    while (join->parents[face] != face) {
-        face = join->parents[face];
+    while (join->parents[iface] != iface) {
+        iface = join->parents[iface];
     }
-    return face;
+    return iface;
 }
 
 /* The lower number becomes the root, so that it is the first face of the set. */
@@ -58,15 +58,15 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
  * them apart) is no such thing, whatever else they state. */
 static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], uint32_t out_witness[2])
 {
-    const gpuhal_face *faces = join->identity->faces;
+    const gpuhal_interface *interfaces = join->identity->interfaces;
     bool found = false;
     for (uint32_t a = 0; a < join->identity->count; a++) {
-        bool stated = faces[a].values[level] && root_of(join, a) == sets[0];
+        bool stated = interfaces[a].values[level] && root_of(join, a) == sets[0];
         for (uint32_t b = 0; stated && b < join->identity->count; b++) {
-            if (!faces[b].values[level] || root_of(join, b) != sets[1]) {
+            if (!interfaces[b].values[level] || root_of(join, b) != sets[1]) {
                 continue;
             }
-            if (strcmp(faces[a].values[level], faces[b].values[level]) == 0) {
+            if (strcmp(interfaces[a].values[level], interfaces[b].values[level]) == 0) {
                 return false;
             }
             out_witness[0] = found ? out_witness[0] : a;
@@ -81,11 +81,11 @@ static bool find_two_places(const joiner *join, gpuhal_identity_level level, con
  * address (KhronosGroup/MoltenVK#2683). */
 static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t out_witness[2])
 {
-    const gpuhal_face *faces = join->identity->faces;
+    const gpuhal_interface *interfaces = join->identity->interfaces;
     for (uint32_t a = 0; a < join->identity->count; a++) {
         for (uint32_t b = 0; root_of(join, a) == sets[0] && b < join->identity->count; b++) {
-            bool parts = *faces[a].part_name && *faces[b].part_name && strcmp(faces[a].part_name, faces[b].part_name) != 0;
-            if (root_of(join, b) == sets[1] && !parts && gpuhal_face_same_driver(&faces[a], &faces[b])) {
+            bool partitions = *interfaces[a].partition_name && *interfaces[b].partition_name && strcmp(interfaces[a].partition_name, interfaces[b].partition_name) != 0;
+            if (root_of(join, b) == sets[1] && !partitions && gpuhal_interface_same_driver(&interfaces[a], &interfaces[b])) {
                 out_witness[0] = a;
                 out_witness[1] = b;
                 return true;
@@ -136,11 +136,11 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
 /* The members state the same value: joins them all, or, where two of them cannot be one, none. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
-    gpuhal_refusal refusal = {.level = level, .face = join->members[0]};
+    gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
     bool doubted = find_contradiction(join, level, &refusal);
     for (uint32_t i = 0; i < join->count; i++) {
         if (doubted) {
-            join->identity->faces[join->members[i]].doubted |= 1u << level;
+            join->identity->interfaces[join->members[i]].doubted |= 1u << level;
         } else {
             unite(join, join->members[i], join->members[0]);
         }
@@ -148,9 +148,9 @@ static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
     return doubted ? refuse(join, refusal) : GPUHAL_OK;
 }
 
-static bool states(const gpuhal_face *face, gpuhal_identity_level level, const char *value)
+static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, const char *value)
 {
-    return face->values[level] && strcmp(face->values[level], value) == 0;
+    return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
 /* A vendor id that names no maker is compatible with the one maker that the other faces name. */
@@ -159,16 +159,16 @@ static void settle_makers(gpuhal_identity *identity, const char *uuid)
     uint64_t only = 0;
     bool several = false;
     for (uint32_t i = 0; i < identity->count; i++) {
-        const gpuhal_face *face = &identity->faces[i];
-        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker && face->maker < FIRST_KHRONOS) {
-            several = several || (only && only != face->maker);
-            only = face->maker;
+        const gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker && iface->maker < FIRST_KHRONOS) {
+            several = several || (only && only != iface->maker);
+            only = iface->maker;
         }
     }
     for (uint32_t i = 0; i < identity->count; i++) {
-        gpuhal_face *face = &identity->faces[i];
-        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker >= FIRST_KHRONOS && only && !several) {
-            face->maker = only;
+        gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker >= FIRST_KHRONOS && only && !several) {
+            iface->maker = only;
         }
     }
 }
@@ -178,9 +178,9 @@ static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, ui
 {
     uint64_t next = 0;
     for (uint32_t i = 0; i < identity->count; i++) {
-        const gpuhal_face *face = &identity->faces[i];
-        if (states(face, GPUHAL_IDENTITY_UUID, uuid) && face->maker > maker && (!next || face->maker < next)) {
-            next = face->maker;
+        const gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker > maker && (!next || iface->maker < next)) {
+            next = iface->maker;
         }
     }
     return next;
@@ -194,7 +194,7 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
-            if (states(&identity->faces[i], GPUHAL_IDENTITY_UUID, uuid) && identity->faces[i].maker == maker) {
+            if (states(&identity->interfaces[i], GPUHAL_IDENTITY_UUID, uuid) && identity->interfaces[i].maker == maker) {
                 join->members[join->count++] = i;
             }
         }
@@ -214,7 +214,7 @@ static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const
     }
     join->count = 0;
     for (uint32_t i = 0; i < join->identity->count; i++) {
-        if (states(&join->identity->faces[i], level, value)) {
+        if (states(&join->identity->interfaces[i], level, value)) {
             join->members[join->count++] = i;
         }
     }
@@ -228,7 +228,7 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     for (;;) {
         const char *next = NULL;
         for (uint32_t i = 0; i < join->identity->count; i++) {
-            const char *value = join->identity->faces[i].values[level];
+            const char *value = join->identity->interfaces[i].values[level];
             if (value && (!done || strcmp(value, done) > 0) && (!next || strcmp(value, next) < 0)) {
                 next = value;
             }
@@ -251,7 +251,7 @@ static gpuhal_status join_all(joiner *join)
     uint32_t host = UINT32_MAX;
     for (uint32_t i = 0; i < identity->count; i++) {
         join->parents[i] = i;
-        if (identity->faces[i].host) {
+        if (identity->interfaces[i].host) {
             host = host == UINT32_MAX ? i : host;
             unite(join, i, host);
         }
@@ -265,7 +265,7 @@ static gpuhal_status join_all(joiner *join)
     uint32_t next = 0;
     for (uint32_t i = 0; i < identity->count; i++) {
         uint32_t root = root_of(join, i);
-        identity->faces[i].physical = root == i ? next++ : identity->faces[root].physical;
+        identity->interfaces[i].physical = root == i ? next++ : identity->interfaces[root].physical;
     }
     return GPUHAL_OK;
 }
@@ -274,13 +274,13 @@ static gpuhal_status join_all(joiner *join)
  * UUIDs are equal is the driver itself there twice. In doubt they are parts: nothing is passed over that way. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
-    const gpuhal_face *face = &identity->faces[index];
-    const char *uuid = face->values[GPUHAL_IDENTITY_UUID];
-    for (uint32_t i = 0; i < identity->count && !face->host && !*face->part_name; i++) {
-        const gpuhal_face *other = &identity->faces[i];
+    const gpuhal_interface *iface = &identity->interfaces[index];
+    const char *uuid = iface->values[GPUHAL_IDENTITY_UUID];
+    for (uint32_t i = 0; i < identity->count && !iface->host && !*iface->partition_name; i++) {
+        const gpuhal_interface *other = &identity->interfaces[i];
         bool twice = uuid && states(other, GPUHAL_IDENTITY_UUID, uuid);
-        if (i != index && other->physical == face->physical && !*other->part_name && !twice &&
-            gpuhal_face_same_driver(face, other)) {
+        if (i != index && other->physical == iface->physical && !*other->partition_name && !twice &&
+            gpuhal_interface_same_driver(iface, other)) {
             return true;
         }
     }
@@ -288,16 +288,16 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 }
 
 /* A face that states the value of one part, and of no other, is a face of that part. */
-static const char *part_by_value(const gpuhal_identity *identity, const gpuhal_face *face)
+static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
-    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*face->part_name; level++) {
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name; level++) {
         const char *name = NULL;
         bool several = false;
-        for (uint32_t i = 0; i < identity->count && face->values[level]; i++) {
-            const gpuhal_face *other = &identity->faces[i];
-            if (other->physical == face->physical && *other->part_name && states(other, level, face->values[level])) {
-                several = several || (name && strcmp(name, other->part_name) != 0);
-                name = other->part_name;
+        for (uint32_t i = 0; i < identity->count && iface->values[level]; i++) {
+            const gpuhal_interface *other = &identity->interfaces[i];
+            if (other->physical == iface->physical && *other->partition_name && states(other, level, iface->values[level])) {
+                several = several || (name && strcmp(name, other->partition_name) != 0);
+                name = other->partition_name;
             }
         }
         if (name && !several) {
@@ -310,34 +310,34 @@ static const char *part_by_value(const gpuhal_identity *identity, const gpuhal_f
 /* `numbers` has room for one number a face. What is found of a face is written after all have been looked at. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
-    gpuhal_face *faces = identity->faces;
+    gpuhal_interface *interfaces = identity->interfaces;
     for (uint32_t i = 0; i < identity->count; i++) {
         numbers[i] = has_unnamed_sibling(identity, i);
     }
     for (uint32_t i = 0; i < identity->count; i++) {
-        const char *uuid = faces[i].values[GPUHAL_IDENTITY_UUID];
+        const char *uuid = interfaces[i].values[GPUHAL_IDENTITY_UUID];
         if (numbers[i]) {
-            snprintf(faces[i].part_space, sizeof faces[i].part_space, "number %" PRIu32, faces[i].index);
-            faces[i].part_name = uuid ? uuid : faces[i].part_space;
+            snprintf(interfaces[i].partition_space, sizeof interfaces[i].partition_space, "number %" PRIu32, interfaces[i].index);
+            interfaces[i].partition_name = uuid ? uuid : interfaces[i].partition_space;
         }
     }
     for (uint32_t i = 0; i < identity->count; i++) {
-        const char *name = part_by_value(identity, &faces[i]);
+        const char *name = partition_by_value(identity, &interfaces[i]);
         numbers[i] = UINT32_MAX;
         for (uint32_t k = 0; name && numbers[i] == UINT32_MAX; k++) {
-            numbers[i] = faces[k].physical == faces[i].physical && strcmp(faces[k].part_name, name) == 0 ? k : UINT32_MAX;
+            numbers[i] = interfaces[k].physical == interfaces[i].physical && strcmp(interfaces[k].partition_name, name) == 0 ? k : UINT32_MAX;
         }
     }
     for (uint32_t i = 0; i < identity->count; i++) {
         if (numbers[i] != UINT32_MAX) {
-            faces[i].part_name = faces[numbers[i]].part_name;
+            interfaces[i].partition_name = interfaces[numbers[i]].partition_name;
         }
     }
     for (uint32_t i = 0; i < identity->count; i++) {
-        faces[i].part = 0;
-        while (faces[faces[i].part].physical != faces[i].physical ||
-               strcmp(faces[faces[i].part].part_name, faces[i].part_name) != 0) {
-            faces[i].part++;
+        interfaces[i].partition = 0;
+        while (interfaces[interfaces[i].partition].physical != interfaces[i].physical ||
+               strcmp(interfaces[interfaces[i].partition].partition_name, interfaces[i].partition_name) != 0) {
+            interfaces[i].partition++;
         }
     }
 }
@@ -351,7 +351,7 @@ gpuhal_status gpuhal_identity_find(gpuhal_identity *identity)
     };
     gpuhal_status status = join.parents && join.members ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status) {
-        gpuhal_faces_read(identity);
+        gpuhal_interfaces_read(identity);
         status = join_all(&join);
     }
     if (!status) {
@@ -364,7 +364,7 @@ gpuhal_status gpuhal_identity_find(gpuhal_identity *identity)
 
 void gpuhal_identity_finish(gpuhal_identity *identity)
 {
-    free(identity->faces);
+    free(identity->interfaces);
     free(identity->refusals);
     *identity = (gpuhal_identity){0};
 }

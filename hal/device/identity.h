@@ -22,7 +22,7 @@ typedef enum gpuhal_identity_level {
 } gpuhal_identity_level;
 
 /* One device as one backend lists it. */
-typedef struct gpuhal_face {
+typedef struct gpuhal_interface {
     /* Given. */
     const char *backend;
     uint32_t index;
@@ -34,11 +34,11 @@ typedef struct gpuhal_face {
     uint64_t maker;                             /* vendor within which the UUID counts; 0: none */
     uint32_t doubted;                           /* bits 1 << level: several devices state this value, so it tells nothing */
     bool host;                                  /* a program on the host's processor, or the processor itself */
-    const char *part_name;                      /* which part of divided hardware, "" for the whole */
-    char part_space[24];                        /* of the name, where no fact has it */
+    const char *partition_name;                      /* which part of divided hardware, "" for the whole */
+    char partition_space[24];                        /* of the name, where no fact has it */
     uint32_t physical;                          /* faces of one piece of hardware have one number, counted from 0 */
-    uint32_t part;                              /* the first face of the same part of the same hardware */
-} gpuhal_face;
+    uint32_t partition;                              /* the first face of the same part of the same hardware */
+} gpuhal_interface;
 
 /* Why a value joins nothing. */
 typedef enum gpuhal_doubt {
@@ -49,7 +49,7 @@ typedef enum gpuhal_doubt {
 
 /* A value that is doubted: among those that state it, UUIDs within one maker. */
 typedef struct gpuhal_refusal {
-    uint32_t face; /* one that states it */
+    uint32_t iface; /* one that states it */
     gpuhal_identity_level level;
     gpuhal_doubt doubt;
     uint32_t witness[2]; /* the two faces that contradict each other */
@@ -57,7 +57,7 @@ typedef struct gpuhal_refusal {
 
 /* Zero-initialised, then `faces` and `count` set, is ready for gpuhal_identity_find(). */
 typedef struct gpuhal_identity {
-    gpuhal_face *faces; /* malloc'ed */
+    gpuhal_interface *interfaces; /* malloc'ed */
     uint32_t count;
     gpuhal_refusal *refusals;
     uint32_t refusal_count, refusal_capacity;
@@ -68,16 +68,16 @@ gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
 /* face.c: fills in what follows from a device's own facts, and from its siblings in the same driver. */
-void gpuhal_faces_read(gpuhal_identity *identity);
+void gpuhal_interfaces_read(gpuhal_identity *identity);
 /* Whether one driver lists both. Two builds of one driver, or two drivers, may list the same hardware in one backend; one driver
  * lists it once. */
-bool gpuhal_face_same_driver(const gpuhal_face *a, const gpuhal_face *b);
+bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interface *b);
 /* Writes the canonical form of a PCI address; false for a text that is not one. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
 /* Whether both state the same value; UUIDs count within one maker. */
-bool gpuhal_face_same_value(const gpuhal_face *a, const gpuhal_face *b, gpuhal_identity_level level);
+bool gpuhal_interface_same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level);
 /* The level at which two faces match directly; LEVELS when they do not. */
-gpuhal_identity_level gpuhal_identity_direct(const gpuhal_face *a, const gpuhal_face *b);
+gpuhal_identity_level gpuhal_identity_direct(const gpuhal_interface *a, const gpuhal_interface *b);
 
 /* One item of evidence. The sentence is malloc'ed. */
 typedef struct gpuhal_identity_evidence {

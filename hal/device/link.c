@@ -11,9 +11,9 @@
 #define SYSTEM_TREE "/sys"
 
 /* What a plugin may say; the rest the library finds out. */
-static const gpuhal_key told_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
+static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
                                        GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT, GPUHAL_LINK_NAME};
-enum { TOLD_KEYS = sizeof told_keys / sizeof *told_keys };
+enum { TOLD_KEYS = sizeof reported_keys / sizeof *reported_keys };
 
 /* ---- where devices lie */
 
@@ -63,8 +63,8 @@ static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_dev
 static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *why)
 {
     for (size_t i = 0; i < TOLD_KEYS; i++) {
-        if (!gpuhal_facts_find(facts, told_keys[i])) {
-            gpuhal_facts_set_missing(facts, told_keys[i], reason, why);
+        if (!gpuhal_facts_find(facts, reported_keys[i])) {
+            gpuhal_facts_set_missing(facts, reported_keys[i], reason, why);
         }
     }
 }

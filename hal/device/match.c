@@ -1,7 +1,7 @@
 /* device/match.c: which device a listed one is. The registry's number tells where both have one and no fact speaks against it; else what
  * names hardware by itself; what states nothing of the kind is told apart by its index, where the driver in this process lists it, else by
  * backend, name and order, as long as none of those that are alike has gone. */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include "core/error.h"
 
@@ -58,7 +58,7 @@ enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
 {
-    return !candidate->isolated && !candidate->remembered;
+    return !candidate->isolated && !candidate->cached;
 }
 
 /* As the driver in this process lists the device, where an index never changes its owner; NULL when that is not known. */
@@ -80,7 +80,7 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     }
     switch (way) {
     case BY_NUMBER:
-        return device->known_face != 0 && device->known_face == entry->known_face && !device->unsure;
+        return device->interface_number != 0 && device->interface_number == entry->interface_number && !device->unsure;
     case BY_UUID:
         return state_the_same(device->listed, entry->listed, GPUHAL_FACT_UUID);
     case BY_ADDRESS:
@@ -101,59 +101,59 @@ static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
 }
 
 /* Hidden ones count, too. */
-static uint32_t count_alike(const gpuhal_device *device, const gpuhal_listing *listing)
+static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_snapshot *snapshot)
 {
     uint32_t count = 0;
-    for (uint32_t e = 0; e < listing->identity.count; e++) {
-        count += are_alike(device, &listing->entries[e]);
+    for (uint32_t e = 0; e < snapshot->identity.count; e++) {
+        count += are_alike(device, &snapshot->entries[e]);
     }
     return count;
 }
 
 /* Of several alike fewer are listed than there were, by a process that counts anew. Which ones are left only the driver in this process can
  * say, whose indices do not change their owners; where it cannot, none of them is taken for another: all count as gone. */
-static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_listing *listing, const gpuhal_device *device)
+static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
-    const gpuhal_listing *before = gpuhal_listing_now(gpu);
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
     gpuhal_backend *backend = gpuhal_backend_started(device->candidate);
     if (!backend) {
         return false;
     }
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
-    (void)gpuhal_backend_refresh(backend, listing->begun_ns, gpu->settings.helper_deadline_ns);
+    (void)gpuhal_backend_refresh(backend, snapshot->begun_ns, gpu->settings.helper_deadline_ns);
     gpuhal_error_restore(&detail);
     const gpuhal_listed_devices *here = gpuhal_backend_devices(backend);
     uint32_t left = 0;
     for (uint32_t e = 0; e < before->identity.count; e++) {
         left += are_alike(device, &before->entries[e]) && gpuhal_listed_find_same(here, before->entries[e].listed);
     }
-    return left == count_alike(device, listing) && gpuhal_listed_find_same(here, device->listed);
+    return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
-static void find_unsure(const gpuhal *gpu, const gpuhal_listing *listing)
+static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
-    const gpuhal_listing *before = gpuhal_listing_now(gpu);
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
     for (uint32_t d = 0; before && d < before->device_count; d++) {
         gpuhal_device *device = before->devices[d];
-        uint32_t has = before->places[d] == GPUHAL_NOWHERE ? 0 : count_alike(device, listing);
-        device->unsure = has > 0 && has < count_alike(device, before) && !is_known_to_be_left(gpu, listing, device);
+        uint32_t has = before->places[d] == GPUHAL_NOWHERE ? 0 : count_alike(device, snapshot);
+        device->unsure = has > 0 && has < count_alike(device, before) && !is_known_to_be_left(gpu, snapshot, device);
     }
 }
 
-void gpuhal_entries_match(const gpuhal *gpu, gpuhal_listing *listing)
+void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
-    const gpuhal_listing *before = gpuhal_listing_now(gpu);
-    find_unsure(gpu, listing);
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    find_unsure(gpu, snapshot);
     for (int way = 0; way < WAYS; way++) {
         for (uint32_t d = 0; before && d < before->device_count; d++) {
             /* Who is gone does not come back under the same handle: its memory and queues are lost. */
-            bool is_open = listing->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
-            for (uint32_t e = 0; is_open && e < listing->identity.count; e++) {
-                gpuhal_entry *entry = &listing->entries[e];
+            bool is_open = snapshot->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
+            for (uint32_t e = 0; is_open && e < snapshot->identity.count; e++) {
+                gpuhal_entry *entry = &snapshot->entries[e];
                 if (!entry->device && is_it(before->devices[d], entry, way)) {
                     entry->device = before->devices[d];
-                    listing->places[d] = e;
+                    snapshot->places[d] = e;
                     is_open = false;
                 }
             }

@@ -4,13 +4,13 @@
  * the caller's, on the caller's thread, whose current context may matter. A second caller waits on the condition, until its own deadline. The
  * device then counts as lost (hung), and is not opened again before that thread has come back; what it then brings it closes itself.
  * In the child of a fork an opening that was in progress in the parent never ends; a caller that finds one answers FORKED. */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include "core/call.h"
 #include "core/error.h"
 #include "core/job.h"
 #include "device/fault_log.h"
-#include "device/known.h"
+#include "device/cached.h"
 #include "device/trace.h"
 #include "loader/candidates.h"
 
@@ -86,7 +86,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     gpuhal_status status = gpuhal_backend_start(device->candidate, device->gpu->settings.helper_deadline_ns, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
-        gpuhal_known_failed(device, status);
+        gpuhal_cached_failed(device, status);
         if (status == GPUHAL_ERROR_TIMEOUT) {
             backend_hangs(device);
         }
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
     if (!*out_listed) {
         /* It may have come since the driver was last asked. */
-        uint64_t since_ns = gpuhal_listing_now(device->gpu)->begun_ns;
+        uint64_t since_ns = gpuhal_device_snapshot_now(device->gpu)->begun_ns;
         status = gpuhal_backend_refresh(*out_backend, since_ns, device->gpu->settings.helper_deadline_ns);
         if (status == GPUHAL_ERROR_TIMEOUT) {
             backend_hangs(device);
@@ -104,7 +104,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
         *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
     }
     atomic_store_explicit(&device->here, *out_listed, memory_order_release);
-    gpuhal_known_compare(device, *out_backend, *out_listed);
+    gpuhal_cached_compare(device, *out_backend, *out_listed);
     return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
@@ -273,7 +273,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
         take_opening(device, own, &listed->facts);
         begin_anew(device); /* another caller may have stopped waiting for it, and the watchdog too */
         device->gpu->layers.watch(device);
-        gpuhal_known_opened(device);
+        gpuhal_cached_opened(device);
     }
     gpuhal_job_release(&own->job);
     return status;

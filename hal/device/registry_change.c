@@ -6,7 +6,7 @@
 #include "core/log.h"
 #include "device/fault_log.h"
 #include "os/os.h"
-#include "registry/form.h"
+#include "registry/serial.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool is_remembered(gpuhal_registry *registry, const char *name)
 {
     size_t count;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(&snapshot->content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(&snapshot->database, &count);
     bool known = false;
     for (size_t i = 0; i < count && !known; i++) {
         known = strcmp(plugins[i].name, name) == 0;
@@ -56,7 +56,7 @@ static bool is_remembered(gpuhal_registry *registry, const char *name)
 
 gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin)
 {
-    const gpuhal_content nothing = GPUHAL_CONTENT_EMPTY;
+    const gpuhal_database nothing = GPUHAL_DATABASE_EMPTY;
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .replace = plugin ? NULL : &nothing, .forget_plugin = plugin};
     opened own;
     gpuhal_status status = open_registry(config, &own);
@@ -84,7 +84,7 @@ gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const cha
     }
     gpuhal_text text = {0};
     char *directory = directory_of(path);
-    gpuhal_form_write(view->content, &text);
+    gpuhal_serial_write(view->database, &text);
     int error = text.failed || !directory ? ENOMEM : gpuhal_os_file_write_new(path, text.data, text.length);
     error = error ? error : gpuhal_os_directory_sync(directory);
     free(directory);
@@ -96,7 +96,7 @@ gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const cha
 }
 
 /* What is wrong with an export; NULL for nothing. */
-static const char *what_is_wrong(const gpuhal_form_report *report)
+static const char *what_is_wrong(const gpuhal_serial_report *report)
 {
     if (report->newer) {
         return "a newer version of the library wrote it";
@@ -104,17 +104,17 @@ static const char *what_is_wrong(const gpuhal_form_report *report)
     if (report->headless) {
         return "it is no export of a registry, or its beginning is damaged";
     }
-    return gpuhal_form_is_damaged(report) ? "it is damaged" : NULL;
+    return gpuhal_serial_is_damaged(report) ? "it is damaged" : NULL;
 }
 
-static gpuhal_status read_export(const char *path, gpuhal_content *out_content)
+static gpuhal_status read_export(const char *path, gpuhal_database *out_content)
 {
     char *text = NULL;
     size_t bytes = 0;
-    gpuhal_form_report report = {0};
-    *out_content = GPUHAL_CONTENT_EMPTY;
+    gpuhal_serial_report report = {0};
+    *out_content = GPUHAL_DATABASE_EMPTY;
     int error = gpuhal_os_file_read(path, GPUHAL_REGISTRY_BYTES_MAX, &text, &bytes);
-    if (!error && gpuhal_form_read(text, bytes, out_content, &report) == GPUHAL_READ_NO_MEMORY) {
+    if (!error && gpuhal_serial_read(text, bytes, out_content, &report) == GPUHAL_READ_NO_MEMORY) {
         error = ENOMEM;
     }
     free(text);
@@ -133,16 +133,16 @@ gpuhal_status gpuhal_registry_import(const gpuhal_config *config, const char *pa
     if (!path || !*path) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_import: path is NULL or empty");
     }
-    gpuhal_content content;
+    gpuhal_database database;
     opened own = {0};
-    gpuhal_status status = read_export(path, &content);
+    gpuhal_status status = read_export(path, &database);
     status = status ? status : open_registry(config, &own);
     if (!status) {
-        gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .replace = &content};
+        gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .replace = &database};
         status = gpuhal_registry_update(own.registry, &changes);
     }
     finish(&own);
-    gpuhal_content_finish(&content);
+    gpuhal_database_finish(&database);
     return status;
 }
 

@@ -12,11 +12,11 @@ static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gp
     if (!view || !size || *size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL, or the size is 0", call);
     }
-    if (index >= view->content->records[kind].count) {
+    if (index >= view->database->records[kind].count) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: %u is past the last of %zu", call, index,
-                                view->content->records[kind].count);
+                                view->database->records[kind].count);
     }
-    *out_record = gpuhal_content_at(view->content, kind, index);
+    *out_record = gpuhal_database_at(view->database, kind, index);
     return GPUHAL_OK;
 }
 
@@ -28,14 +28,14 @@ static void hand_out(void *to, const void *from, uint32_t bytes)
     memcpy(to, &size, sizeof size);
 }
 
-gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_plugin *out_plugin)
+gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_plugin_record *out_plugin)
 {
     const void *record = NULL;
     gpuhal_status status =
         find("gpuhal_registry_plugin", view, GPUHAL_RECORD_PLUGIN, index, out_plugin ? &out_plugin->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_plugin *known = record;
-        const gpuhal_remembered_plugin plugin = {
+        const gpuhal_database_plugin *known = record;
+        const gpuhal_plugin_record plugin = {
             .state = known->state,
             .stage = known->stage,
             .signal = known->signal,
@@ -46,7 +46,7 @@ gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t 
             .reason = gpuhal_view_text(known->reason),
             .output = view->outputs[index],
             .identity = gpuhal_view_text(known->identity),
-            .met = known->met,
+            .probed_at = known->probed_at,
             .device_count = (uint32_t)known->devices.count,
         };
         hand_out(out_plugin, &plugin, sizeof plugin);
@@ -54,28 +54,28 @@ gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t 
     return status;
 }
 
-static bool is_there(const gpuhal_content *content, uint32_t physical)
+static bool is_there(const gpuhal_database *database, uint32_t physical)
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     bool there = false;
     for (size_t i = 0; i < count; i++) {
-        there = there || (faces[i].physical == physical && faces[i].present);
+        there = there || (interfaces[i].physical == physical && interfaces[i].present);
     }
     return there;
 }
 
-gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_physical *out_physical)
+gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_physical_record *out_physical)
 {
     const void *record = NULL;
     gpuhal_status status =
         find("gpuhal_registry_physical", view, GPUHAL_RECORD_PHYSICAL, index, out_physical ? &out_physical->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_physical *known = record;
-        const gpuhal_remembered_physical physical = {
+        const gpuhal_database_physical *known = record;
+        const gpuhal_physical_record physical = {
             .number = known->number,
             .is_host = known->host,
-            .is_present = is_there(view->content, known->number),
+            .is_present = is_there(view->database, known->number),
             .vendor_id = known->vendor_id,
             .pci_address = gpuhal_view_text(known->pci),
             .name = gpuhal_view_text(known->name),
@@ -87,36 +87,36 @@ gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_
     return status;
 }
 
-gpuhal_status gpuhal_registry_face(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_face *out_face)
+gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index, gpuhal_interface_record *out_interface)
 {
     const void *record = NULL;
-    gpuhal_status status = find("gpuhal_registry_face", view, GPUHAL_RECORD_FACE, index, out_face ? &out_face->size : NULL, &record);
+    gpuhal_status status = find("gpuhal_registry_interface", view, GPUHAL_RECORD_INTERFACE, index, out_interface ? &out_interface->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_face *known = record;
-        const gpuhal_remembered_face face = {
+        const gpuhal_database_interface *known = record;
+        const gpuhal_interface_record iface = {
             .number = known->number,
             .physical = known->physical,
             .is_present = known->present,
             .driver_count = (uint32_t)known->drivers.count,
             .backend = gpuhal_view_text(known->backend),
             .name = gpuhal_view_text(known->name),
-            .part = gpuhal_view_text(known->part),
+            .partition = gpuhal_view_text(known->partition),
             .uuid = gpuhal_view_text(known->uuid),
             .first_seen = known->first_seen,
             .last_seen = known->last_seen,
         };
-        hand_out(out_face, &face, sizeof face);
+        hand_out(out_interface, &iface, sizeof iface);
     }
     return status;
 }
 
-gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_link *out_link)
+gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_link_record *out_link)
 {
     const void *record = NULL;
     gpuhal_status status = find("gpuhal_registry_link", view, GPUHAL_RECORD_LINK, index, out_link ? &out_link->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_link *known = record;
-        const gpuhal_remembered_link link = {
+        const gpuhal_database_link *known = record;
+        const gpuhal_link_record link = {
             .from = known->from,
             .to = known->to,
             .verified = known->verified,
@@ -134,10 +134,10 @@ gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t in
 }
 
 /* A plugin that is not remembered any more is told by what stood for its file. */
-static const char *name_of(const gpuhal_content *content, const char *identity)
+static const char *name_of(const gpuhal_database *database, const char *identity)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
     for (size_t i = 0; identity && i < count; i++) {
         if (strcmp(plugins[i].identity, identity) == 0) {
             return plugins[i].name;
@@ -147,28 +147,28 @@ static const char *name_of(const gpuhal_content *content, const char *identity)
 }
 
 gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
-                                         gpuhal_remembered_write_path *out_write_path)
+                                         gpuhal_write_path_record *out_write_path)
 {
     const void *record = NULL;
     gpuhal_status status = find("gpuhal_registry_write_path", view, GPUHAL_RECORD_WRITE, index,
                                 out_write_path ? &out_write_path->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_write *known = record;
-        const gpuhal_remembered_write_path write_path = {
-            .face = known->face,
+        const gpuhal_database_write *known = record;
+        const gpuhal_write_path_record write_path = {
+            .interface_number = known->iface,
             .is_staged = known->staged,
             .plugin_bytes_per_second = known->plugin_bytes_per_second,
             .staged_bytes_per_second = known->staged_bytes_per_second,
             .measured = known->measured,
             .driver = gpuhal_view_text(known->driver),
-            .plugin = name_of(view->content, known->plugin),
+            .plugin = name_of(view->database, known->plugin),
         };
         hand_out(out_write_path, &write_path, sizeof write_path);
     }
     return status;
 }
 
-gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_remembered_fault *out_fault)
+gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_fault_record *out_fault)
 {
     static const char *const kinds[] = {
         [GPUHAL_FAULT_CRASH] = "crash",
@@ -179,12 +179,12 @@ gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t i
     const void *record = NULL;
     gpuhal_status status = find("gpuhal_registry_fault", view, GPUHAL_RECORD_FAULT, index, out_fault ? &out_fault->size : NULL, &record);
     if (!status) {
-        const gpuhal_known_fault *known = record;
+        const gpuhal_database_fault *known = record;
         bool has_name = known->kind < sizeof kinds / sizeof *kinds && kinds[known->kind];
-        const gpuhal_remembered_fault fault = {
-            .face = known->face,
+        const gpuhal_fault_record fault = {
+            .interface_number = known->iface,
             .kind = has_name ? kinds[known->kind] : "unknown",
-            .plugin = name_of(view->content, known->plugin),
+            .plugin = name_of(view->database, known->plugin),
             .driver_version = gpuhal_view_text(known->driver_version),
             .detail = gpuhal_view_text(known->detail),
             .count = known->count,
@@ -196,7 +196,7 @@ gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t i
     return status;
 }
 
-gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t face, uint32_t index, const char **out_version,
+gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n, const char **out_version,
                                      uint64_t *out_since)
 {
     const void *record = NULL;
@@ -207,31 +207,31 @@ gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t 
     if (out_since) {
         *out_since = 0;
     }
-    gpuhal_status status = find("gpuhal_registry_driver", view, GPUHAL_RECORD_FACE, face, out_version ? &any : NULL, &record);
+    gpuhal_status status = find("gpuhal_registry_driver", view, GPUHAL_RECORD_INTERFACE, index, out_version ? &any : NULL, &record);
     if (status) {
         return status;
     }
-    const gpuhal_known_versions *drivers = &((const gpuhal_known_face *)record)->drivers;
-    if (index >= drivers->count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", index, drivers->count);
+    const gpuhal_database_versions *drivers = &((const gpuhal_database_interface *)record)->drivers;
+    if (n >= drivers->count) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", n, drivers->count);
     }
-    *out_version = gpuhal_view_text(drivers->list[index].version);
+    *out_version = gpuhal_view_text(drivers->list[n].version);
     if (out_since) {
-        *out_since = drivers->list[index].since;
+        *out_since = drivers->list[n].since;
     }
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_face, uint32_t *out_physical)
+gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface, uint32_t *out_physical)
 {
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_device: device is NULL");
     }
-    if (out_face) {
-        *out_face = device->known_face;
+    if (out_interface) {
+        *out_interface = device->interface_number;
     }
     if (out_physical) {
-        *out_physical = device->known_physical;
+        *out_physical = device->physical_number;
     }
-    return device->known_face ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is not remembered", device->id);
+    return device->interface_number ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is not remembered", device->id);
 }

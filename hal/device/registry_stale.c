@@ -101,7 +101,7 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     }
     *out_why = 0;
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(view->content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
     if (index >= count) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_plugin_stale: %u is past the last of %zu", index, count);
     }

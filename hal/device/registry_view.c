@@ -19,7 +19,7 @@ void gpuhal_registry_view_release(gpuhal_registry_view *view)
     }
     free(view->outputs);
     gpuhal_snapshot_release(view->snapshot);
-    gpuhal_content_finish(&view->own);
+    gpuhal_database_finish(&view->own);
     free(view->place);
     free(view);
 }
@@ -28,7 +28,7 @@ void gpuhal_registry_view_release(gpuhal_registry_view *view)
 static bool join_outputs(gpuhal_registry_view *view)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(view->content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
     view->outputs = calloc(count + 1, sizeof *view->outputs);
     bool good = view->outputs != NULL;
     for (size_t i = 0; i < count && good; i++) {
@@ -50,9 +50,9 @@ static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *
         gpuhal_snapshot_release(snapshot);
         return NULL;
     }
-    view->own = GPUHAL_CONTENT_EMPTY;
+    view->own = GPUHAL_DATABASE_EMPTY;
     view->snapshot = snapshot;
-    view->content = snapshot ? &snapshot->content : &view->own;
+    view->database = snapshot ? &snapshot->database : &view->own;
     view->damage = "";
     view->place = gpuhal_text_copy(gpuhal_view_text(directory));
     if (!view->place) {
@@ -128,7 +128,7 @@ gpuhal_status gpuhal_registry_view_read(const gpuhal_config *config, gpuhal_regi
 
 uint64_t gpuhal_registry_generation(const gpuhal_registry_view *view)
 {
-    return view ? view->content->generation : 0;
+    return view ? view->database->generation : 0;
 }
 
 const char *gpuhal_registry_place(const gpuhal_registry_view *view)

@@ -8,8 +8,8 @@
 
 struct gpuhal_registry_view {
     gpuhal_snapshot *snapshot;     /* NULL: `own` is what was read */
-    gpuhal_content own;
-    const gpuhal_content *content; /* of either */
+    gpuhal_database own;
+    const gpuhal_database *database; /* of either */
     char *place;
     const char *damage;
     char **outputs; /* of the plugins, in their order */

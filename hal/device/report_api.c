@@ -1,5 +1,5 @@
 /* device/report_api.c: why each plugin is used or not, as of the newest listing, and which environment variables count. */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include "core/error.h"
 
@@ -7,7 +7,7 @@
 
 uint32_t gpuhal_plugin_count(const gpuhal *gpu)
 {
-    return gpu ? (uint32_t)gpuhal_listing_now(gpu)->candidates.count : 0;
+    return gpu ? (uint32_t)gpuhal_device_snapshot_now(gpu)->candidates.count : 0;
 }
 
 static const char *or_empty(const char *text)
@@ -28,7 +28,7 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
     }
     uint32_t size = out_report->size;
-    const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
+    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
     if (index >= candidates->count) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u", candidates->count,
                                 index);
@@ -47,19 +47,19 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         .time_ns = candidate->time_ns,
         .device_count = (uint32_t)candidate->devices.count,
         .isolated = candidate->isolated,
-        .remembered = candidate->remembered,
+        .cached = candidate->cached,
         .signal = candidate->signal,
         .output = or_empty(candidate->output),
-        .met = candidate->met,
+        .probed_at = candidate->probed_at,
         .note = or_empty(candidate->note),
     };
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return GPUHAL_OK;
 }
 
-const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index)
+const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index)
 {
-    const gpuhal_candidates *candidates = gpu ? &gpuhal_listing_now(gpu)->candidates : NULL;
+    const gpuhal_candidates *candidates = gpu ? &gpuhal_device_snapshot_now(gpu)->candidates : NULL;
     return candidates && index < candidates->remark_count ? candidates->remarks[index] : NULL;
 }
 

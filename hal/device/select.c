@@ -2,7 +2,7 @@
  * names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`, `gpu`,
  * `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
  */
-#include "device/listing.h"
+#include "device/snapshot.h"
 
 #include "core/error.h"
 
@@ -31,7 +31,7 @@ static bool is_gpu(const gpuhal_device *device)
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
 }
 
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_listing *listing, const gpuhal_device *device)
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     const char *text = NULL;
@@ -46,9 +46,9 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_listi
     case GPUHAL_SELECT_ID:
         return strcmp(selector->text, device->candidate->name) == 0 && selector->index == device->index;
     case GPUHAL_SELECT_PCI:
-        return gpuhal_device_at_pci(listing, device, selector->text);
+        return gpuhal_device_at_pci(snapshot, device, selector->text);
     case GPUHAL_SELECT_UUID:
-        return gpuhal_device_has_uuid(listing, device, selector->text);
+        return gpuhal_device_has_uuid(snapshot, device, selector->text);
     case GPUHAL_SELECT_NAME:
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
@@ -97,38 +97,38 @@ static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device 
     return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_passed_over(match);
 }
 
-static bool same_part(const gpuhal_listing *listing, const gpuhal_device *a, const gpuhal_device *b)
+static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
 {
-    return gpuhal_listing_face(listing, a)->part == gpuhal_listing_face(listing, b)->part;
+    return gpuhal_device_snapshot_interface(snapshot, a)->partition == gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
 /* The visible device of an entry that can still be used, as far as is known; NULL for another. What is gone has no entry. */
-static gpuhal_device *usable(const gpuhal_listing *listing, uint32_t entry)
+static gpuhal_device *usable(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
-    gpuhal_device *device = listing->entries[entry].device;
+    gpuhal_device *device = snapshot->entries[entry].device;
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
 /* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. Of what names hardware
  * the preferred face. */
-static gpuhal_device *best_match(const gpuhal_listing *listing, const gpuhal_selector *selector)
+static gpuhal_device *best_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
     bool general = is_general(selector);
     gpuhal_device *best = NULL;
-    for (uint32_t i = 0; i < listing->identity.count; i++) {
-        gpuhal_device *device = usable(listing, i);
-        if (!device || (general && (!listing->entries[i].preferred || is_passed_over(device))) ||
-            !gpuhal_selector_matches(selector, listing, device)) {
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        gpuhal_device *device = usable(snapshot, i);
+        if (!device || (general && (!snapshot->entries[i].preferred || is_passed_over(device))) ||
+            !gpuhal_selector_matches(selector, snapshot, device)) {
             continue;
         }
         if (!best || (strcmp(best->candidate->name, device->candidate->name) == 0 && rank(device) > rank(best))) {
             best = device;
         }
     }
-    bool any_face = best && names_hardware(selector, best);
-    for (uint32_t i = 0; any_face && i < listing->identity.count; i++) {
-        gpuhal_device *device = usable(listing, i);
-        if (device && listing->entries[i].preferred && same_part(listing, device, best)) {
+    bool any_interface = best && names_hardware(selector, best);
+    for (uint32_t i = 0; any_interface && i < snapshot->identity.count; i++) {
+        gpuhal_device *device = usable(snapshot, i);
+        if (device && snapshot->entries[i].preferred && same_partition(snapshot, device, best)) {
             return device;
         }
     }
@@ -146,19 +146,19 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 }
 
 /* Other devices that a reader may have expected: software where `software` is set, else other faces of what was chosen. */
-static bool is_alternative(const gpuhal_listing *listing, uint32_t entry, const gpuhal_device *chosen, bool software)
+static bool is_alternative(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen, bool software)
 {
-    const gpuhal_device *device = usable(listing, entry);
-    return device && device != chosen && (software ? is_passed_over(device) : same_part(listing, device, chosen));
+    const gpuhal_device *device = usable(snapshot, entry);
+    return device && device != chosen && (software ? is_passed_over(device) : same_partition(snapshot, device, chosen));
 }
 
 /* "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". */
-static void say_ids(const gpuhal_listing *listing, const gpuhal_device *chosen, bool software, uint32_t count)
+static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, bool software, uint32_t count)
 {
     uint32_t named = count > 4 ? 3 : count, said = 0;
-    for (uint32_t i = 0; said < named && i < listing->identity.count; i++) {
-        if (is_alternative(listing, i, chosen, software)) {
-            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", listing->entries[i].device->id);
+    for (uint32_t i = 0; said < named && i < snapshot->identity.count; i++) {
+        if (is_alternative(snapshot, i, chosen, software)) {
+            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", snapshot->entries[i].device->id);
             said++;
         }
     }
@@ -167,31 +167,31 @@ static void say_ids(const gpuhal_listing *listing, const gpuhal_device *chosen, 
     }
 }
 
-static uint32_t count_alternatives(const gpuhal_listing *listing, const gpuhal_device *chosen, bool software)
+static uint32_t count_alternatives(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, bool software)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < listing->identity.count; i++) {
-        count += is_alternative(listing, i, chosen, software);
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        count += is_alternative(snapshot, i, chosen, software);
     }
     return count;
 }
 
 /* A reader who knows the card under another name wants to see that it was not overlooked. */
-static void say_faces(const gpuhal_listing *listing, const gpuhal_device *chosen)
+static void say_faces(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen)
 {
-    uint32_t faces = count_alternatives(listing, chosen, false);
-    if (faces) {
+    uint32_t interfaces = count_alternatives(snapshot, chosen, false);
+    if (interfaces) {
         say("; passed over ");
-        say_ids(listing, chosen, false, faces);
-        say(": %s of the same device, later in that order", faces > 1 ? "other faces" : "another face");
+        say_ids(snapshot, chosen, false, interfaces);
+        say(": %s of the same device, later in that order", interfaces > 1 ? "other faces" : "another face");
     }
 }
 
 /* Tells what decided, and what a reader may have expected instead. */
-static void word_reason(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
+static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
                         bool fell_back)
 {
-    uint32_t passed = count_alternatives(listing, best, true);
+    uint32_t passed = count_alternatives(snapshot, best, true);
     *reason = 0;
     if (fell_back) {
         say("nothing matches \"%s\", and the caller allows the CPU", text);
@@ -200,7 +200,7 @@ static void word_reason(const gpuhal_listing *listing, const gpuhal_selector *se
     if (names_hardware(selector, best)) {
         say("the selector \"%s\" names its hardware, and %s is the first backend in order that offers it", text,
             best->candidate->name);
-        say_faces(listing, best);
+        say_faces(snapshot, best);
         return;
     }
     if (!is_general(selector)) {
@@ -211,24 +211,24 @@ static void word_reason(const gpuhal_listing *listing, const gpuhal_selector *se
         say("no GPU is usable, so the processor itself");
     } else {
         say("the best device of %s, the first backend in order that offers one", best->candidate->name);
-        say_faces(listing, best);
+        say_faces(snapshot, best);
     }
     if (passed) {
         say("; passed over ");
-        say_ids(listing, best, true, passed);
+        say_ids(snapshot, best, true, passed);
         say(": %s on the processor, only used when named", passed > 1 ? "software devices" : "a software device");
     }
 }
 
 /* A device that would match, were it not lost or gone; NULL for none. */
-static const gpuhal_device *lost_match(const gpuhal_listing *listing, const gpuhal_selector *selector)
+static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
-    for (uint32_t d = 0; d < listing->device_count; d++) {
-        const gpuhal_device *device = listing->devices[d];
-        bool gone = listing->places[d] == GPUHAL_NOWHERE;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        const gpuhal_device *device = snapshot->devices[d];
+        bool gone = snapshot->places[d] == GPUHAL_NOWHERE;
         bool by_id = selector->form == GPUHAL_SELECT_ID && selector->index == device->index &&
                      strcmp(selector->text, device->candidate->name) == 0;
-        if (gone ? by_id : atomic_load(&device->lost) && !is_general(selector) && gpuhal_selector_matches(selector, listing, device)) {
+        if (gone ? by_id : atomic_load(&device->lost) && !is_general(selector) && gpuhal_selector_matches(selector, snapshot, device)) {
             return device;
         }
     }
@@ -236,9 +236,9 @@ static const gpuhal_device *lost_match(const gpuhal_listing *listing, const gpuh
 }
 
 /* A selector that names a backend: why that has no device. */
-static void say_why_not(const gpuhal_listing *listing, const gpuhal_selector *selector, gpuhal_text *to)
+static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, gpuhal_text *to)
 {
-    const gpuhal_candidates *candidates = &listing->candidates;
+    const gpuhal_candidates *candidates = &snapshot->candidates;
     if (selector->form != GPUHAL_SELECT_BACKEND && selector->form != GPUHAL_SELECT_ID) {
         return;
     }
@@ -261,11 +261,11 @@ static void say_why_not(const gpuhal_listing *listing, const gpuhal_selector *se
 }
 
 /* Enough of them to choose from. Where there is none at all, the search has said why. */
-static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
+static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < listing->identity.count; i++) {
-        const gpuhal_device *device = usable(listing, i);
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        const gpuhal_device *device = usable(snapshot, i);
         if (device && count++ < NAMED) {
             gpuhal_text_printf(to, "%s%s", count == 1 ? "; available: " : ", ", device->id);
         }
@@ -273,7 +273,7 @@ static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
     if (count > NAMED) {
         gpuhal_text_printf(to, " and %u more", count - NAMED);
     }
-    const gpuhal_candidates *candidates = &listing->candidates;
+    const gpuhal_candidates *candidates = &snapshot->candidates;
     if (candidates->count == 0 && candidates->remark_count > 0) {
         gpuhal_text_printf(to, "; %s", candidates->remarks[candidates->remark_count - 1]);
     } else if (count == 0) {
@@ -282,11 +282,11 @@ static void say_what_there_is(const gpuhal_listing *listing, gpuhal_text *to)
 }
 
 /* @return whether there are software devices, which one may have counted on */
-static bool say_passed_over(const gpuhal_listing *listing, gpuhal_text *to)
+static bool say_passed_over(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < listing->identity.count; i++) {
-        const gpuhal_device *device = listing->entries[i].device;
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        const gpuhal_device *device = snapshot->entries[i].device;
         if (device && is_passed_over(device) && count++ < NAMED) {
             gpuhal_text_printf(to, "%s%s", count == 1 ? "; " : ", ", device->id);
         }
@@ -300,11 +300,11 @@ static bool say_passed_over(const gpuhal_listing *listing, gpuhal_text *to)
     return count > 0;
 }
 
-static void say_hidden(const gpuhal_listing *listing, gpuhal_text *to)
+static void say_hidden(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < listing->identity.count; i++) {
-        count += !listing->entries[i].device;
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        count += !snapshot->entries[i].device;
     }
     if (count > 0) {
         gpuhal_text_printf(to, "; %u %s hidden by GPUHAL_DEVICES or config.devices", count, count == 1 ? "is" : "are");
@@ -312,21 +312,21 @@ static void say_hidden(const gpuhal_listing *listing, gpuhal_text *to)
 }
 
 /* Names the device that one may have counted on: a lost one, or a software device. */
-gpuhal_status gpuhal_selector_unmatched(const gpuhal_listing *listing, const gpuhal_selector *selector, const char *text,
+gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text,
                                         const char *source)
 {
     const char *colon = *source ? ": " : "";
-    const gpuhal_device *lost = lost_match(listing, selector);
+    const gpuhal_device *lost = lost_match(snapshot, selector);
     if (lost) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device that can be used matches \"%s\"; %s %s", source, colon, text,
-                                lost->id, listing->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
+                                lost->id, snapshot->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
     }
     gpuhal_text more = {0};
-    if (!is_general(selector) || !say_passed_over(listing, &more)) {
-        say_why_not(listing, selector, &more);
-        say_what_there_is(listing, &more);
+    if (!is_general(selector) || !say_passed_over(snapshot, &more)) {
+        say_why_not(snapshot, selector, &more);
+        say_what_there_is(snapshot, &more);
     }
-    say_hidden(listing, &more);
+    say_hidden(snapshot, &more);
     gpuhal_status status =
         gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon, text, gpuhal_text_get(&more));
     gpuhal_text_finish(&more);
@@ -350,20 +350,20 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return status;
     }
     text = text && *text ? text : "auto";
-    const gpuhal_listing *listing = gpuhal_listing_now(gpu);
-    gpuhal_device *best = best_match(listing, &selector);
+    const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
+    gpuhal_device *best = best_match(snapshot, &selector);
     bool fell_back = false;
-    for (uint32_t i = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && i < listing->identity.count; i++) {
-        gpuhal_device *device = usable(listing, i);
+    for (uint32_t i = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && i < snapshot->identity.count; i++) {
+        gpuhal_device *device = usable(snapshot, i);
         if (device && is_cpu_backend(device)) {
             best = device;
             fell_back = true;
         }
     }
     if (!best) {
-        return gpuhal_selector_unmatched(listing, &selector, text, "");
+        return gpuhal_selector_unmatched(snapshot, &selector, text, "");
     }
-    word_reason(listing, &selector, text, best, fell_back);
+    describe_reason(snapshot, &selector, text, best, fell_back);
     *out_device = best;
     if (out_reason) {
         *out_reason = reason;

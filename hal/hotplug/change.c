@@ -82,10 +82,10 @@ gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descri
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_take_change(gpuhal *gpu, gpuhal_change *out_change)
+gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change)
 {
     if (!gpu || !out_change || out_change->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_take_change: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_next_change: an argument is NULL, or the size is 0");
     }
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_change change = {0};

@@ -1,7 +1,7 @@
 /* hotplug/watch.c: the thread that hears from the kernel, from plugins, and of files that manifests name, that devices may have changed. */
 #include "core/error.h"
 #include "hotplug/change.h"
-#include "loader/circumstances.h"
+#include "loader/cache_key.h"
 #include "queue/queue.h"
 
 #include <string.h>
@@ -14,10 +14,10 @@
 /* Watches the files that manifests name; returns how many names are watched now. */
 static size_t watch_files(gpuhal *gpu)
 {
-    const gpuhal_candidates *candidates = &gpuhal_listing_now(gpu)->candidates;
+    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
     gpuhal_texts paths = {0};
     for (size_t i = 0; i < candidates->count; i++) {
-        gpuhal_circumstances_watched(&candidates->list[i], &paths);
+        gpuhal_cache_key_watched(&candidates->list[i], &paths);
     }
     for (size_t i = 0; gpu->layers.notifier->sources.files && i < paths.count; i++) {
         (void)gpuhal_os_file_watch_add(gpu->layers.notifier->sources.files, paths.list[i]);

@@ -12,7 +12,7 @@
 #include "loader/candidates.h"
 #include "loader/file_check.h"
 #include "loader/load.h"
-#include "loader/meet.h"
+#include "loader/probe.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -22,12 +22,12 @@
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
 /* What the plugin listed at one time. Never changes, but for when it was last said. */
-typedef struct backend_listing {
-    struct backend_listing *older;
+typedef struct backend_snapshot {
+    struct backend_snapshot *older;
     uint64_t begun_ns;         /* when the plugin was first asked and said this */
     _Atomic uint64_t asked_ns; /* and when last: most drivers repeat what they found when they were started */
     gpuhal_listed_devices devices;
-} backend_listing;
+} backend_snapshot;
 
 struct gpuhal_backend {
     gpuhal_backend *next;
@@ -43,9 +43,9 @@ struct gpuhal_backend {
     gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
     bool started;         /* its start() has succeeded */
     gpuhal_plugin_instance *instance; /* and made this */
-    _Atomic(backend_listing *) listing; /* the newest; the older ones stay, since devices point into them */
-    bool lists, hangs_listing; /* it is listing again; and a caller has stopped waiting for that */
-    gpuhal_attempt outcome; /* of the last start: texts and verdict */
+    _Atomic(backend_snapshot *) snapshot; /* the newest; the older ones stay, since devices point into them */
+    bool lists, hangs_enumerating; /* it is listing again; and a caller has stopped waiting for that */
+    gpuhal_load_context outcome; /* of the last start: texts and verdict */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
@@ -92,80 +92,80 @@ static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t d
 }
 
 /* Gives a later caller the outcome that another thread had. Called with list_mutex held, or for a READY backend. */
-static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_attempt *attempt)
+static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *load)
 {
-    const gpuhal_attempt *outcome = &backend->outcome;
-    attempt->stage = outcome->stage;
-    free(attempt->version);
-    free(attempt->driver);
-    attempt->version = gpuhal_text_copy(outcome->version);
-    attempt->driver = gpuhal_text_copy(outcome->driver);
+    const gpuhal_load_context *outcome = &backend->outcome;
+    load->stage = outcome->stage;
+    free(load->version);
+    free(load->driver);
+    load->version = gpuhal_text_copy(outcome->version);
+    load->driver = gpuhal_text_copy(outcome->driver);
     if (backend->progress != BACKEND_READY) {
-        return gpuhal_attempt_fail(attempt, outcome->state, outcome->status, "%s",
+        return gpuhal_load_fail(load, outcome->state, outcome->status, "%s",
                                    outcome->reason ? outcome->reason : "it failed");
     }
-    return !attempt->name || strcmp(attempt->name, backend->plugin.name) == 0 ||
-           gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
-                               "the plugin calls itself \"%s\", its manifest says \"%s\"", backend->plugin.name, attempt->name);
+    return !load->name || strcmp(load->name, backend->plugin.name) == 0 ||
+           gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
+                               "the plugin calls itself \"%s\", its manifest says \"%s\"", backend->plugin.name, load->name);
 }
 
 /* For those who wait now, and for later callers of a READY backend. */
-static void keep_outcome(gpuhal_backend *backend, const gpuhal_attempt *attempt)
+static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *load)
 {
-    gpuhal_attempt_finish(&backend->outcome);
-    backend->outcome = (gpuhal_attempt){
-        .state = attempt->state,
-        .stage = attempt->stage,
-        .status = attempt->status,
-        .reason = gpuhal_text_copy(attempt->reason),
-        .driver = gpuhal_text_copy(attempt->driver),
-        .version = gpuhal_text_copy(attempt->version),
+    gpuhal_load_finish(&backend->outcome);
+    backend->outcome = (gpuhal_load_context){
+        .state = load->state,
+        .stage = load->stage,
+        .status = load->status,
+        .reason = gpuhal_text_copy(load->reason),
+        .driver = gpuhal_text_copy(load->driver),
+        .version = gpuhal_text_copy(load->version),
     };
 }
 
 /* Starts the plugin where it was not, and has it list. A listing that says what the newest says does not take its place. */
-static bool list(gpuhal_attempt *attempt, gpuhal_backend *backend)
+static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
-    backend_listing *newest = atomic_load(&backend->listing), *listing = calloc(1, sizeof *listing);
+    backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
-    if (!listing) {
-        return gpuhal_attempt_no_memory(attempt);
+    if (!snapshot) {
+        return gpuhal_load_no_memory(load);
     }
-    bool good = gpuhal_plugin_meet(attempt, &backend->plugin, &backend->started, &backend->instance, &listing->devices);
-    bool is_answer = good || attempt->state == GPUHAL_PLUGIN_NO_DEVICE;
-    if (is_answer && newest && gpuhal_listed_devices_same(&newest->devices, &listing->devices)) {
+    bool good = gpuhal_plugin_probe(load, &backend->plugin, &backend->started, &backend->instance, &snapshot->devices);
+    bool is_answer = good || load->state == GPUHAL_PLUGIN_NO_DEVICE;
+    if (is_answer && newest && gpuhal_listed_devices_same(&newest->devices, &snapshot->devices)) {
         atomic_store(&newest->asked_ns, begun_ns);
         is_answer = false;
     }
     if (is_answer && (good || newest)) {
-        listing->begun_ns = begun_ns;
-        atomic_init(&listing->asked_ns, begun_ns);
-        listing->older = newest;
-        atomic_store(&backend->listing, listing);
+        snapshot->begun_ns = begun_ns;
+        atomic_init(&snapshot->asked_ns, begun_ns);
+        snapshot->older = newest;
+        atomic_store(&backend->snapshot, snapshot);
         return good;
     }
-    gpuhal_listed_devices_finish(&listing->devices);
-    free(listing);
+    gpuhal_listed_devices_finish(&snapshot->devices);
+    free(snapshot);
     return good;
 }
 
-static bool start(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
+static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     const gpuhal_plugin *original = NULL;
-    attempt->options = backend->options;
-    bool good = backend->builtin ? gpuhal_plugin_shake_hands(attempt, backend->builtin, &original)
-                                 : gpuhal_plugin_load(attempt, path, backend->device, backend->inode, &original);
+    load->options = backend->options;
+    bool good = backend->builtin ? gpuhal_plugin_shake_hands(load, backend->builtin, &original)
+                                 : gpuhal_plugin_load(load, path, backend->device, backend->inode, &original);
     if (!good) {
         return false;
     }
     backend->plugin = (gpuhal_plugin){0};
     memcpy(&backend->plugin, original, original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
-    return list(attempt, backend);
+    return list(load, backend);
 }
 
-static bool refuse_forked(gpuhal_attempt *attempt)
+static bool refuse_forked(gpuhal_load_context *load)
 {
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED,
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED,
                                "it was started before this process was forked: fork before opening, or exec");
 }
 
@@ -175,15 +175,15 @@ static bool refuse_forked(gpuhal_attempt *attempt)
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
-    gpuhal_attempt attempt;
+    gpuhal_load_context load;
     char *name, *path;
     _Atomic uint32_t stage; /* gpuhal_plugin_stage, for a caller that gives up */
 } start_job;
 
-static void end_start(gpuhal_backend *backend, const gpuhal_attempt *attempt, bool good)
+static void end_start(gpuhal_backend *backend, const gpuhal_load_context *load, bool good)
 {
     gpuhal_mutex_lock(&list_mutex);
-    keep_outcome(backend, attempt);
+    keep_outcome(backend, load);
     backend->progress = good ? BACKEND_READY : BACKEND_FAILED;
     backend->job = NULL;
     gpuhal_condition_signal_all(&list_changed);
@@ -193,14 +193,14 @@ static void end_start(gpuhal_backend *backend, const gpuhal_attempt *attempt, bo
 static void run_start(gpuhal_job *job)
 {
     start_job *own = (start_job *)job;
-    bool good = start(&own->attempt, own->backend, own->path);
-    end_start(own->backend, &own->attempt, good);
+    bool good = start(&own->load, own->backend, own->path);
+    end_start(own->backend, &own->load, good);
 }
 
 static void destroy_start(gpuhal_job *job)
 {
     start_job *own = (start_job *)job;
-    gpuhal_attempt_finish(&own->attempt);
+    gpuhal_load_finish(&own->load);
     free(own->name);
     free(own->path);
     free(own);
@@ -212,7 +212,7 @@ static void note_stage(void *user, gpuhal_plugin_stage stage)
     atomic_store(&own->stage, stage);
 }
 
-static start_job *make_start(const gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
+static start_job *make_start(const gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     start_job *own = calloc(1, sizeof *own);
     if (!own) {
@@ -220,54 +220,54 @@ static start_job *make_start(const gpuhal_attempt *attempt, gpuhal_backend *back
     }
     gpuhal_job_init(&own->job, run_start, NULL, destroy_start);
     own->backend = backend;
-    own->name = gpuhal_text_copy(attempt->name);
+    own->name = gpuhal_text_copy(load->name);
     own->path = gpuhal_text_copy(path);
-    own->attempt = (gpuhal_attempt){.name = own->name,
-                                    .ignore_environment = attempt->ignore_environment,
-                                    .sample_ns = attempt->deadline_ns / 3,
+    own->load = (gpuhal_load_context){.name = own->name,
+                                    .ignore_environment = load->ignore_environment,
+                                    .sample_ns = load->deadline_ns / 3,
                                     .on_stage = note_stage,
                                     .user = own};
-    if ((attempt->name && !own->name) || (path && !own->path)) {
+    if ((load->name && !own->name) || (path && !own->path)) {
         gpuhal_job_release(&own->job);
         return NULL;
     }
     return own;
 }
 
-static bool stuck(gpuhal_attempt *attempt, gpuhal_backend *backend)
+static bool stuck(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     const start_job *job = (const start_job *)backend->job;
-    attempt->stage = job ? (gpuhal_plugin_stage)atomic_load(&job->stage) : attempt->stage;
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
-                               gpuhal_attempt_while(attempt->stage), (double)attempt->deadline_ns / 1e9);
+    load->stage = job ? (gpuhal_plugin_stage)atomic_load(&job->stage) : load->stage;
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+                               gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
 /* Waits until the backend is not starting any more, at most until the attempt's deadline. Called with list_mutex held. */
-static bool wait_for_start(gpuhal_attempt *attempt, gpuhal_backend *backend)
+static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
 {
-    uint64_t waited = 0, deadline_ns = attempt->deadline_ns ? attempt->deadline_ns : UINT64_MAX;
+    uint64_t waited = 0, deadline_ns = load->deadline_ns ? load->deadline_ns : UINT64_MAX;
     while (backend->progress == BACKEND_STARTING && waited < deadline_ns) {
         if (backend->generation != gpuhal_os_fork_generation()) {
-            return refuse_forked(attempt);
+            return refuse_forked(load);
         }
         if (backend->starter == gpuhal_job_caller()) {
-            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_BUSY,
+            return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_BUSY,
                                        "the plugin opens itself while it starts");
         }
         waited += gpuhal_job_wait(&list_changed, &list_mutex, deadline_ns - waited);
     }
-    return backend->progress != BACKEND_STARTING || stuck(attempt, backend);
+    return backend->progress != BACKEND_STARTING || stuck(load, backend);
 }
 
 /* Runs the start on a thread of its own and waits for it. Called without a lock. False when it did not end in time. */
-static bool start_in_time(gpuhal_attempt *attempt, gpuhal_backend *backend, start_job *own)
+static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, start_job *own)
 {
-    gpuhal_job_state state = gpuhal_job_run(&own->job, attempt->deadline_ns);
+    gpuhal_job_state state = gpuhal_job_run(&own->job, load->deadline_ns);
     if (state == GPUHAL_JOB_NO_THREAD) {
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s", gpuhal_last_error()->sentence);
-        end_start(backend, attempt, false);
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s", gpuhal_last_error()->sentence);
+        end_start(backend, load, false);
     }
-    if (state == GPUHAL_JOB_DONE && own->attempt.reason) {
+    if (state == GPUHAL_JOB_DONE && own->load.reason) {
         gpuhal_error_restore(&own->job.detail);
     }
     return state != GPUHAL_JOB_ABANDONED;
@@ -285,14 +285,14 @@ static bool is_first_of_process(const gpuhal_backend *backend)
 }
 
 /* Called with list_mutex held, which is given up meanwhile. */
-static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
+static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     while (loads_here == gpuhal_os_fork_generation()) {
         gpuhal_condition_wait(&list_changed, &list_mutex);
     }
-    start_job *own = attempt->deadline_ns ? make_start(attempt, backend, path) : NULL;
-    if (attempt->deadline_ns && !own) {
-        return gpuhal_attempt_no_memory(attempt);
+    start_job *own = load->deadline_ns ? make_start(load, backend, path) : NULL;
+    if (load->deadline_ns && !own) {
+        return gpuhal_load_no_memory(load);
     }
     if (own) {
         own->job.calls_no_driver = backend->calls_no_driver;
@@ -304,14 +304,14 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
     backend->starter = gpuhal_job_caller();
     backend->job = own ? &own->job : NULL;
     backend->generation = gpuhal_os_fork_generation();
-    backend->ignore_environment = attempt->ignore_environment;
+    backend->ignore_environment = load->ignore_environment;
     gpuhal_mutex_unlock(&list_mutex);
     bool ended = true, good = true;
     if (own) {
-        ended = start_in_time(attempt, backend, own);
+        ended = start_in_time(load, backend, own);
     } else {
-        good = start(attempt, backend, path);
-        end_start(backend, attempt, good);
+        good = start(load, backend, path);
+        end_start(backend, load, good);
     }
     gpuhal_mutex_lock(&list_mutex);
     if (!ended && backend->progress == BACKEND_STARTING) {
@@ -322,7 +322,7 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
         loads_here = 0;
         gpuhal_condition_signal_all(&list_changed);
     }
-    good = own ? backend->progress == BACKEND_STUCK ? stuck(attempt, backend) : repeat_outcome(backend, attempt) : good;
+    good = own ? backend->progress == BACKEND_STUCK ? stuck(load, backend) : repeat_outcome(backend, load) : good;
     if (own) {
         gpuhal_job_release(&own->job);
     }
@@ -331,12 +331,12 @@ static bool start_unlocked(gpuhal_attempt *attempt, gpuhal_backend *backend, con
 
 /* What hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded until it comes back. Called
  * with list_mutex held. */
-static bool loader_is_free(gpuhal_attempt *attempt)
+static bool loader_is_free(gpuhal_load_context *load)
 {
     for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
         if (backend->progress == BACKEND_STUCK && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
             const start_job *own = (const start_job *)backend->job;
-            return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
+            return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
                                        "not loaded: %s hangs inside the dynamic loader, which loads nothing else meanwhile",
                                        own->name ? own->name : "another plugin");
         }
@@ -345,29 +345,29 @@ static bool loader_is_free(gpuhal_attempt *attempt)
 }
 
 /* Called with list_mutex held. */
-static bool use(gpuhal_attempt *attempt, gpuhal_backend *backend, const char *path)
+static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     /* A caller that waited takes the answer as it is, also a failure; only a later one tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
-    if (waited && !wait_for_start(attempt, backend)) {
+    if (waited && !wait_for_start(load, backend)) {
         return false;
     }
     bool is_of_parent = backend->generation != gpuhal_os_fork_generation();
     if (backend->progress == BACKEND_STUCK) {
-        return is_of_parent ? refuse_forked(attempt) : stuck(attempt, backend);
+        return is_of_parent ? refuse_forked(load) : stuck(load, backend);
     }
     /* Also a driver that was started and then listed nothing does not live on in a child. */
     if ((backend->progress == BACKEND_READY || backend->started) && is_of_parent && gpuhal_backend_generation(backend) != 0) {
-        attempt->stage = GPUHAL_STAGE_START;
-        return refuse_forked(attempt);
+        load->stage = GPUHAL_STAGE_START;
+        return refuse_forked(load);
     }
     if (backend->progress == BACKEND_FAILED && !waited) {
-        return (backend->builtin || loader_is_free(attempt)) && start_unlocked(attempt, backend, path);
+        return (backend->builtin || loader_is_free(load)) && start_unlocked(load, backend, path);
     }
-    return repeat_outcome(backend, attempt);
+    return repeat_outcome(backend, load);
 }
 
-bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *candidate, gpuhal_backend **out_backend)
+bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *candidate, gpuhal_backend **out_backend)
 {
     gpuhal_checked_file file = {.device = candidate->device, .inode = candidate->inode};
     gpuhal_mutex_lock(&list_mutex);
@@ -375,14 +375,14 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
         /* The file may have been replaced since it was listed: then its successor is another backend. */
         gpuhal_mutex_unlock(&list_mutex);
-        gpuhal_attempt_enter(attempt, GPUHAL_STAGE_FILE);
-        if (!gpuhal_file_check(attempt, candidate->file, false, &file)) {
+        gpuhal_load_enter(load, GPUHAL_STAGE_FILE);
+        if (!gpuhal_file_check(load, candidate->file, false, &file)) {
             return false;
         }
         gpuhal_mutex_lock(&list_mutex);
     }
     backend = find_or_add(candidate, file.device, file.inode);
-    bool good = backend ? use(attempt, backend, file.path) : gpuhal_attempt_no_memory(attempt);
+    bool good = backend ? use(load, backend, file.path) : gpuhal_load_no_memory(load);
     gpuhal_mutex_unlock(&list_mutex);
     gpuhal_checked_file_finish(&file);
     *out_backend = good ? backend : NULL;
@@ -392,9 +392,9 @@ bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *cand
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend)
 {
     *out_backend = NULL;
-    gpuhal_attempt attempt = {.name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
-    gpuhal_status status = gpuhal_backend_obtain(&attempt, candidate, out_backend) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_context load = {.name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
+    gpuhal_status status = gpuhal_backend_obtain(&load, candidate, out_backend) ? GPUHAL_OK : gpuhal_load_tell(&load);
+    gpuhal_load_finish(&load);
     return status;
 }
 
@@ -403,83 +403,83 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t d
 typedef struct list_job {
     gpuhal_job job;
     gpuhal_backend *backend;
-    gpuhal_attempt attempt;
+    gpuhal_load_context load;
     bool good;
 } list_job;
 
 static void run_list(gpuhal_job *job)
 {
     list_job *own = (list_job *)job;
-    own->good = list(&own->attempt, own->backend);
+    own->good = list(&own->load, own->backend);
     gpuhal_mutex_lock(&list_mutex);
-    own->backend->lists = own->backend->hangs_listing = false;
+    own->backend->lists = own->backend->hangs_enumerating = false;
     gpuhal_condition_signal_all(&list_changed);
     gpuhal_mutex_unlock(&list_mutex);
 }
 
 static void destroy_list(gpuhal_job *job)
 {
-    gpuhal_attempt_finish(&((list_job *)job)->attempt);
+    gpuhal_load_finish(&((list_job *)job)->load);
     free(job);
 }
 
-static bool hangs_listing(gpuhal_attempt *attempt)
+static bool hangs_enumerating(gpuhal_load_context *load)
 {
-    attempt->stage = GPUHAL_STAGE_ENUMERATE;
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
-                               gpuhal_attempt_while(attempt->stage), (double)attempt->deadline_ns / 1e9);
+    load->stage = GPUHAL_STAGE_ENUMERATE;
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+                               gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
 /* Whether this caller shall list. With list_mutex held: `enumerate` runs alone. */
-static bool claim_listing(const gpuhal_attempt *attempt, const gpuhal_backend *backend, uint64_t since_ns)
+static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
-    for (uint64_t waited = 0; backend->lists && !backend->hangs_listing && waited < attempt->deadline_ns;) {
-        waited += gpuhal_job_wait(&list_changed, &list_mutex, attempt->deadline_ns - waited);
+    for (uint64_t waited = 0; backend->lists && !backend->hangs_enumerating && waited < load->deadline_ns;) {
+        waited += gpuhal_job_wait(&list_changed, &list_mutex, load->deadline_ns - waited);
     }
-    return !backend->lists && atomic_load(&atomic_load(&backend->listing)->asked_ns) < since_ns;
+    return !backend->lists && atomic_load(&atomic_load(&backend->snapshot)->asked_ns) < since_ns;
 }
 
-static void take_attempt(gpuhal_attempt *to, gpuhal_attempt *from)
+static void take_attempt(gpuhal_load_context *to, gpuhal_load_context *from)
 {
     to->stage = from->stage;
     if (from->reason) {
-        gpuhal_attempt_fail(to, from->state, from->status, "%s", from->reason);
+        gpuhal_load_fail(to, from->state, from->status, "%s", from->reason);
     }
 }
 
-static bool run_listing(gpuhal_attempt *attempt, list_job *own)
+static bool run_enumeration(gpuhal_load_context *load, list_job *own)
 {
-    gpuhal_job_state state = gpuhal_job_run(&own->job, attempt->deadline_ns);
+    gpuhal_job_state state = gpuhal_job_run(&own->job, load->deadline_ns);
     if (state == GPUHAL_JOB_DONE) {
-        take_attempt(attempt, &own->attempt);
+        take_attempt(load, &own->load);
         return own->good;
     }
     gpuhal_mutex_lock(&list_mutex);
-    own->backend->hangs_listing = state == GPUHAL_JOB_ABANDONED && own->backend->lists;
-    own->backend->lists = own->backend->hangs_listing;
+    own->backend->hangs_enumerating = state == GPUHAL_JOB_ABANDONED && own->backend->lists;
+    own->backend->lists = own->backend->hangs_enumerating;
     gpuhal_condition_signal_all(&list_changed);
     gpuhal_mutex_unlock(&list_mutex);
-    return state == GPUHAL_JOB_ABANDONED ? hangs_listing(attempt)
-                                         : gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s",
+    return state == GPUHAL_JOB_ABANDONED ? hangs_enumerating(load)
+                                         : gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s",
                                                                gpuhal_last_error()->sentence);
 }
 
-bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend, uint64_t since_ns)
+bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backend, uint64_t since_ns)
 {
     list_job *own = calloc(1, sizeof *own);
     if (!own) {
-        return gpuhal_attempt_no_memory(attempt);
+        return gpuhal_load_no_memory(load);
     }
     gpuhal_job_init(&own->job, run_list, NULL, destroy_list);
     own->job.calls_no_driver = own->job.at_once = backend->calls_no_driver;
     own->backend = backend;
-    own->attempt = (gpuhal_attempt){
-        .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = attempt->deadline_ns / 3};
+    own->load = (gpuhal_load_context){
+        .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = load->deadline_ns / 3};
     gpuhal_mutex_lock(&list_mutex);
-    bool ours = claim_listing(attempt, backend, since_ns), stuck = !ours && backend->lists;
+    bool ours = claim_enumeration(load, backend, since_ns), stuck = !ours && backend->lists;
     backend->lists = backend->lists || ours;
     gpuhal_mutex_unlock(&list_mutex);
-    bool good = ours ? run_listing(attempt, own) : !stuck || hangs_listing(attempt);
+    bool good = ours ? run_enumeration(load, own) : !stuck || hangs_enumerating(load);
     gpuhal_job_release(&own->job);
     return good;
 }
@@ -496,10 +496,10 @@ gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate)
 
 gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns, uint64_t deadline_ns)
 {
-    gpuhal_attempt attempt = {.name = backend->plugin.name, .deadline_ns = deadline_ns};
-    bool good = gpuhal_backend_list_again(&attempt, backend, since_ns);
-    gpuhal_status status = good || attempt.state == GPUHAL_PLUGIN_NO_DEVICE ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_context load = {.name = backend->plugin.name, .deadline_ns = deadline_ns};
+    bool good = gpuhal_backend_list_again(&load, backend, since_ns);
+    gpuhal_status status = good || load.state == GPUHAL_PLUGIN_NO_DEVICE ? GPUHAL_OK : gpuhal_load_tell(&load);
+    gpuhal_load_finish(&load);
     return status;
 }
 
@@ -515,12 +515,12 @@ gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend)
 
 const gpuhal_listed_devices *gpuhal_backend_devices(const gpuhal_backend *backend)
 {
-    return &atomic_load(&backend->listing)->devices;
+    return &atomic_load(&backend->snapshot)->devices;
 }
 
 uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
 {
-    return atomic_load(&backend->listing)->begun_ns;
+    return atomic_load(&backend->snapshot)->begun_ns;
 }
 
 const char *gpuhal_backend_driver(const gpuhal_backend *backend)

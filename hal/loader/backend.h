@@ -2,13 +2,13 @@
 #ifndef GPUHAL_LOADER_BACKEND_H
 #define GPUHAL_LOADER_BACKEND_H
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/loader.h"
 
 /* The backend of a candidate, started in this process now or earlier. Fills version and driver of the attempt. */
-bool gpuhal_backend_obtain(gpuhal_attempt *attempt, const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
+bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
 /* Has a started backend list again, unless it did since then, under attempt->deadline_ns. False when that fails; the newest listing then stays
  * as it is. NO_DEVICE is a listing too, an empty one. */
-bool gpuhal_backend_list_again(gpuhal_attempt *attempt, gpuhal_backend *backend, uint64_t since_ns);
+bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backend, uint64_t since_ns);
 
 #endif

@@ -105,17 +105,17 @@ void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **
     move_text(&candidate->watch, watch);
 }
 
-void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good)
+void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good)
 {
-    candidate->stage = attempt->stage;
+    candidate->stage = load->stage;
     if (!good) {
-        candidate->state = attempt->state;
+        candidate->state = load->state;
         candidate->decided = true;
     }
-    move_text(&candidate->reason, &attempt->reason);
-    move_text(&candidate->driver, &attempt->driver);
-    move_text(&candidate->version, &attempt->version);
-    gpuhal_attempt_finish(attempt);
+    move_text(&candidate->reason, &load->reason);
+    move_text(&candidate->driver, &load->driver);
+    move_text(&candidate->version, &load->version);
+    gpuhal_load_finish(load);
 }
 
 void gpuhal_candidate_accept(gpuhal_candidate *candidate)

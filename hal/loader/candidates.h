@@ -2,7 +2,7 @@
 #ifndef GPUHAL_LOADER_CANDIDATES_H
 #define GPUHAL_LOADER_CANDIDATES_H
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/loader.h"
 
 /* A new candidate at the end, state NOT_PROBED; texts may be NULL and are copied. NULL without memory. */
@@ -27,6 +27,6 @@ void gpuhal_candidate_accept(gpuhal_candidate *candidate);
 /* Gives a decided one another chance. */
 void gpuhal_candidate_reopen(gpuhal_candidate *candidate);
 /* Moves stage, texts and, where it failed, state and reason over from an attempt, and finishes the attempt. */
-void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_attempt *attempt, bool good);
+void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good);
 
 #endif

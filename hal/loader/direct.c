@@ -1,7 +1,7 @@
 /* loader/direct.c: gpuhal/direct.h: a plugin for those who drive it themselves. */
 #include "core/call.h"
 #include "core/error.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/file_check.h"
 #include "loader/host.h"
 #include "loader/load.h"
@@ -11,14 +11,14 @@
 #include <gpuhal/direct.h>
 
 /* The same steps as gpuhal_backend_start() takes, without starting anything and without a list of what was started. */
-static bool load(gpuhal_attempt *attempt, const char *file, const gpuhal_plugin **out_plugin)
+static bool open_file(gpuhal_load_context *load, const char *file, const gpuhal_plugin **out_plugin)
 {
     gpuhal_checked_file checked;
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_FILE);
-    if (!gpuhal_file_check(attempt, file, false, &checked)) {
+    gpuhal_load_enter(load, GPUHAL_STAGE_FILE);
+    if (!gpuhal_file_check(load, file, false, &checked)) {
         return false;
     }
-    bool good = gpuhal_plugin_load(attempt, checked.path, checked.device, checked.inode, out_plugin);
+    bool good = gpuhal_plugin_load(load, checked.path, checked.device, checked.inode, out_plugin);
     gpuhal_checked_file_finish(&checked);
     return good;
 }
@@ -40,12 +40,12 @@ gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plu
     if (gpuhal_os_privileged()) {
         return gpuhal_error_set(GPUHAL_ERROR_NO_PERMISSION, "gpuhal_direct_load: this process has more rights than its user, and loads no plugin directly");
     }
-    gpuhal_attempt attempt = {0};
-    gpuhal_status status = load(&attempt, file, out_plugin) ? GPUHAL_OK : gpuhal_attempt_tell(&attempt);
+    gpuhal_load_context load = {0};
+    gpuhal_status status = open_file(&load, file, out_plugin) ? GPUHAL_OK : gpuhal_load_tell(&load);
     if (out_stage) {
-        *out_stage = status ? attempt.stage : GPUHAL_STAGE_DONE;
+        *out_stage = status ? load.stage : GPUHAL_STAGE_DONE;
     }
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     return status;
 }
 
@@ -68,7 +68,7 @@ gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin
                                 plugin ? "listener" : "plugin");
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_attempt_forget_report();
+    gpuhal_load_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
     gpuhal_call_end(call);
@@ -92,7 +92,7 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_in
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no sample()", plugin->name);
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_attempt_forget_report();
+    gpuhal_load_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->sample(gpuhal_host_table(), instance, index, keys, count, flags, &sink);
     gpuhal_call_end(call);
@@ -112,7 +112,7 @@ gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_inst
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no link()", plugin->name);
     }
     gpuhal_sink sink = {.listener = listener};
-    gpuhal_attempt_forget_report();
+    gpuhal_load_forget_report();
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->link(gpuhal_host_table(), instance, from, to, &sink);
     gpuhal_call_end(call);

@@ -6,7 +6,7 @@
 #ifndef GPUHAL_LOADER_FILE_CHECK_H
 #define GPUHAL_LOADER_FILE_CHECK_H
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,11 +18,11 @@ typedef struct gpuhal_checked_file {
 
 /* A regular file that not everybody can change, nor put another in its place: SECURITY.md has the rules. In a privileged
  * process it belongs to root alone; elsewhere another owner than root and the user is worth a warning. */
-bool gpuhal_file_check_trust(gpuhal_attempt *attempt, const char *path, gpuhal_checked_file *out_file);
+bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
 /* Complete, and for this machine. `program`: may be an executable of fixed addresses too. */
-bool gpuhal_file_check_elf(gpuhal_attempt *attempt, const gpuhal_checked_file *file, bool program);
+bool gpuhal_file_check_elf(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
 /* Both. */
-bool gpuhal_file_check(gpuhal_attempt *attempt, const char *path, bool program, gpuhal_checked_file *out_file);
+bool gpuhal_file_check(gpuhal_load_context *load, const char *path, bool program, gpuhal_checked_file *out_file);
 void gpuhal_checked_file_finish(gpuhal_checked_file *file);
 
 #endif

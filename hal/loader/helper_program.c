@@ -12,17 +12,17 @@
 /* Checks one place. Returns the resolved path, or NULL with the reason. */
 static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
 {
-    gpuhal_attempt attempt = {.log = log};
+    gpuhal_load_context load = {.log = log};
     gpuhal_checked_file file;
     char *helper = NULL;
-    if (gpuhal_file_check(&attempt, path, true, &file)) {
+    if (gpuhal_file_check(&load, path, true, &file)) {
         helper = file.path;
-    } else if (!*out_reason || attempt.status != GPUHAL_ERROR_NOT_FOUND) {
+    } else if (!*out_reason || load.status != GPUHAL_ERROR_NOT_FOUND) {
         /* That one place has no helper says less than why another place's was refused. */
         free(*out_reason);
-        *out_reason = gpuhal_text_copy(attempt.reason);
+        *out_reason = gpuhal_text_copy(load.reason);
     }
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     return helper;
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/loader.h"
 #include "os/os.h"
 
@@ -24,7 +24,7 @@ static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t le
 static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host, gpuhal_status status, const char *vendor_call,
                                  int64_t vendor_code, const char *text)
 {
-    gpuhal_attempt_note_report(status);
+    gpuhal_load_note_report(status);
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
 }
 
@@ -33,12 +33,12 @@ static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host
                                  uint32_t bytes)
 {
     uint64_t nowhere = 0;
-    gpuhal_attempt *attempt = gpuhal_attempt_current();
+    gpuhal_load_context *load = gpuhal_load_current();
     if (!key || !out_value || bytes == 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    return attempt ? gpuhal_attempt_option(attempt->options, &attempt->options_asked, key, out_value, bytes)
-                   : gpuhal_attempt_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
+    return load ? gpuhal_load_option(load->options, &load->options_asked, key, out_value, bytes)
+                   : gpuhal_load_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
 }
 
 /* None yet. A plugin that asks is one that can do without. */

@@ -31,38 +31,38 @@ bool gpuhal_plugin_name_is_valid(const char *name)
     return true;
 }
 
-static bool broken(gpuhal_attempt *attempt, const char *why)
+static bool broken(gpuhal_load_context *load, const char *why)
 {
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "%s", why);
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "%s", why);
 }
 
-static bool check_names(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     if (!plugin->name || !gpuhal_plugin_name_is_valid(plugin->name)) {
-        return broken(attempt, "the plugin's name is not a lower-case letter followed by up to 30 of a-z, 0-9 and _");
+        return broken(load, "the plugin's name is not a lower-case letter followed by up to 30 of a-z, 0-9 and _");
     }
-    if (attempt->name && strcmp(plugin->name, attempt->name) != 0) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
-                                   "the plugin calls itself \"%s\", its manifest says \"%s\"", plugin->name, attempt->name);
+    if (load->name && strcmp(plugin->name, load->name) != 0) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
+                                   "the plugin calls itself \"%s\", its manifest says \"%s\"", plugin->name, load->name);
     }
     size_t length = plugin->version ? strnlen(plugin->version, VERSION_MAX_LENGTH + 1) : 0;
     if (length == 0 || length > VERSION_MAX_LENGTH || !gpuhal_records_is_clean(plugin->version, length)) {
-        return broken(attempt, "the plugin's version is not a text of 1 to 63 bytes");
+        return broken(load, "the plugin's version is not a text of 1 to 63 bytes");
     }
     return true;
 }
 
 /* The ABI first: where it differs, size and members mean something else, and both numbers are what the user needs to know. */
-static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
+static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
     if (has_abi && plugin->abi != GPUHAL_ABI) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
                                    "the plugin speaks plugin ABI %" PRIu32 ".%" PRIu32 ", this library speaks %u.%u",
                                    plugin->abi >> 16, plugin->abi & 0xffff, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
     }
     if (plugin->size < GPUHAL_PLUGIN_MINIMUM) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
                                    "the plugin's structure has %" PRIu32 " bytes; at least %" PRIu32 " are mandatory",
                                    plugin->size, GPUHAL_PLUGIN_MINIMUM);
     }
@@ -73,43 +73,43 @@ static bool check_answer(gpuhal_attempt *attempt, const gpuhal_plugin *plugin)
                          : !plugin->close     ? "close"
                                               : NULL;
     if (absent) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
                                    "the plugin lacks the mandatory function %s", absent);
     }
-    return check_names(attempt, plugin);
+    return check_names(load, plugin);
 }
 
 /* NULL with a report is a refusal in the plugin's own words; without one it is a mistake. */
-bool gpuhal_plugin_shake_hands(gpuhal_attempt *attempt, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
+bool gpuhal_plugin_shake_hands(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
-    gpuhal_attempt_call_begin(attempt);
+    gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
+    gpuhal_load_call_begin(load);
     const gpuhal_plugin *plugin = query(GPUHAL_ABI, gpuhal_host_table());
-    gpuhal_attempt_call_end(attempt);
+    gpuhal_load_call_end(load);
     if (!plugin) {
-        gpuhal_status reported = gpuhal_attempt_reported();
-        return reported < 0 ? gpuhal_attempt_fail_call(attempt, reported, "shaking hands")
-                            : broken(attempt, "gpuhal_plugin_query returned NULL and gave no reason");
+        gpuhal_status reported = gpuhal_load_reported();
+        return reported < 0 ? gpuhal_load_fail_call(load, reported, "shaking hands")
+                            : broken(load, "gpuhal_plugin_query returned NULL and gave no reason");
     }
-    if (!check_answer(attempt, plugin)) {
+    if (!check_answer(load, plugin)) {
         return false;
     }
-    free(attempt->version);
-    attempt->version = gpuhal_text_copy(plugin->version);
+    free(load->version);
+    load->version = gpuhal_text_copy(plugin->version);
     *out_plugin = plugin;
     return true;
 }
 
 /* The function must lie in the file that was checked: neither in a library that the plugin links, nor in a file that took the
  * plugin's place after the checks. */
-static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *query, uint64_t device, uint64_t inode)
+static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device, uint64_t inode)
 {
     char *origin = gpuhal_os_library_path(query);
     gpuhal_file_info info = {0};
     bool known = origin && gpuhal_os_file_info(origin, &info) == 0;
     bool good = known && info.device == device && info.inode == inode;
     if (!good) {
-        gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
                             "gpuhal_plugin_query lies in %s, not in the file %s that was checked",
                             origin ? origin : "no known file", path);
     }
@@ -117,31 +117,31 @@ static bool check_origin(gpuhal_attempt *attempt, const char *path, const void *
     return good;
 }
 
-bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,
+bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_LOAD);
+    gpuhal_load_enter(load, GPUHAL_STAGE_LOAD);
     char reason[768];
     void *library = gpuhal_plugin_dlopen(path, reason, sizeof reason);
     if (!library) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_HANDSHAKE);
+    gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
     /* Nothing of the plugin has run so far but constructors, its own and those of what it links. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
                                    "%s exports no gpuhal_plugin_query: it is no plugin", path);
     }
     if (gpuhal_os_library_is_data(address)) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER,
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
                                    "gpuhal_plugin_query in %s is data, not a function", path);
     }
-    if ((device || inode) && !check_origin(attempt, path, address, device, inode)) {
+    if ((device || inode) && !check_origin(load, path, address, device, inode)) {
         return false;
     }
     /* ISO C has no cast from an object pointer to a function pointer. */
     gpuhal_plugin_query_fn *query;
     memcpy(&query, &address, sizeof query);
-    return gpuhal_plugin_shake_hands(attempt, query, out_plugin);
+    return gpuhal_plugin_shake_hands(load, query, out_plugin);
 }

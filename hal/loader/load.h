@@ -2,7 +2,7 @@
 #ifndef GPUHAL_LOADER_LOAD_H
 #define GPUHAL_LOADER_LOAD_H
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 
 #include <gpuhal/plugin.h>
 
@@ -13,9 +13,9 @@ bool gpuhal_plugin_name_is_valid(const char *name);
 
 /* Loads a file that was checked: stages LOAD and HANDSHAKE. `device` and `inode`, not both 0, must be those of the file that the
  * dynamic loader took in the end. */
-bool gpuhal_plugin_load(gpuhal_attempt *attempt, const char *path, uint64_t device, uint64_t inode,
+bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin);
 /* Stage HANDSHAKE alone. Where attempt->name is not NULL the plugin must call itself so. Fills attempt->version. */
-bool gpuhal_plugin_shake_hands(gpuhal_attempt *attempt, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin);
+bool gpuhal_plugin_shake_hands(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin);
 
 #endif

@@ -14,10 +14,10 @@
 #include "loader/file_check.h"
 #include "loader/isolation.h"
 #include "loader/load.h"
-#include "loader/meet.h"
+#include "loader/probe.h"
 #include "loader/search.h"
 #include "loader/selection.h"
-#include "loader/verdict.h"
+#include "loader/probe_cache.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -28,17 +28,17 @@ static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *lo
                                  gpuhal_candidates *candidates)
 {
     const gpuhal_plugin *plugin = NULL;
-    gpuhal_attempt attempt = {.log = log, .ignore_environment = settings->ignore_environment};
-    bool good = gpuhal_plugin_shake_hands(&attempt, query, &plugin);
+    gpuhal_load_context load = {.log = log, .ignore_environment = settings->ignore_environment};
+    bool good = gpuhal_plugin_shake_hands(&load, query, &plugin);
     const char *name = good ? plugin->name : NULL;
     gpuhal_candidate *candidate = gpuhal_candidates_add(candidates, name, "built in");
     if (candidate) {
         candidate->builtin = query;
         candidate->ignore_environment = settings->ignore_environment;
         candidate->priority = gpuhal_selection_priority(name, false, 0);
-        gpuhal_candidate_take(candidate, &attempt, good);
+        gpuhal_candidate_take(candidate, &load, good);
     }
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
@@ -95,11 +95,11 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         }
         /* From here on the resolved path counts: what was checked is what will be loaded. */
         if (!candidate->builtin) {
-            gpuhal_attempt attempt = {.name = candidate->name, .log = log};
+            gpuhal_load_context load = {.name = candidate->name, .log = log};
             gpuhal_checked_file file;
-            gpuhal_attempt_enter(&attempt, GPUHAL_STAGE_FILE);
-            bool good = gpuhal_file_check(&attempt, candidate->file, false, &file);
-            gpuhal_candidate_take(candidate, &attempt, good);
+            gpuhal_load_enter(&load, GPUHAL_STAGE_FILE);
+            bool good = gpuhal_file_check(&load, candidate->file, false, &file);
+            gpuhal_candidate_take(candidate, &load, good);
             if (!good) {
                 continue;
             }
@@ -130,19 +130,19 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
 }
 
 /* Meets a plugin in this process. A look that is not the first has a started one list again. */
-static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
+static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
-    gpuhal_attempt attempt = {.name = candidate->name,
-                              .log = verdicts->log,
+    gpuhal_load_context load = {.name = candidate->name,
+                              .log = cache->log,
                               .ignore_environment = candidate->ignore_environment,
-                              .deadline_ns = verdicts->settings->helper_deadline_ns};
+                              .deadline_ns = cache->settings->helper_deadline_ns};
     gpuhal_backend *backend = NULL;
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
-    bool good = gpuhal_backend_obtain(&attempt, candidate, &backend);
-    good = good && (!verdicts->afresh || gpuhal_backend_list_again(&attempt, backend, begun_ns));
+    bool good = gpuhal_backend_obtain(&load, candidate, &backend);
+    good = good && (!cache->afresh || gpuhal_backend_list_again(&load, backend, begun_ns));
     good = good && (gpuhal_backend_devices(backend)->count > 0 ||
-                    gpuhal_attempt_fail(&attempt, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device any more"));
-    gpuhal_candidate_take(candidate, &attempt, good);
+                    gpuhal_load_fail(&load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device any more"));
+    gpuhal_candidate_take(candidate, &load, good);
     candidate->time_ns = gpuhal_os_monotonic_ns() - begun_ns;
     if (!good) {
         return GPUHAL_OK;
@@ -154,22 +154,22 @@ static gpuhal_status meet_here(const gpuhal_verdicts *verdicts, gpuhal_candidate
 
 /* What is remembered need not be met; what is still open when the helpers are done is met here: built-in plugins, and the library's own cpu
  * where no helper can be started. */
-static gpuhal_status meet_all(gpuhal_verdicts *verdicts)
+static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
-    gpuhal_candidates *candidates = verdicts->candidates;
+    gpuhal_candidates *candidates = cache->candidates;
     gpuhal_status status = GPUHAL_OK;
-    bool isolate = verdicts->settings->isolation != GPUHAL_ISOLATION_NEVER;
+    bool isolate = cache->settings->isolation != GPUHAL_ISOLATION_NEVER;
     for (size_t i = 0; isolate && i < candidates->count && !status; i++) {
         if (gpuhal_candidate_is_open(&candidates->list[i]) && !candidates->list[i].builtin) {
-            status = gpuhal_verdict_recall(verdicts, &candidates->list[i]);
+            status = gpuhal_probe_cache_recall(cache, &candidates->list[i]);
         }
     }
     if (isolate && !status) {
-        status = gpuhal_isolation_run(verdicts);
+        status = gpuhal_isolation_run(cache);
     }
     for (size_t i = 0; i < candidates->count && !status; i++) {
         if (gpuhal_candidate_is_open(&candidates->list[i])) {
-            status = meet_here(verdicts, &candidates->list[i]);
+            status = probe_here(cache, &candidates->list[i]);
         }
     }
     return status;
@@ -197,9 +197,9 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
 
 /* The first of several that works is used, so that a bad plugin cannot take a good one's place by taking its name or its file. Each
  * round gives a turn to duplicates of failed plugins; each has one at most. */
-static gpuhal_status meet_second_choices(gpuhal_verdicts *verdicts)
+static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
 {
-    gpuhal_candidates *candidates = verdicts->candidates;
+    gpuhal_candidates *candidates = cache->candidates;
     for (bool again = true; again;) {
         again = false;
         for (size_t i = 0; i < candidates->count; i++) {
@@ -209,7 +209,7 @@ static gpuhal_status meet_second_choices(gpuhal_verdicts *verdicts)
                 again = true;
             }
         }
-        gpuhal_status status = again ? meet_all(verdicts) : GPUHAL_OK;
+        gpuhal_status status = again ? probe_all(cache) : GPUHAL_OK;
         if (status) {
             return status;
         }
@@ -271,11 +271,11 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     return GPUHAL_OK;
 }
 
-static gpuhal_status run(gpuhal_verdicts *verdicts)
+static gpuhal_status run(gpuhal_probe_cache *cache)
 {
-    const gpuhal_settings *settings = verdicts->settings;
-    gpuhal_log *log = verdicts->log;
-    gpuhal_candidates *candidates = verdicts->candidates;
+    const gpuhal_settings *settings = cache->settings;
+    gpuhal_log *log = cache->log;
+    gpuhal_candidates *candidates = cache->candidates;
     /* A driver that is a user of this library would meet itself, in a helper that would meet it, and so on without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_remark(candidates, log, "no plugins are looked for: this process is the helper in which one is met");
@@ -294,15 +294,15 @@ static gpuhal_status run(gpuhal_verdicts *verdicts)
         check_files(log, candidates);
         leave_drivers_to_clean_processes(settings, candidates);
         gpuhal_selection_sort(&selection, candidates);
-        gpuhal_verdict_check_retry(verdicts);
-        status = meet_all(verdicts);
-        status = status ? status : meet_second_choices(verdicts);
+        gpuhal_probe_cache_check_retry(cache);
+        status = probe_all(cache);
+        status = status ? status : probe_second_choices(cache);
     }
     gpuhal_selection_finish(&selection);
     return status;
 }
 
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known, bool afresh,
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool afresh,
                                 gpuhal_candidates *out_candidates)
 {
     /* Plugins that fail inside a run that succeeds must not leave their errors with the caller. */
@@ -313,9 +313,9 @@ gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
                                 settings->helper_path);
     }
-    gpuhal_verdicts verdicts = {.settings = settings, .log = log, .known = known, .afresh = afresh, .candidates = out_candidates};
-    gpuhal_status status = run(&verdicts);
-    gpuhal_verdicts_finish(&verdicts);
+    gpuhal_probe_cache cache = {.settings = settings, .log = log, .known = known, .afresh = afresh, .candidates = out_candidates};
+    gpuhal_status status = run(&cache);
+    gpuhal_probe_cache_finish(&cache);
     if (status) {
         gpuhal_candidates_finish(out_candidates);
         return status;

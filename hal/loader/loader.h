@@ -12,7 +12,7 @@
 #include "core/listed.h"
 #include "core/log.h"
 #include "os/os.h"
-#include "registry/content.h"
+#include "registry/database.h"
 
 #include <gpuhal/plugin.h>
 #include <gpuhal/report.h>
@@ -34,8 +34,8 @@ typedef struct gpuhal_candidate {
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and what it says that the answers depend on */
     char *identity;    /* of the file, for the registry; NULL: nothing is remembered of it */
     gpuhal_texts key;  /* the circumstances of the verdict that is remembered; empty: none is */
-    bool remembered;   /* the verdict is from an earlier meeting */
-    uint64_t met;      /* when, in seconds since 1970; 0: it was not */
+    bool cached;   /* the verdict is from an earlier meeting */
+    uint64_t probed_at;      /* when, in seconds since 1970; 0: it was not */
     uint32_t signal;   /* that ended its helper; 0: none */
     char *output;      /* the last lines that its helper printed */
     char *note;        /* on how long the verdict is good; NULL: nothing to say */
@@ -47,14 +47,14 @@ typedef struct gpuhal_candidates {
     size_t count, capacity;
     char **remarks; /* sentences about the whole search */
     size_t remark_count;
-    gpuhal_known_plugin *learned; /* verdicts for the registry */
-    gpuhal_known_fault *faults;
+    gpuhal_database_plugin *learned; /* verdicts for the registry */
+    gpuhal_database_fault *faults;
     size_t learned_count, fault_count;
 } gpuhal_candidates;
 
 /* Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. `known` is what the registry holds, NULL for
  * nothing; it is only read meanwhile. `afresh`: only what is quarantined counts of it, all others are met. */
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_content *known, bool afresh,
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool afresh,
                                 gpuhal_candidates *out_candidates);
 void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 

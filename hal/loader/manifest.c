@@ -16,7 +16,7 @@
 
 /* One manifest being read. */
 typedef struct reading {
-    gpuhal_attempt *attempt;
+    gpuhal_load_context *load;
     const char *path;
     bool absolute_only;
     gpuhal_manifest *manifest;
@@ -24,14 +24,14 @@ typedef struct reading {
 } reading;
 
 /* The two forms of refusal: of the file as a whole, and of a line. */
-static bool refuse(gpuhal_attempt *attempt, const char *path, const char *why)
+static bool refuse(gpuhal_load_context *load, const char *path, const char *why)
 {
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
 }
 
 static bool refuse_line(const reading *at, uint32_t line, const char *why)
 {
-    return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s, line %" PRIu32 ": %s",
+    return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s, line %" PRIu32 ": %s",
                                at->path, line, why);
 }
 
@@ -41,7 +41,7 @@ static bool take_name(reading *at, const char *value, uint32_t line)
         return refuse_line(at, line, "name must be a lower-case letter followed by up to 30 of a-z, 0-9 and _");
     }
     at->manifest->name = gpuhal_text_copy(value);
-    return at->manifest->name || gpuhal_attempt_no_memory(at->attempt);
+    return at->manifest->name || gpuhal_load_no_memory(at->load);
 }
 
 /* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory only
@@ -56,7 +56,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     }
     int directory = (int)(strrchr(at->path, '/') - at->path);
     at->manifest->library = value[0] == '/' ? gpuhal_text_copy(value) : gpuhal_text_format("%.*s/%s", directory, at->path, value);
-    return at->manifest->library || gpuhal_attempt_no_memory(at->attempt);
+    return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
 /* Keeps a list as it is written. A comma would be taken for a part of a word, which then matches nothing. */
@@ -66,7 +66,7 @@ static bool take_list(const reading *at, const char *value, uint32_t line, char 
         return refuse_line(at, line, "the words of a list are separated by blanks, not by commas");
     }
     *out_list = gpuhal_text_copy(value);
-    return *out_list || gpuhal_attempt_no_memory(at->attempt);
+    return *out_list || gpuhal_load_no_memory(at->load);
 }
 
 /* The next word of a list, with its length; NULL behind the last. */
@@ -135,7 +135,7 @@ static bool take_environment(reading *at, const char *value, uint32_t line)
 static bool take_watch(reading *at, const char *value, __attribute__((unused)) uint32_t line)
 {
     at->manifest->watch = gpuhal_text_copy(value);
-    return at->manifest->watch || gpuhal_attempt_no_memory(at->attempt);
+    return at->manifest->watch || gpuhal_load_no_memory(at->load);
 }
 
 static bool take_libraries(reading *at, const char *value, uint32_t line)
@@ -159,7 +159,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
             continue;
         }
         if (at->seen & 1u << i) {
-            return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT,
+            return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "%s, line %" PRIu32 ": %s stands there twice", at->path, reader->line, reader->name);
         }
         at->seen |= 1u << i;
@@ -170,7 +170,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         return keys[i].take(at, value, reader->line);
     }
-    gpuhal_log_line(at->attempt->log, GPUHAL_LEVEL_WARNING, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
+    gpuhal_log_line(at->load->log, GPUHAL_LEVEL_WARNING, "%s, line %" PRIu32 ": unknown key %s is ignored", at->path,
                     reader->line, reader->name);
     return true;
 }
@@ -206,24 +206,24 @@ static bool check_complete(reading *at)
     const gpuhal_manifest *manifest = at->manifest;
     const char *absent = !manifest->name ? "name" : !manifest->library ? "library" : !manifest->abi ? "abi" : NULL;
     if (absent) {
-        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s",
+        return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not say %s",
                                    at->path, absent);
     }
     if (!manifest->speaks_abi) {
-        return gpuhal_attempt_fail(at->attempt, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
+        return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
                                    "%s says that the plugin speaks plugin ABI %s; this library speaks %u.%u", at->path, manifest->abi,
                                    GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
     }
     return true;
 }
 
-bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolute_only, gpuhal_manifest *out_manifest)
+bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only, gpuhal_manifest *out_manifest)
 {
     *out_manifest = (gpuhal_manifest){0};
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_MANIFEST);
+    gpuhal_load_enter(load, GPUHAL_STAGE_MANIFEST);
     /* Who may write the manifest decides which library is loaded. */
     gpuhal_checked_file file;
-    if (!gpuhal_file_check_trust(attempt, path, &file)) {
+    if (!gpuhal_file_check_trust(load, path, &file)) {
         return false;
     }
     char *text = NULL;
@@ -231,11 +231,11 @@ bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolu
     int error = gpuhal_os_file_read(file.path, GPUHAL_MANIFEST_BYTES_MAX, &text, &bytes);
     gpuhal_checked_file_finish(&file);
     if (error) {
-        return refuse(attempt, path,
+        return refuse(load, path,
                       error == EFBIG ? "is larger than 64 KiB, the most that a manifest may have" : strerror(error));
     }
-    reading at = {.attempt = attempt, .path = path, .absolute_only = absolute_only, .manifest = out_manifest};
-    bool good = (bytes > 0 || refuse(attempt, path, "is empty")) && read_records(&at, text, bytes) && check_complete(&at);
+    reading at = {.load = load, .path = path, .absolute_only = absolute_only, .manifest = out_manifest};
+    bool good = (bytes > 0 || refuse(load, path, "is empty")) && read_records(&at, text, bytes) && check_complete(&at);
     free(text);
     return good;
 }

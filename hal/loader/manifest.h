@@ -2,7 +2,7 @@
 #ifndef GPUHAL_LOADER_MANIFEST_H
 #define GPUHAL_LOADER_MANIFEST_H
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ typedef struct gpuhal_manifest {
 
 /* Stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`. What was understood
  * before a mistake is kept in *out_manifest, for the report; finish it in any case. */
-bool gpuhal_manifest_read(gpuhal_attempt *attempt, const char *path, bool absolute_only, gpuhal_manifest *out_manifest);
+bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only, gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
 /* Whether the manifest is for the platform that this is. */
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);

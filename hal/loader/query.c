@@ -3,7 +3,7 @@
 
 #include "core/call.h"
 #include "core/job.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/host.h"
 #include "loader/loader.h"
 
@@ -55,7 +55,7 @@ static void run(gpuhal_job *job)
     for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
         atomic_store(&own->at, i);
         gpuhal_job_step(job);
-        gpuhal_attempt_forget_report();
+        gpuhal_load_forget_report();
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
         own->status =
             own->plugin->sample(gpuhal_host_table(), own->instance, own->index, &own->keys[i], 1, 0, &own->sink);

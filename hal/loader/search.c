@@ -199,9 +199,9 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
         return gpuhal_error_host_memory();
     }
     /* A manifest too broken to say its name is still known by its file name, for GPUHAL_BACKENDS and the report. */
-    gpuhal_attempt attempt = {.log = at->log};
+    gpuhal_load_context load = {.log = at->log};
     gpuhal_manifest manifest;
-    bool good = gpuhal_manifest_read(&attempt, path, directory->vendors, &manifest);
+    bool good = gpuhal_manifest_read(&load, path, directory->vendors, &manifest);
     char *stem = manifest.name ? NULL : name_inside(file, "", MANIFEST_SUFFIX);
     const char *name = manifest.name ? manifest.name : stem;
     gpuhal_candidate *candidate = gpuhal_candidates_add(at->candidates, name, good ? manifest.library : path);
@@ -210,14 +210,14 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
         candidate->priority = gpuhal_selection_priority(name, manifest.has_priority, manifest.priority);
         candidate->ignore_environment = at->settings->ignore_environment;
         candidate->own = !directory->source && !directory->vendors;
-        gpuhal_candidate_take(candidate, &attempt, good);
+        gpuhal_candidate_take(candidate, &load, good);
         gpuhal_candidate_note(candidate, &path, &manifest.libraries, &manifest.environment, &manifest.watch);
     }
     if (candidate && good && !gpuhal_manifest_has_platform(&manifest, gpuhal_os_platform())) {
         gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_STAGE_SELECT, "%s is for %s; this is %s",
                                 candidate->manifest, manifest.platforms, gpuhal_os_platform());
     }
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     gpuhal_manifest_finish(&manifest);
     free(stem);
     free(path);

@@ -60,16 +60,16 @@ void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths)
     }
 }
 
-void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices)
+void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices)
 {
     char status[16];
-    snprintf(status, sizeof status, "%" PRId32, good ? GPUHAL_OK : attempt->status);
+    snprintf(status, sizeof status, "%" PRId32, good ? GPUHAL_OK : load->status);
     gpuhal_records_write_kind(to, "end");
-    gpuhal_records_write_u64(to, "state", good ? GPUHAL_PLUGIN_OK : attempt->state);
+    gpuhal_records_write_u64(to, "state", good ? GPUHAL_PLUGIN_OK : load->state);
     gpuhal_records_write(to, "status", status);
     gpuhal_records_write_u64(to, "devices", devices);
     if (!good) {
-        gpuhal_records_write(to, "reason", attempt->reason ? attempt->reason : "the helper had no memory left for the reason");
+        gpuhal_records_write(to, "reason", load->reason ? load->reason : "the helper had no memory left for the reason");
     }
     gpuhal_records_write_u64(to, "complete", 1);
 }
@@ -111,19 +111,19 @@ static bool take_stage(gpuhal_stream *stream, const char *key, const char *value
     if (strcmp(key, "number") != 0 || !read_number(value, GPUHAL_STAGE_DONE, &number)) {
         return false;
     }
-    stream->attempt->stage = (gpuhal_plugin_stage)number;
+    stream->load->stage = (gpuhal_plugin_stage)number;
     return true;
 }
 
 static bool take_library(gpuhal_stream *stream, const char *key, const char *value)
 {
-    return strcmp(key, "path") == 0 && value[0] == '/' && keep_text(&stream->attempt->driver, value);
+    return strcmp(key, "path") == 0 && value[0] == '/' && keep_text(&stream->load->driver, value);
 }
 
 static bool take_plugin(gpuhal_stream *stream, const char *key, const char *value)
 {
     return strcmp(key, "version") == 0 && strlen(value) < 64 && gpuhal_records_is_clean(value, strlen(value)) &&
-           keep_text(&stream->attempt->version, value);
+           keep_text(&stream->load->version, value);
 }
 
 /* Log lines go on at once: the last ones before a crash are the interesting ones. */
@@ -135,8 +135,8 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     if (strcmp(key, "text") != 0) {
         return false;
     }
-    gpuhal_log_line(stream->attempt->log, (int32_t)stream->level, "%s: %s",
-                    stream->attempt->name ? stream->attempt->name : "plugin", value);
+    gpuhal_log_line(stream->load->log, (int32_t)stream->level, "%s: %s",
+                    stream->load->name ? stream->load->name : "plugin", value);
     return true;
 }
 
@@ -200,10 +200,10 @@ static bool is_whole(gpuhal_stream *stream)
         snprintf(stream->problem, sizeof stream->problem, "a device is not complete");
         return false;
     }
-    bool all = devices->count == stream->devices_told;
+    bool all = devices->count == stream->devices_reported;
     if (!all || (stream->good && devices->count == 0)) {
         snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced", devices->count,
-                 stream->devices_told);
+                 stream->devices_reported);
     }
     return all && (!stream->good || devices->count > 0);
 }
@@ -211,40 +211,40 @@ static bool is_whole(gpuhal_stream *stream)
 /* What a helper may say at the end: all is well and nothing else is said, or one of the ways to fail, with its reason. */
 static bool is_verdict(gpuhal_stream *stream)
 {
-    const gpuhal_attempt *attempt = stream->attempt;
-    bool failed = attempt->state == GPUHAL_PLUGIN_NO_DRIVER || attempt->state == GPUHAL_PLUGIN_NO_DEVICE ||
-                  attempt->state == GPUHAL_PLUGIN_NO_PERMISSION || attempt->state == GPUHAL_PLUGIN_BROKEN ||
-                  attempt->state == GPUHAL_PLUGIN_INCOMPATIBLE || attempt->state == GPUHAL_PLUGIN_REJECTED;
-    bool has_reason = attempt->reason && *attempt->reason;
-    bool good = stream->good ? attempt->status == GPUHAL_OK : failed && attempt->status < 0 && has_reason;
-    if (!stream->state_told || !good) {
+    const gpuhal_load_context *load = stream->load;
+    bool failed = load->state == GPUHAL_PLUGIN_NO_DRIVER || load->state == GPUHAL_PLUGIN_NO_DEVICE ||
+                  load->state == GPUHAL_PLUGIN_NO_PERMISSION || load->state == GPUHAL_PLUGIN_FAILED ||
+                  load->state == GPUHAL_PLUGIN_INCOMPATIBLE || load->state == GPUHAL_PLUGIN_REJECTED;
+    bool has_reason = load->reason && *load->reason;
+    bool good = stream->good ? load->status == GPUHAL_OK : failed && load->status < 0 && has_reason;
+    if (!stream->state_reported || !good) {
         snprintf(stream->problem, sizeof stream->problem, "an end without a verdict");
     }
-    return stream->state_told && good;
+    return stream->state_reported && good;
 }
 
 /* Nothing of an [end] counts before its last pair: a process may die, or be killed, in the middle of writing it. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
-    gpuhal_attempt *attempt = stream->attempt;
+    gpuhal_load_context *load = stream->load;
     uint64_t number = 0;
     if (strcmp(key, "state") == 0) {
         bool good = read_number(value, GPUHAL_PLUGIN_QUARANTINED, &number);
-        attempt->state = (gpuhal_plugin_state)number;
-        stream->good = attempt->state == GPUHAL_PLUGIN_OK;
-        stream->state_told = true;
+        load->state = (gpuhal_plugin_state)number;
+        stream->good = load->state == GPUHAL_PLUGIN_OK;
+        stream->state_reported = true;
         return good;
     }
     if (strcmp(key, "status") == 0) {
-        return gpuhal_records_i32(value, &attempt->status);
+        return gpuhal_records_i32(value, &load->status);
     }
     if (strcmp(key, "devices") == 0) {
-        return gpuhal_records_u64(value, &stream->devices_told);
+        return gpuhal_records_u64(value, &stream->devices_reported);
     }
     if (strcmp(key, "reason") == 0) {
         /* Escapes in the stream may stand for what no sentence has: a plugin can write here too. */
-        bool kept = keep_text(&attempt->reason, value);
-        gpuhal_records_clean(kept ? attempt->reason : (char[]){""});
+        bool kept = keep_text(&load->reason, value);
+        gpuhal_records_clean(kept ? load->reason : (char[]){""});
         return kept;
     }
     if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_verdict(stream) || !is_whole(stream)) {

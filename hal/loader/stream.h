@@ -18,7 +18,7 @@
 
 #include "core/records.h"
 #include "core/text.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/loader.h"
 #include "registry/texts.h"
 
@@ -39,7 +39,7 @@ void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
 void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
 void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
 /* `devices`: how many were sent. */
-void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_attempt *attempt, bool good, size_t devices);
+void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices);
 
 typedef enum {
     GPUHAL_STREAM_MORE,  /* go on reading */
@@ -50,10 +50,10 @@ typedef enum {
 
 /* A stream being read. Zero-initialised is the beginning, with `attempt` set. */
 typedef struct gpuhal_stream {
-    gpuhal_attempt *attempt; /* gets stage, driver, version, and the verdict */
+    gpuhal_load_context *load; /* gets stage, driver, version, and the verdict */
     gpuhal_stream_state state;
     bool hello; /* it is a helper of this very version */
-    bool state_told; /* by [end] */
+    bool state_reported; /* by [end] */
     bool good;  /* at the end: the plugin lists devices */
     int signal; /* of the crash */
     uint32_t line;
@@ -62,7 +62,7 @@ typedef struct gpuhal_stream {
     size_t whole;
     gpuhal_texts mapped;
     /* Inside. */
-    uint64_t bytes, protocol, abi, devices_told, level;
+    uint64_t bytes, protocol, abi, devices_reported, level;
     char kind[64];
     gpuhal_text pending; /* a line that is not complete */
 } gpuhal_stream;

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/job.h"
 #include "core/text.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/host.h"
 #include "os/os.h"
 
@@ -56,7 +56,7 @@ static void *try_name(const char *name, gpuhal_text *tried)
 
 static void *open_first(const char *setting, const char *const *sonames, gpuhal_text *tried)
 {
-    const char *override = setting ? gpuhal_attempt_variable(setting, "_LIBRARY") : NULL;
+    const char *override = setting ? gpuhal_load_variable(setting, "_LIBRARY") : NULL;
     if (override && override[0] != '/') {
         gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is no absolute path", setting, override);
         return NULL;
@@ -118,8 +118,8 @@ gpuhal_status gpuhal_vendor_library(__attribute__((unused)) const gpuhal_host *h
     char *path = gpuhal_os_library_file(library);
     const char *name = path ? path : "the vendor's library";
     log_debug(gpuhal_text_format("opened %s", name));
-    if (gpuhal_attempt_current()) {
-        gpuhal_attempt_set_driver(gpuhal_attempt_current(), path);
+    if (gpuhal_load_current()) {
+        gpuhal_load_set_driver(gpuhal_load_current(), path);
     }
     const char *missing = fill_slots(library, name, symbols, count);
     gpuhal_status status = GPUHAL_OK;

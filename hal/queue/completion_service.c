@@ -304,13 +304,13 @@ void gpuhal_service_ended(gpuhal_completion *completion)
     gpuhal_mutex_unlock(&service->mutex);
 }
 
-gpuhal_status gpuhal_done_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor)
+gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor)
 {
     if (out_descriptor) {
         *out_descriptor = -1;
     }
     if (!gpu || !out_descriptor) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_done_descriptor: an argument is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_completion_descriptor: an argument is NULL");
     }
     gpuhal_service *service = gpu->layers.service;
     lock(service);
@@ -324,10 +324,10 @@ gpuhal_status gpuhal_done_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descript
                                 : gpuhal_error_set(GPUHAL_ERROR_DRIVER, "the system gives no further descriptor");
 }
 
-gpuhal_status gpuhal_take_done(gpuhal *gpu, void **out_user, gpuhal_status *out_status)
+gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status)
 {
     if (!gpu || !out_user || !out_status) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_take_done: an argument is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_next_completion: an argument is NULL");
     }
     *out_user = NULL;
     *out_status = GPUHAL_OK;

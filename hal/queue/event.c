@@ -280,10 +280,10 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
     return status;
 }
 
-gpuhal_status gpuhal_event_on_done(gpuhal_event *event, gpuhal_done_fn *done, void *user)
+gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user)
 {
-    return done ? add_watcher(event, "gpuhal_event_on_done", &(gpuhal_completion){.done = done, .user = user})
-                : null_error("gpuhal_event_on_done");
+    return done ? add_watcher(event, "gpuhal_event_on_completion", &(gpuhal_completion){.done = done, .user = user})
+                : null_error("gpuhal_event_on_completion");
 }
 
 gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user)

@@ -280,7 +280,7 @@ static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 
 static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
 {
-    return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning a native section"));
+    return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning native access"));
 }
 
 /* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even for deferred work. With
@@ -324,7 +324,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return status;
     }
     if (!queue->vendor || !device->ops.native_queue) {
-        return gpuhal_device_lacks(device, "beginning a native section: the queue is the library's own");
+        return gpuhal_device_lacks(device, "beginning native access: the queue is the library's own");
     }
     gpuhal_queue_lock(queue);
     status = refuse_second_section(queue, deadline);
@@ -368,7 +368,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!native) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native section");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native access");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
     if (status != GPUHAL_ERROR_FORKED && queue->device->ops.native_unlock) {

@@ -31,8 +31,8 @@ typedef struct gpuhal_completion {
     struct gpuhal_completion *next;
     gpuhal_queue *queue;   /* with a reference: deferred work of this queue waits */
     gpuhal_waitable *waitable; /* with a reference */
-    gpuhal_done_fn *done;  /* a callback */
-    bool listed;           /* for gpuhal_take_done() */
+    gpuhal_completion_fn *done;  /* a callback */
+    bool listed;           /* for gpuhal_next_completion() */
     void *user;
     uint64_t turn;         /* for the waitable */
     gpuhal *gpu;           /* of a callback and of the list */

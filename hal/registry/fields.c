@@ -21,12 +21,12 @@ typedef struct field {
     uint64_t most; /* of a number */
 } field;
 
-#define PLUGIN(member)   offsetof(gpuhal_known_plugin, member)
-#define PHYSICAL(member) offsetof(gpuhal_known_physical, member)
-#define FACE(member)     offsetof(gpuhal_known_face, member)
-#define LINK(member)     offsetof(gpuhal_known_link, member)
-#define WRITE(member)    offsetof(gpuhal_known_write, member)
-#define FAULT(member)    offsetof(gpuhal_known_fault, member)
+#define PLUGIN(member)   offsetof(gpuhal_database_plugin, member)
+#define PHYSICAL(member) offsetof(gpuhal_database_physical, member)
+#define INTERFACE(member)     offsetof(gpuhal_database_interface, member)
+#define LINK(member)     offsetof(gpuhal_database_link, member)
+#define WRITE(member)    offsetof(gpuhal_database_write, member)
+#define FAULT(member)    offsetof(gpuhal_database_fault, member)
 
 static const field plugin_fields[] = {
     {"generation", PLUGIN(generation), NUMBER64, true, UINT64_MAX},
@@ -42,7 +42,7 @@ static const field plugin_fields[] = {
     {"signal", PLUGIN(signal), NUMBER32, false, 128},
     {"reason", PLUGIN(reason), TEXT, false, 0},
     {"output", PLUGIN(output), TEXTS, false, 0},
-    {"met", PLUGIN(met), NUMBER64, false, UINT64_MAX},
+    {"probed_at", PLUGIN(probed_at), NUMBER64, false, UINT64_MAX},
     {"deadline_ns", PLUGIN(deadline_ns), NUMBER64, false, UINT64_MAX},
     {"device", PLUGIN(devices), DEVICES, false, 0},
 };
@@ -56,18 +56,18 @@ static const field physical_fields[] = {
     {"first_seen", PHYSICAL(first_seen), NUMBER64, false, UINT64_MAX},
     {"last_seen", PHYSICAL(last_seen), NUMBER64, false, UINT64_MAX},
 };
-static const field face_fields[] = {
-    {"generation", FACE(generation), NUMBER64, true, UINT64_MAX},
-    {"number", FACE(number), NUMBER32, true, UINT32_MAX - 1},
-    {"physical", FACE(physical), NUMBER32, true, UINT32_MAX - 1},
-    {"present", FACE(present), NUMBER32, false, 1},
-    {"backend", FACE(backend), TEXT, true, 0},
-    {"part", FACE(part), TEXT, false, 0},
-    {"name", FACE(name), TEXT, false, 0},
-    {"uuid", FACE(uuid), TEXT, false, 0},
-    {"first_seen", FACE(first_seen), NUMBER64, false, UINT64_MAX},
-    {"last_seen", FACE(last_seen), NUMBER64, false, UINT64_MAX},
-    {"driver", FACE(drivers), VERSIONS, false, 0},
+static const field interface_fields[] = {
+    {"generation", INTERFACE(generation), NUMBER64, true, UINT64_MAX},
+    {"number", INTERFACE(number), NUMBER32, true, UINT32_MAX - 1},
+    {"physical", INTERFACE(physical), NUMBER32, true, UINT32_MAX - 1},
+    {"present", INTERFACE(present), NUMBER32, false, 1},
+    {"backend", INTERFACE(backend), TEXT, true, 0},
+    {"partition", INTERFACE(partition), TEXT, false, 0},
+    {"name", INTERFACE(name), TEXT, false, 0},
+    {"uuid", INTERFACE(uuid), TEXT, false, 0},
+    {"first_seen", INTERFACE(first_seen), NUMBER64, false, UINT64_MAX},
+    {"last_seen", INTERFACE(last_seen), NUMBER64, false, UINT64_MAX},
+    {"driver", INTERFACE(drivers), VERSIONS, false, 0},
 };
 static const field link_fields[] = {
     {"generation", LINK(generation), NUMBER64, true, UINT64_MAX},
@@ -84,7 +84,7 @@ static const field link_fields[] = {
 };
 static const field write_fields[] = {
     {"generation", WRITE(generation), NUMBER64, true, UINT64_MAX},
-    {"face", WRITE(face), NUMBER32, true, UINT32_MAX - 1},
+    {"interface", WRITE(iface), NUMBER32, true, UINT32_MAX - 1},
     {"driver", WRITE(driver), TEXT, false, 0},
     {"plugin", WRITE(plugin), TEXT, false, 0},
     {"staged", WRITE(staged), NUMBER32, true, 1},
@@ -95,7 +95,7 @@ static const field write_fields[] = {
 static const field fault_fields[] = {
     {"generation", FAULT(generation), NUMBER64, true, UINT64_MAX},
     {"kind", FAULT(kind), NUMBER32, true, GPUHAL_FAULT_OUT_OF_MEMORY},
-    {"face", FAULT(face), NUMBER32, false, UINT32_MAX - 1},
+    {"interface", FAULT(iface), NUMBER32, false, UINT32_MAX - 1},
     {"plugin", FAULT(plugin), TEXT, false, 0},
     {"driver_version", FAULT(driver_version), TEXT, false, 0},
     {"detail", FAULT(detail), TEXT, false, 0},
@@ -110,12 +110,12 @@ static const struct {
     const field *fields;
     size_t count, size;
 } kinds[GPUHAL_RECORD_KINDS] = {
-    [GPUHAL_RECORD_PLUGIN] = {"plugin", plugin_fields, COUNT(plugin_fields), sizeof(gpuhal_known_plugin)},
-    [GPUHAL_RECORD_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields), sizeof(gpuhal_known_physical)},
-    [GPUHAL_RECORD_FACE] = {"face", face_fields, COUNT(face_fields), sizeof(gpuhal_known_face)},
-    [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_known_link)},
-    [GPUHAL_RECORD_WRITE] = {"write", write_fields, COUNT(write_fields), sizeof(gpuhal_known_write)},
-    [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_known_fault)},
+    [GPUHAL_RECORD_PLUGIN] = {"plugin", plugin_fields, COUNT(plugin_fields), sizeof(gpuhal_database_plugin)},
+    [GPUHAL_RECORD_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields), sizeof(gpuhal_database_physical)},
+    [GPUHAL_RECORD_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields), sizeof(gpuhal_database_interface)},
+    [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_database_link)},
+    [GPUHAL_RECORD_WRITE] = {"write", write_fields, COUNT(write_fields), sizeof(gpuhal_database_write)},
+    [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_database_fault)},
 };
 
 size_t gpuhal_record_size(gpuhal_record_kind kind)
@@ -149,7 +149,7 @@ static void write_devices(const gpuhal_listed_devices *devices, gpuhal_text *to)
     }
 }
 
-static void write_versions(const char *name, const gpuhal_known_versions *versions, gpuhal_text *to)
+static void write_versions(const char *name, const gpuhal_database_versions *versions, gpuhal_text *to)
 {
     for (size_t i = 0; i < versions->count; i++) {
         char *value = gpuhal_text_format("%" PRIu64 " %s", versions->list[i].since, versions->list[i].version);
@@ -243,11 +243,11 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
 }
 
 /* "1700000000 535.54": when it was first seen, and the version. */
-static gpuhal_read_result read_version(gpuhal_known_versions *to, const char *value)
+static gpuhal_read_result read_version(gpuhal_database_versions *to, const char *value)
 {
     const char *blank = strchr(value, ' ');
     char since[24] = "";
-    gpuhal_known_version version = {0};
+    gpuhal_database_version version = {0};
     if (!blank || (size_t)(blank - value) >= sizeof since || to->count >= VERSIONS_MAX) {
         return GPUHAL_READ_DAMAGED;
     }
@@ -255,7 +255,7 @@ static gpuhal_read_result read_version(gpuhal_known_versions *to, const char *va
     if (!gpuhal_records_u64(since, &version.since)) {
         return GPUHAL_READ_DAMAGED;
     }
-    gpuhal_known_version *list = grow(to->list, to->count, &to->capacity, sizeof *list);
+    gpuhal_database_version *list = grow(to->list, to->count, &to->capacity, sizeof *list);
     version.version = list ? gpuhal_text_copy(blank + 1) : NULL;
     to->list = list ? list : to->list;
     if (!version.version) {
@@ -325,7 +325,7 @@ static bool may_repeat(const field *at)
 /* `seen`: bit i for field i. */
 static gpuhal_read_result read_pair(gpuhal_record_kind kind, void *record, const char *key, const char *value, uint32_t *seen)
 {
-    gpuhal_known_plugin *plugin = kind == GPUHAL_RECORD_PLUGIN ? record : NULL;
+    gpuhal_database_plugin *plugin = kind == GPUHAL_RECORD_PLUGIN ? record : NULL;
     if (plugin && plugin->devices.count > 0) {
         return read_of_device(&plugin->devices, key, value);
     }
@@ -372,7 +372,7 @@ gpuhal_read_result gpuhal_record_read(gpuhal_record_kind kind, const char *text,
 
 /* ---- freeing */
 
-static void finish_versions(gpuhal_known_versions *versions)
+static void finish_versions(gpuhal_database_versions *versions)
 {
     for (size_t i = 0; i < versions->count; i++) {
         free(versions->list[i].version);

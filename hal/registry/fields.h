@@ -3,7 +3,7 @@
 #define GPUHAL_REGISTRY_FIELDS_H
 
 #include "core/records.h"
-#include "registry/content.h"
+#include "registry/database.h"
 
 /* What reading came to. Running out of memory is no damage. */
 typedef enum { GPUHAL_READ_OK, GPUHAL_READ_DAMAGED, GPUHAL_READ_NO_MEMORY } gpuhal_read_result;

@@ -169,11 +169,11 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
 }
 
 /* Two keys may be current at once: that of a crash names fewer files than that of a listing. Then the later verdict counts. */
-const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *name, const char *identity,
+const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                            const gpuhal_texts *machine)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count), *found = NULL;
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count), *found = NULL;
     for (size_t i = 0; i < count; i++) {
         bool later = !found || plugins[i].generation > found->generation;
         if (later && strcmp(plugins[i].identity, identity) == 0 && strcmp(plugins[i].name, name) == 0 &&

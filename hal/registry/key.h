@@ -16,7 +16,7 @@
 #define GPUHAL_REGISTRY_KEY_H
 
 #include "os/os.h"
-#include "registry/content.h"
+#include "registry/database.h"
 
 /* What a plugin's answer depends on, besides the machine and where libraries are searched. Both may be NULL. */
 typedef struct gpuhal_key_request {
@@ -35,11 +35,11 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
 /* Whether all is as the lines say. *out_why gets the first line that is not true any more, malloc'ed; it may be NULL. false also
  * without memory. */
 bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why);
-/* What stands for the contents of a file, for gpuhal_known_plugin.identity: malloc'ed; NULL when there is no such file, or no memory. */
+/* What stands for the contents of a file, for gpuhal_database_plugin.identity: malloc'ed; NULL when there is no such file, or no memory. */
 char *gpuhal_key_identity(const char *path);
 
 /* The newest record of this plugin and file whose key is current; NULL when there is none. */
-const gpuhal_known_plugin *gpuhal_key_find(const gpuhal_content *content, const char *name, const char *identity,
+const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                            const gpuhal_texts *machine);
 
 /* Absolute paths of the files with code that are mapped into this process, each once, in the order of their addresses. */

@@ -1,7 +1,7 @@
 /* registry/merge.c: see merge.h. A record is copied by writing and reading it, so that what is kept is what the file can hold. */
 #include "registry/merge.h"
 
-#include "registry/form.h"
+#include "registry/serial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +15,17 @@ static size_t most_bytes(gpuhal_record_kind kind)
 }
 
 /* Adds a copy; *out_copy is NULL for a record that is too long or makes no sense. false without memory. */
-static bool add_copy(gpuhal_content *content, gpuhal_record_kind kind, const void *record, void **out_copy)
+static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const void *record, void **out_copy)
 {
     gpuhal_text text = {0};
     gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
     *out_copy = NULL;
     gpuhal_record_write(kind, record, &text);
-    void *copy = text.failed ? NULL : gpuhal_content_add(content, kind);
+    void *copy = text.failed ? NULL : gpuhal_database_add(database, kind);
     if (copy) {
         result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED : gpuhal_record_read(kind, text.data, text.length, copy);
         if (result != GPUHAL_READ_OK) {
-            gpuhal_content_remove(content, kind, content->records[kind].count - 1);
+            gpuhal_database_remove(database, kind, database->records[kind].count - 1);
         }
     }
     gpuhal_text_finish(&text);
@@ -33,148 +33,148 @@ static bool add_copy(gpuhal_content *content, gpuhal_record_kind kind, const voi
     return result != GPUHAL_READ_NO_MEMORY;
 }
 
-static size_t index_of(const gpuhal_content *content, gpuhal_record_kind kind, const void *record)
+static size_t index_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
-    return (size_t)((const char *)record - (const char *)content->records[kind].list) / gpuhal_record_size(kind);
+    return (size_t)((const char *)record - (const char *)database->records[kind].list) / gpuhal_record_size(kind);
 }
 
 /* What is known of the same thing goes. */
-static void remove_older(gpuhal_content *content, gpuhal_record_kind kind, const void *record)
+static void remove_older(gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
-    const void *older = gpuhal_content_same(content, kind, record);
+    const void *older = gpuhal_database_same(database, kind, record);
     if (older) {
-        gpuhal_content_remove(content, kind, index_of(content, kind, older));
+        gpuhal_database_remove(database, kind, index_of(database, kind, older));
     }
 }
 
 /* Each takes the place of what is known of the same thing. */
-static bool put_newest(gpuhal_content *content, gpuhal_record_kind kind, const void *records, size_t count,
+static bool put_newest(gpuhal_database *database, gpuhal_record_kind kind, const void *records, size_t count,
                        size_t *left_out)
 {
     for (size_t i = 0; i < count; i++) {
         void *copy;
-        if (!add_copy(content, kind, (const char *)records + i * gpuhal_record_size(kind), &copy)) {
+        if (!add_copy(database, kind, (const char *)records + i * gpuhal_record_size(kind), &copy)) {
             return false;
         }
         *left_out += !copy;
         if (copy) {
-            memcpy(copy, &content->generation, sizeof content->generation); /* the first member of every record */
-            remove_older(content, kind, copy);
+            memcpy(copy, &database->generation, sizeof database->generation); /* the first member of every record */
+            remove_older(database, kind, copy);
         }
     }
     return true;
 }
 
 /* Counts are added up: processes that saw the same fault each bring their own. */
-static bool put_faults(gpuhal_content *content, gpuhal_changes *changes)
+static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
         void *copy;
-        if (!add_copy(content, GPUHAL_RECORD_FAULT, &changes->faults[i], &copy)) {
+        if (!add_copy(database, GPUHAL_RECORD_FAULT, &changes->faults[i], &copy)) {
             return false;
         }
         changes->left_out += !copy;
         if (!copy) {
             continue;
         }
-        gpuhal_known_fault *fault = copy;
-        const gpuhal_known_fault *older = gpuhal_content_same(content, GPUHAL_RECORD_FAULT, fault);
-        fault->generation = content->generation;
+        gpuhal_database_fault *fault = copy;
+        const gpuhal_database_fault *older = gpuhal_database_same(database, GPUHAL_RECORD_FAULT, fault);
+        fault->generation = database->generation;
         fault->first = older ? older->first : changes->now;
         fault->last = changes->now;
         if (older && __builtin_add_overflow(fault->count, older->count, &fault->count)) {
             fault->count = UINT64_MAX;
         }
-        remove_older(content, GPUHAL_RECORD_FAULT, fault);
+        remove_older(database, GPUHAL_RECORD_FAULT, fault);
     }
     return true;
 }
 
-static void forget_faults_of(gpuhal_content *content, const char *identity)
+static void forget_faults_of(gpuhal_database *database, const char *identity)
 {
     size_t count;
-    const gpuhal_known_fault *faults = gpuhal_content_faults(content, &count);
+    const gpuhal_database_fault *faults = gpuhal_database_faults(database, &count);
     for (size_t i = count; i > 0; i--) {
         if (faults[i - 1].plugin && strcmp(faults[i - 1].plugin, identity) == 0) {
-            gpuhal_content_remove(content, GPUHAL_RECORD_FAULT, i - 1);
+            gpuhal_database_remove(database, GPUHAL_RECORD_FAULT, i - 1);
         }
     }
 }
 
-static void forget_plugin(gpuhal_content *content, const char *name)
+static void forget_plugin(gpuhal_database *database, const char *name)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
     for (size_t i = count; i > 0; i--) {
         if (strcmp(plugins[i - 1].name, name) == 0) {
-            forget_faults_of(content, plugins[i - 1].identity);
-            gpuhal_content_remove(content, GPUHAL_RECORD_PLUGIN, i - 1);
+            forget_faults_of(database, plugins[i - 1].identity);
+            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, i - 1);
         }
     }
 }
 
-bool gpuhal_known_is_quarantine(const gpuhal_known_plugin *plugin, const char *identity)
+bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity)
 {
     return (plugin->state == GPUHAL_PLUGIN_TIMED_OUT || plugin->state == GPUHAL_PLUGIN_QUARANTINED) && strcmp(plugin->identity, identity) == 0;
 }
 
-static void end_quarantine(gpuhal_content *content, const char *identity)
+static void end_quarantine(gpuhal_database *database, const char *identity)
 {
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
     for (size_t i = count; i > 0; i--) {
-        if (gpuhal_known_is_quarantine(&plugins[i - 1], identity)) {
-            gpuhal_content_remove(content, GPUHAL_RECORD_PLUGIN, i - 1);
+        if (gpuhal_database_is_quarantine(&plugins[i - 1], identity)) {
+            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, i - 1);
         }
     }
 }
 
 /* A copy by way of the text, with numbers that were given on either side kept from being given again. */
-static bool replace(gpuhal_content *content, const gpuhal_content *with)
+static bool replace(gpuhal_database *database, const gpuhal_database *with)
 {
-    gpuhal_content old = *content;
+    gpuhal_database old = *database;
     gpuhal_text text = {0};
-    gpuhal_form_report report;
-    gpuhal_form_write(with, &text);
-    bool good = !text.failed && gpuhal_form_read(text.data, text.length, content, &report) == GPUHAL_READ_OK;
+    gpuhal_serial_report report;
+    gpuhal_serial_write(with, &text);
+    bool good = !text.failed && gpuhal_serial_read(text.data, text.length, database, &report) == GPUHAL_READ_OK;
     gpuhal_text_finish(&text);
     if (!good) {
-        *content = old;
+        *database = old;
         return false;
     }
-    content->generation = old.generation > content->generation ? old.generation : content->generation;
-    content->next_physical = old.next_physical > content->next_physical ? old.next_physical : content->next_physical;
-    content->next_face = old.next_face > content->next_face ? old.next_face : content->next_face;
-    gpuhal_content_finish(&old);
+    database->generation = old.generation > database->generation ? old.generation : database->generation;
+    database->next_physical = old.next_physical > database->next_physical ? old.next_physical : database->next_physical;
+    database->next_interface = old.next_interface > database->next_interface ? old.next_interface : database->next_interface;
+    gpuhal_database_finish(&old);
     return true;
 }
 
-bool gpuhal_content_merge(gpuhal_content *content, gpuhal_changes *changes)
+bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;
-    if (changes->replace && !replace(content, changes->replace)) {
+    if (changes->replace && !replace(database, changes->replace)) {
         return false;
     }
-    content->generation++;
+    database->generation++;
     if (changes->forget_plugin) {
-        forget_plugin(content, changes->forget_plugin);
+        forget_plugin(database, changes->forget_plugin);
     }
     if (changes->proven) {
-        end_quarantine(content, changes->proven);
+        end_quarantine(database, changes->proven);
     }
     size_t *left_out = &changes->left_out;
-    bool good = put_newest(content, GPUHAL_RECORD_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
-                gpuhal_content_number(content, changes) &&
-                put_newest(content, GPUHAL_RECORD_LINK, changes->links, changes->link_count, left_out) &&
-                put_newest(content, GPUHAL_RECORD_WRITE, changes->writes, changes->write_count, left_out) &&
-                put_faults(content, changes);
-    gpuhal_content_trim(content);
+    bool good = put_newest(database, GPUHAL_RECORD_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
+                gpuhal_database_number(database, changes) &&
+                put_newest(database, GPUHAL_RECORD_LINK, changes->links, changes->link_count, left_out) &&
+                put_newest(database, GPUHAL_RECORD_WRITE, changes->writes, changes->write_count, left_out) &&
+                put_faults(database, changes);
+    gpuhal_database_trim(database);
     return good;
 }
 
-bool gpuhal_content_has(const gpuhal_content *content, const gpuhal_changes *changes)
+bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     bool more = changes->replace || changes->forget_plugin || changes->proven || changes->plugin_count ||
                 changes->link_count || changes->write_count || changes->fault_count;
-    return !more && gpuhal_content_has_noted(content, changes);
+    return !more && gpuhal_database_has_noted(database, changes);
 }

@@ -18,7 +18,7 @@ struct gpuhal_registry {
     gpuhal_mutex updating; /* protects `apart`, `told` and `seen`, and is held before `mutex` */
     bool apart;            /* something could not be kept: from then on everything is, here alone */
     bool told;             /* that it is so */
-    bool told_damage;
+    bool reported_damage;
     char why_apart[160];
     gpuhal_file_state seen; /* the file that the snapshot was read from; all zero for none */
     gpuhal_mutex mutex;     /* protects `newest` */
@@ -28,12 +28,12 @@ struct gpuhal_registry {
 /* ---- snapshots */
 
 /* Takes the content over. NULL without memory, then the content stays the caller's. */
-static gpuhal_snapshot *snapshot_of(const gpuhal_content *content)
+static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);
     if (snapshot) {
         atomic_init(&snapshot->references, 1);
-        snapshot->content = *content;
+        snapshot->database = *database;
     }
     return snapshot;
 }
@@ -41,7 +41,7 @@ static gpuhal_snapshot *snapshot_of(const gpuhal_content *content)
 void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
 {
     if (snapshot && atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) == 1) {
-        gpuhal_content_finish(&snapshot->content);
+        gpuhal_database_finish(&snapshot->database);
         free(snapshot);
     }
 }
@@ -56,9 +56,9 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 }
 
 /* Makes the content the newest snapshot; false without memory. */
-static bool publish(gpuhal_registry *registry, const gpuhal_content *content)
+static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
-    gpuhal_snapshot *snapshot = snapshot_of(content);
+    gpuhal_snapshot *snapshot = snapshot_of(database);
     if (!snapshot) {
         return false;
     }
@@ -87,8 +87,8 @@ static void go_apart(gpuhal_registry *registry, const char *why, news *to_tell)
 
 static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *reading, news *to_tell)
 {
-    if (reading->damaged && !registry->told_damage) {
-        registry->told_damage = true;
+    if (reading->damaged && !registry->reported_damage) {
+        registry->reported_damage = true;
         to_tell->damaged = reading->report.headless ? "it is not used, and will be made anew"
                                                     : "the records that are whole are used, the others are left out";
     }
@@ -124,11 +124,11 @@ static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 /* Called with `updating` held, or before anybody knows the object. */
 static bool load(gpuhal_registry *registry, uint64_t generation_least, news *to_tell)
 {
-    gpuhal_content content;
+    gpuhal_database database;
     gpuhal_store_reading reading;
-    gpuhal_store_read(registry->directory, &content, &reading);
+    gpuhal_store_read(registry->directory, &database, &reading);
     if (reading.error == ENOMEM) {
-        gpuhal_content_finish(&content);
+        gpuhal_database_finish(&database);
         return false;
     }
     note_damage(registry, &reading, to_tell);
@@ -136,11 +136,11 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, news *to_
     if (why) {
         go_apart(registry, why, to_tell);
     }
-    if (content.generation < generation_least) {
-        content.generation = generation_least;
+    if (database.generation < generation_least) {
+        database.generation = generation_least;
     }
-    if (!publish(registry, &content)) {
-        gpuhal_content_finish(&content);
+    if (!publish(registry, &database)) {
+        gpuhal_database_finish(&database);
         return false;
     }
     registry->seen = reading.state;
@@ -166,7 +166,7 @@ gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_tim
         /* Nobody expects to be remembered. */
         registry->apart = registry->told = true;
         snprintf(registry->why_apart, sizeof registry->why_apart, "%s", "none is kept");
-        good = publish(registry, &GPUHAL_CONTENT_EMPTY);
+        good = publish(registry, &GPUHAL_DATABASE_EMPTY);
     }
     if (!good) {
         gpuhal_registry_destroy(registry);
@@ -196,7 +196,7 @@ const char *gpuhal_registry_directory(const gpuhal_registry *registry)
 static uint64_t newest_generation(gpuhal_registry *registry)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    uint64_t generation = snapshot->content.generation;
+    uint64_t generation = snapshot->database.generation;
     gpuhal_snapshot_release(snapshot);
     return generation;
 }
@@ -232,16 +232,16 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 /* ---- writing */
 
 /* The changes merged into `content`, and the text of that; the oldest goes where it is too long. false without memory. */
-static bool merge_and_write(gpuhal_content *content, gpuhal_changes *changes, gpuhal_text *out_text)
+static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
-    if (!gpuhal_content_merge(content, changes)) {
+    if (!gpuhal_database_merge(database, changes)) {
         return false;
     }
-    gpuhal_form_write(content, out_text);
-    while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_content_drop_oldest(content)) {
-        gpuhal_content_trim(content);
+    gpuhal_serial_write(database, out_text);
+    while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_database_drop_oldest(database)) {
+        gpuhal_database_trim(database);
         gpuhal_text_finish(out_text);
-        gpuhal_form_write(content, out_text);
+        gpuhal_serial_write(database, out_text);
     }
     return !out_text->failed;
 }
@@ -249,24 +249,24 @@ static bool merge_and_write(gpuhal_content *content, gpuhal_changes *changes, gp
 /* What is published is what a reader of the file would see. */
 static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
-    gpuhal_content content;
-    gpuhal_form_report report;
-    bool good = gpuhal_form_read(text->data, text->length, &content, &report) == GPUHAL_READ_OK && publish(registry, &content);
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    bool good = gpuhal_serial_read(text->data, text->length, &database, &report) == GPUHAL_READ_OK && publish(registry, &database);
     if (!good) {
-        gpuhal_content_finish(&content);
+        gpuhal_database_finish(&database);
     }
     return good;
 }
 
 /* A copy of what this object has, by way of the text. false without memory. */
-static bool copy_newest(gpuhal_registry *registry, gpuhal_content *out_content)
+static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
 {
     gpuhal_text text = {0};
-    gpuhal_form_report report;
+    gpuhal_serial_report report;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    gpuhal_form_write(&snapshot->content, &text);
+    gpuhal_serial_write(&snapshot->database, &text);
     gpuhal_snapshot_release(snapshot);
-    bool good = !text.failed && gpuhal_form_read(text.data, text.length, out_content, &report) == GPUHAL_READ_OK;
+    bool good = !text.failed && gpuhal_serial_read(text.data, text.length, out_content, &report) == GPUHAL_READ_OK;
     gpuhal_text_finish(&text);
     return good;
 }
@@ -274,22 +274,22 @@ static bool copy_newest(gpuhal_registry *registry, gpuhal_content *out_content)
 /* Changes that this object keeps for itself: OK, or HOST_MEMORY. */
 static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *changes)
 {
-    gpuhal_content content = GPUHAL_CONTENT_EMPTY;
+    gpuhal_database database = GPUHAL_DATABASE_EMPTY;
     gpuhal_text text = {0};
-    bool good = copy_newest(registry, &content) && merge_and_write(&content, changes, &text) && publish_text(registry, &text);
+    bool good = copy_newest(registry, &database) && merge_and_write(&database, changes, &text) && publish_text(registry, &text);
     gpuhal_text_finish(&text);
-    gpuhal_content_finish(&content);
+    gpuhal_database_finish(&database);
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
 /* With the lock between processes held. *out_why is set when nothing was written; then nothing was published either. */
 static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why, news *to_tell)
 {
-    gpuhal_content content;
+    gpuhal_database database;
     gpuhal_store_reading reading;
     gpuhal_text text = {0};
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_store_read(registry->directory, &content, &reading);
+    gpuhal_store_read(registry->directory, &database, &reading);
     *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
     if (reading.error == ENOMEM) {
         status = gpuhal_error_host_memory();
@@ -299,8 +299,8 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     note_damage(registry, &reading, to_tell);
     uint64_t generation = newest_generation(registry);
-    content.generation = generation > content.generation ? generation : content.generation;
-    if (!merge_and_write(&content, changes, &text)) {
+    database.generation = generation > database.generation ? generation : database.generation;
+    if (!merge_and_write(&database, changes, &text)) {
         status = gpuhal_error_host_memory();
         goto end;
     }
@@ -312,7 +312,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
 end:
     gpuhal_text_finish(&text);
-    gpuhal_content_finish(&content);
+    gpuhal_database_finish(&database);
     return status;
 }
 
@@ -320,7 +320,7 @@ end:
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    bool has = gpuhal_content_has(&snapshot->content, changes);
+    bool has = gpuhal_database_has(&snapshot->database, changes);
     gpuhal_snapshot_release(snapshot);
     return has;
 }

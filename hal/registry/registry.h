@@ -19,7 +19,7 @@ typedef struct gpuhal_registry gpuhal_registry;
 /* The whole at one moment. Content is only read. */
 typedef struct gpuhal_snapshot {
     _Atomic uint64_t references;
-    gpuhal_content content; /* its generation rises from snapshot to snapshot of one registry object */
+    gpuhal_database database; /* its generation rises from snapshot to snapshot of one registry object */
 } gpuhal_snapshot;
 
 /* Reads what is there. `directory` is that of gpuhal_settings, NULL for none; a privileged process has none whatever is said. NULL

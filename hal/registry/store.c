@@ -36,7 +36,7 @@ bool gpuhal_store_is_foreign(const char *directory)
     return gpuhal_os_file_info(directory, &info) == 0 ? info.owner != gpuhal_os_user() : would_be_foreign(directory);
 }
 
-static void read_text(const char *path, gpuhal_content *content, gpuhal_store_reading *reading)
+static void read_text(const char *path, gpuhal_database *database, gpuhal_store_reading *reading)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -51,17 +51,17 @@ static void read_text(const char *path, gpuhal_content *content, gpuhal_store_re
         /* No writer of ours makes one so large. */
         reading->error = 0;
         reading->report.headless = true;
-    } else if (!reading->error && gpuhal_form_read(text, bytes, content, &reading->report) == GPUHAL_READ_NO_MEMORY) {
+    } else if (!reading->error && gpuhal_serial_read(text, bytes, database, &reading->report) == GPUHAL_READ_NO_MEMORY) {
         reading->error = ENOMEM;
     }
-    reading->damaged = gpuhal_form_is_damaged(&reading->report);
+    reading->damaged = gpuhal_serial_is_damaged(&reading->report);
     free(text);
 }
 
-void gpuhal_store_read(const char *directory, gpuhal_content *out_content, gpuhal_store_reading *out_reading)
+void gpuhal_store_read(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading)
 {
     char *path = path_of(directory, FILE_NAME);
-    *out_content = GPUHAL_CONTENT_EMPTY;
+    *out_content = GPUHAL_DATABASE_EMPTY;
     *out_reading = (gpuhal_store_reading){.error = ENOMEM};
     if (path) {
         *out_reading = (gpuhal_store_reading){0};

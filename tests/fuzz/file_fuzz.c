@@ -40,15 +40,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     CHECK(ftruncate(memory, 0) == 0 && pwrite(memory, bytes, count, 0) == (ssize_t)count);
     const gpuhal_checked_file file = {.path = path, .bytes = count};
     for (int program = 0; program < 2; program++) {
-        gpuhal_attempt attempt = {.name = "fuzzed"};
-        if (gpuhal_file_check_elf(&attempt, &file, program)) {
-            CHECK(!attempt.reason);
+        gpuhal_load_context load = {.name = "fuzzed"};
+        if (gpuhal_file_check_elf(&load, &file, program)) {
+            CHECK(!load.reason);
             check_accepted(bytes, count, program);
         } else {
-            CHECK(attempt.reason && strstr(attempt.reason, path) == attempt.reason && attempt.status < 0);
-            CHECK(attempt.state == GPUHAL_PLUGIN_REJECTED || attempt.state == GPUHAL_PLUGIN_INCOMPATIBLE);
+            CHECK(load.reason && strstr(load.reason, path) == load.reason && load.status < 0);
+            CHECK(load.state == GPUHAL_PLUGIN_REJECTED || load.state == GPUHAL_PLUGIN_INCOMPATIBLE);
         }
-        gpuhal_attempt_finish(&attempt);
+        gpuhal_load_finish(&load);
     }
     return 0;
 }

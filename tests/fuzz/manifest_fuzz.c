@@ -25,19 +25,19 @@ static void check_text(const char *text)
 
 static bool read_as(bool absolute_only, gpuhal_manifest *out_manifest)
 {
-    gpuhal_attempt attempt = {.name = "fuzzed"};
-    bool good = gpuhal_manifest_read(&attempt, path, absolute_only, out_manifest);
+    gpuhal_load_context load = {.name = "fuzzed"};
+    bool good = gpuhal_manifest_read(&load, path, absolute_only, out_manifest);
     if (good) {
-        CHECK(!attempt.reason && gpuhal_plugin_name_is_valid(out_manifest->name));
+        CHECK(!load.reason && gpuhal_plugin_name_is_valid(out_manifest->name));
         CHECK(out_manifest->library[0] == '/' && out_manifest->abi && out_manifest->speaks_abi);
         check_text(out_manifest->library);
         if (out_manifest->platforms) {
             check_text(out_manifest->platforms);
         }
     } else {
-        CHECK(attempt.reason && strstr(attempt.reason, path) == attempt.reason && attempt.status < 0);
+        CHECK(load.reason && strstr(load.reason, path) == load.reason && load.status < 0);
     }
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     return good;
 }
 

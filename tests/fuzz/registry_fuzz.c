@@ -2,105 +2,105 @@
  * place of another one as an import does, and is whole afterwards. Beside the bytes as they are, they are read with checksums put right, which reaches what stands behind those. */
 #include "fuzz.h"
 #include "registry/checksum.h"
-#include "registry/form.h"
+#include "registry/serial.h"
 #include "registry/merge.h"
 
 #include <string.h>
 
-static gpuhal_text written(const gpuhal_content *content)
+static gpuhal_text written(const gpuhal_database *database)
 {
     gpuhal_text text = {0};
-    gpuhal_form_write(content, &text);
+    gpuhal_serial_write(database, &text);
     CHECK(!text.failed);
     return text;
 }
 
 /* Reads what was written, which must be whole. */
-static gpuhal_content read_whole(const gpuhal_text *text)
+static gpuhal_database read_whole(const gpuhal_text *text)
 {
-    gpuhal_content content;
-    gpuhal_form_report report;
-    CHECK(gpuhal_form_read(text->data, text->length, &content, &report) == GPUHAL_READ_OK);
-    CHECK(!gpuhal_form_is_damaged(&report) && !report.newer);
-    return content;
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    CHECK(gpuhal_serial_read(text->data, text->length, &database, &report) == GPUHAL_READ_OK);
+    CHECK(!gpuhal_serial_is_damaged(&report) && !report.newer);
+    return database;
 }
 
 /* Sees all faces again, and something new. */
-static void change(gpuhal_content *content)
+static void change(gpuhal_database *database)
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     gpuhal_sighting *seen = calloc(count + 1, sizeof *seen);
-    gpuhal_text before = written(content);
-    gpuhal_content kept = read_whole(&before);
-    faces = gpuhal_content_faces(&kept, &count);
+    gpuhal_text before = written(database);
+    gpuhal_database kept = read_whole(&before);
+    interfaces = gpuhal_database_interfaces(&kept, &count);
     for (size_t i = 0; i < count; i++) {
-        seen[i] = (gpuhal_sighting){.group = faces[i].physical % (uint32_t)(count + 1), .backend = faces[i].backend, .uuid = faces[i].uuid,
-                                    .part = faces[i].part, .name = faces[i].name, .driver_version = "next"};
+        seen[i] = (gpuhal_sighting){.group = interfaces[i].physical % (uint32_t)(count + 1), .backend = interfaces[i].backend, .uuid = interfaces[i].uuid,
+                                    .partition = interfaces[i].partition, .name = interfaces[i].name, .driver_version = "next"};
     }
     seen[count] = (gpuhal_sighting){.group = (uint32_t)count, .backend = "cuda", .pci = "0000:01:00.0"};
-    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_LOST, .face = 1, .count = UINT64_MAX};
+    gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_LOST, .iface = 1, .count = UINT64_MAX};
     gpuhal_changes changes = {.now = 1, .sightings = seen, .sighting_count = count + 1, .faults = &fault, .fault_count = 1,
                               .forget_plugin = "x"};
-    CHECK(gpuhal_content_merge(content, &changes));
-    for (size_t i = 0; i <= count && i < gpuhal_content_limit(GPUHAL_RECORD_FACE); i++) {
-        CHECK(seen[i].face > 0 && seen[i].physical > 0);
+    CHECK(gpuhal_database_merge(database, &changes));
+    for (size_t i = 0; i <= count && i < gpuhal_database_limit(GPUHAL_RECORD_INTERFACE); i++) {
+        CHECK(seen[i].iface > 0 && seen[i].physical > 0);
         for (size_t j = 0; j < i; j++) {
-            CHECK(seen[i].face != seen[j].face);
+            CHECK(seen[i].iface != seen[j].iface);
         }
     }
-    gpuhal_content_finish(&kept);
+    gpuhal_database_finish(&kept);
     gpuhal_text_finish(&before);
     free(seen);
 }
 
 /* In the place of a registry that knows two faces: these are gone, and their numbers are not given again. */
-static void import(const gpuhal_content *imported)
+static void import(const gpuhal_database *imported)
 {
-    gpuhal_content known = {0};
+    gpuhal_database known = {0};
     gpuhal_sighting seen[] = {{.backend = "cuda", .pci = "0000:01:00.0"}, {.group = 1, .backend = "cuda", .pci = "0000:02:00.0"}};
     gpuhal_changes sight = {.now = 1, .sightings = seen, .sighting_count = 2};
     gpuhal_changes replace = {.now = 2, .replace = imported};
-    CHECK(gpuhal_content_merge(&known, &sight));
+    CHECK(gpuhal_database_merge(&known, &sight));
     uint64_t generation = known.generation;
-    uint32_t next_face = known.next_face, next_physical = known.next_physical;
-    CHECK(gpuhal_content_merge(&known, &replace));
-    CHECK(known.generation > generation && known.next_face >= next_face && known.next_physical >= next_physical);
-    CHECK(known.next_face >= imported->next_face && known.next_physical >= imported->next_physical);
+    uint32_t next_interface = known.next_interface, next_physical = known.next_physical;
+    CHECK(gpuhal_database_merge(&known, &replace));
+    CHECK(known.generation > generation && known.next_interface >= next_interface && known.next_physical >= next_physical);
+    CHECK(known.next_interface >= imported->next_interface && known.next_physical >= imported->next_physical);
     gpuhal_text text = written(&known);
-    gpuhal_content again = read_whole(&text);
+    gpuhal_database again = read_whole(&text);
     size_t before, after;
-    gpuhal_content_faces(imported, &before);
-    gpuhal_content_faces(&again, &after);
+    gpuhal_database_interfaces(imported, &before);
+    gpuhal_database_interfaces(&again, &after);
     CHECK(before == after);
-    gpuhal_content_finish(&again);
+    gpuhal_database_finish(&again);
     gpuhal_text_finish(&text);
-    gpuhal_content_finish(&known);
+    gpuhal_database_finish(&known);
 }
 
 static void check(const char *text, size_t count)
 {
-    gpuhal_content content;
-    gpuhal_form_report report;
-    CHECK(gpuhal_form_read(text, count, &content, &report) == GPUHAL_READ_OK);
-    if (!report.newer && !report.headless && content.generation < UINT64_MAX / 2) {
-        gpuhal_text first = written(&content);
-        gpuhal_content again = read_whole(&first);
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    CHECK(gpuhal_serial_read(text, count, &database, &report) == GPUHAL_READ_OK);
+    if (!report.newer && !report.headless && database.generation < UINT64_MAX / 2) {
+        gpuhal_text first = written(&database);
+        gpuhal_database again = read_whole(&first);
         gpuhal_text second = written(&again);
         CHECK(first.length == second.length && memcmp(first.data, second.data, first.length) == 0);
-        if (content.next_physical < UINT32_MAX / 2 && content.next_face < UINT32_MAX / 2) {
+        if (database.next_physical < UINT32_MAX / 2 && database.next_interface < UINT32_MAX / 2) {
             import(&again);
             change(&again);
             gpuhal_text third = written(&again);
-            gpuhal_content last = read_whole(&third);
-            gpuhal_content_finish(&last);
+            gpuhal_database last = read_whole(&third);
+            gpuhal_database_finish(&last);
             gpuhal_text_finish(&third);
         }
         gpuhal_text_finish(&second);
         gpuhal_text_finish(&first);
-        gpuhal_content_finish(&again);
+        gpuhal_database_finish(&again);
     }
-    gpuhal_content_finish(&content);
+    gpuhal_database_finish(&database);
 }
 
 /* The text with right checksums: before each `[`, and at the end, a record is closed; crc lines of its own are dropped. */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* Pieces of `step` bytes, each a copy of exactly its size, so that reading behind its end is seen. */
-static void feed(gpuhal_stream *stream, gpuhal_attempt *attempt, const uint8_t *bytes, size_t count, size_t step)
+static void feed(gpuhal_stream *stream, gpuhal_load_context *load, const uint8_t *bytes, size_t count, size_t step)
 {
-    *attempt = (gpuhal_attempt){.name = "fuzzed"};
-    *stream = (gpuhal_stream){.attempt = attempt};
+    *load = (gpuhal_load_context){.name = "fuzzed"};
+    *stream = (gpuhal_stream){.load = load};
     for (size_t at = 0; at < count && stream->state == GPUHAL_STREAM_MORE; at += step) {
         size_t piece = count - at < step ? count - at : step;
         char *copy = gpuhal_text_copy_range((const char *)bytes + at, piece);
@@ -24,8 +24,8 @@ static void check(const gpuhal_stream *stream)
     CHECK((stream->state == GPUHAL_STREAM_RUBBISH) == (stream->problem[0] != 0));
     CHECK(stream->devices.count <= GPUHAL_DEVICES_MAX);
     if (stream->state == GPUHAL_STREAM_ENDED) {
-        CHECK(stream->hello && stream->good == (stream->attempt->status == GPUHAL_OK));
-        CHECK(stream->good ? stream->devices.count > 0 : stream->attempt->reason && *stream->attempt->reason);
+        CHECK(stream->hello && stream->good == (stream->load->status == GPUHAL_OK));
+        CHECK(stream->good ? stream->devices.count > 0 : stream->load->reason && *stream->load->reason);
         for (size_t i = 0; i < stream->devices.count; i++) {
             CHECK(gpuhal_rules_device(&stream->devices.list[i], problem, sizeof problem));
         }
@@ -34,7 +34,7 @@ static void check(const gpuhal_stream *stream)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    gpuhal_attempt attempts[2];
+    gpuhal_load_context attempts[2];
     gpuhal_stream streams[2];
     feed(&streams[0], &attempts[0], bytes, count, count + 1);
     feed(&streams[1], &attempts[1], bytes, count, count % 7 + 1);
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     CHECK(strcmp(streams[0].problem, streams[1].problem) == 0 && streams[0].devices.count == streams[1].devices.count);
     for (size_t i = 0; i < 2; i++) {
         gpuhal_stream_finish(&streams[i]);
-        gpuhal_attempt_finish(&attempts[i]);
+        gpuhal_load_finish(&attempts[i]);
     }
     return 0;
 }

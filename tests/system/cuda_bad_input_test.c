@@ -72,7 +72,7 @@ TEST(a_library_that_is_not_of_the_loaded_driver_is_incompatible)
 TEST(a_driver_that_fails_without_words_is_broken_with_its_code)
 {
     use_machine("init 999");
-    expect_state(GPUHAL_PLUGIN_BROKEN, WORDS("999"));
+    expect_state(GPUHAL_PLUGIN_FAILED, WORDS("999"));
 }
 
 TEST(a_driver_that_may_not_open_its_devices_is_no_permission)

@@ -311,7 +311,7 @@ TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
     use_machine("devices 1; init 999");
     make_root();
     put("/sys/module/nvidia", NULL);
-    expect_nothing(GPUHAL_PLUGIN_BROKEN, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+    expect_nothing(GPUHAL_PLUGIN_FAILED, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
 }
 
 TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
@@ -346,7 +346,7 @@ TEST(tegra_is_not_told_to_load_what_it_does_not_have)
     make_root();
     put("/sys/module/nvidia", NULL);
     put("/sys/module/nvgpu", NULL);
-    expect_nothing(GPUHAL_PLUGIN_BROKEN, "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+    expect_nothing(GPUHAL_PLUGIN_FAILED, "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
 }
 
 TEST(a_verdict_is_not_remembered_for_another_machine_made_up)

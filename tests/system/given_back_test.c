@@ -143,7 +143,7 @@ static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector,
         }
         assert_ok(gpuhal_fill(queue, buffer, 0, mebibyte, 7, 1));
         assert_ok(gpuhal_event_record(end, queue));
-        assert_ok(gpuhal_event_on_done(end, count_call, &seen));
+        assert_ok(gpuhal_event_on_completion(end, count_call, &seen));
         gpuhal_buffer_release(buffer);
         assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
     }

@@ -190,7 +190,7 @@ TEST(neither_a_long_function_nor_an_event_of_the_hosts_counts_as_a_hang)
             assert_ok(gpuhal_queue_call(d.queue, take_long, NULL));
             assert_ok(gpuhal_queue_wait(d.queue, host));
             assert_ok(gpuhal_event_record(d.event, d.queue));
-            assert_ok(gpuhal_event_on_done(d.event, count_call, &seen));
+            assert_ok(gpuhal_event_on_completion(d.event, count_call, &seen));
             assert_int_equal(gpuhal_event_wait(d.event, 5 * SECOND_NS), GPUHAL_ERROR_TIMEOUT);
             assert_ok(gpuhal_device_status(d.device));
             assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
@@ -216,7 +216,7 @@ TEST(an_event_of_the_hosts_holds_work_back_until_it_is_signalled_once)
             assert_int_equal(gpuhal_event_signal(d.event, GPUHAL_OK), GPUHAL_ERROR_INVALID_ARGUMENT);
             assert_int_equal(gpuhal_event_signal(host, GPUHAL_NOT_READY), GPUHAL_ERROR_INVALID_ARGUMENT);
             assert_ok(gpuhal_event_descriptor(host, &descriptor));
-            assert_ok(gpuhal_event_on_done(host, count_call, &seen));
+            assert_ok(gpuhal_event_on_completion(host, count_call, &seen));
             assert_ok(gpuhal_queue_wait(d.queue, host));
             assert_ok(gpuhal_fill(d.queue, d.buffer, 0, BYTES, 2, 1));
             assert_int_equal(gpuhal_queue_synchronize(d.queue, 50 * MILLISECOND_NS), GPUHAL_ERROR_TIMEOUT);
@@ -288,7 +288,7 @@ TEST(an_event_counts_as_done_until_it_is_recorded)
     assert_ok(gpuhal_event_poll(d.event));
     assert_ok(gpuhal_event_wait(d.event, 0));
     assert_ok(gpuhal_queue_wait(d.queue, d.event));
-    assert_ok(gpuhal_event_on_done(d.event, count_call, &seen));
+    assert_ok(gpuhal_event_on_completion(d.event, count_call, &seen));
     expect_called_once(&seen, GPUHAL_OK);
     assert_ok(gpuhal_event_descriptor(d.event, &descriptor));
     assert_true(is_readable(descriptor, 1000));

@@ -148,12 +148,12 @@ static void lose(const char *function)
     assert_ok(gpuhal_fill(c.queue, c.one, 0, 64, 7, 4));
     assert_ok(gpuhal_copy(c.queue, c.two, 0, c.one, 0, BYTES));
     assert_ok(gpuhal_event_record(c.event, c.queue));
-    assert_ok(gpuhal_event_on_done(c.event, count_call, &c.first));
+    assert_ok(gpuhal_event_on_completion(c.event, count_call, &c.first));
     assert_ok(gpuhal_event_watch(c.event, &c));
     assert_ok(gpuhal_queue_wait(c.other, c.event));
     assert_ok(gpuhal_fill(c.other, c.near, 0, BYTES, 1, 1));
     assert_ok(gpuhal_event_record(c.behind, c.other));
-    assert_ok(gpuhal_event_on_done(c.behind, count_call, &c.second));
+    assert_ok(gpuhal_event_on_completion(c.behind, count_call, &c.second));
     assert_ok(gpuhal_event_descriptor(c.behind, &behind));
     assert_true(is_readable(behind, 20000));
     assert_true(is_readable(c.descriptor, 20000));
@@ -166,10 +166,10 @@ static void lose(const char *function)
     assert_string_equal(gpuhal_last_error()->sentence, first);
     expect_called_once(&c.first, status);
     expect_called_once(&c.second, status);
-    assert_ok(gpuhal_take_done(c.gpu, &user, &ended));
+    assert_ok(gpuhal_next_completion(c.gpu, &user, &ended));
     assert_ptr_equal(user, &c);
     assert_int_equal(ended, status);
-    assert_int_equal(gpuhal_take_done(c.gpu, &user, &ended), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_next_completion(c.gpu, &user, &ended), GPUHAL_NOT_READY);
     assert_ok(gpuhal_queue_reset(c.other, PATIENCE_NS));
     assert_ok(gpuhal_fill(c.other, c.near, 0, BYTES, 1, 1));
     assert_ok(gpuhal_queue_synchronize(c.other, PATIENCE_NS));
@@ -292,7 +292,7 @@ TEST(the_last_reference_may_go_in_a_callback)
     p.event = event_or_fail(gpu, 0);
     assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 1, 4));
     assert_ok(gpuhal_event_record(p.event, queue));
-    assert_ok(gpuhal_event_on_done(p.event, part, &p));
+    assert_ok(gpuhal_event_on_completion(p.event, part, &p));
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     gpuhal_queue_destroy(queue);
@@ -323,7 +323,7 @@ TEST(ends_are_told_in_their_order)
     for (int i = 0; i < COUNT; i++) {
         void *user = NULL;
         gpuhal_status status = GPUHAL_NOT_READY;
-        for (int turn = 0; turn < 5000 && gpuhal_take_done(gpu, &user, &status); turn++) {
+        for (int turn = 0; turn < 5000 && gpuhal_next_completion(gpu, &user, &status); turn++) {
             pause_ms(1);
         }
         assert_ptr_equal(user, &numbers[i]);

@@ -26,8 +26,8 @@ static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_
                 gpuhal_queue_reset(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED;
     /* The object's own threads are not here: new ones do what is new. */
     fine = fine && !gpuhal_queue_create(select_or_fail(gpu, "cpu:0"), NULL, &fresh) && !gpuhal_event_create(gpu, 0, &mine) &&
-           !gpuhal_event_record(mine, fresh) && !gpuhal_event_on_done(mine, never, &seen) && !gpuhal_event_watch(mine, &seen) &&
-           !gpuhal_done_descriptor(gpu, &descriptor) && is_readable(descriptor, 10000) && !gpuhal_take_done(gpu, &user, &ended) &&
+           !gpuhal_event_record(mine, fresh) && !gpuhal_event_on_completion(mine, never, &seen) && !gpuhal_event_watch(mine, &seen) &&
+           !gpuhal_completion_descriptor(gpu, &descriptor) && is_readable(descriptor, 10000) && !gpuhal_next_completion(gpu, &user, &ended) &&
            user == &seen;
     for (int i = 0; fine && i < 10000 && atomic_load(&seen.count) == 0; i++) {
         pause_ms(1);
@@ -59,11 +59,11 @@ TEST(a_child_gives_up_queues_and_events_that_are_at_work)
     void *user = NULL;
     gpuhal_status ended = GPUHAL_NOT_READY;
     int state = 0;
-    assert_ok(gpuhal_done_descriptor(gpu, &all));
+    assert_ok(gpuhal_completion_descriptor(gpu, &all));
     assert_ok(gpuhal_event_descriptor(event, &one));
     assert_ok(gpuhal_fill(queue, buffer, 0, BYTES, 1, 4));
     assert_ok(gpuhal_event_record(event, queue));
-    assert_ok(gpuhal_event_on_done(event, count_call, &seen));
+    assert_ok(gpuhal_event_on_completion(event, count_call, &seen));
     assert_ok(gpuhal_event_watch(event, &seen));
     assert_ok(gpuhal_queue_wait(on_cpu, event));
     fflush(NULL);
@@ -78,7 +78,7 @@ TEST(a_child_gives_up_queues_and_events_that_are_at_work)
     expect_called_once(&seen, GPUHAL_OK);
     assert_true(is_readable(one, 10000));
     assert_true(is_readable(all, 10000));
-    assert_ok(gpuhal_take_done(gpu, &user, &ended));
+    assert_ok(gpuhal_next_completion(gpu, &user, &ended));
     assert_ok(ended);
     assert_ok(gpuhal_queue_synchronize(on_cpu, PATIENCE_NS));
     close((int)one);

@@ -54,7 +54,7 @@ static void *submit(void *user)
         status = gpuhal_fill(s->queue, s->buffer, 0, BYTES, 7, 4);
     }
     status = status ? status : gpuhal_event_record(s->event, s->queue);
-    if (!status && !gpuhal_event_on_done(s->event, count_call, &s->seen) && !gpuhal_event_descriptor(s->event, &s->descriptor)) {
+    if (!status && !gpuhal_event_on_completion(s->event, count_call, &s->seen) && !gpuhal_event_descriptor(s->event, &s->descriptor)) {
         atomic_store(&s->recorded, true);
     }
     (void)gpuhal_event_poll(s->event);
@@ -124,7 +124,7 @@ static void play(scene *s)
         assert_int_equal(gpuhal_queue_reset(s->queue, SHORT_NS), GPUHAL_ERROR_DEVICE_LOST);
         gpuhal_change change = {.size = sizeof change};
         assert_true(is_readable(changes, 5000));
-        assert_ok(gpuhal_take_change(s->gpu, &change));
+        assert_ok(gpuhal_next_change(s->gpu, &change));
         assert_int_equal(change.kind, GPUHAL_CHANGE_LOST);
         assert_ptr_equal(change.device, s->device);
         expect_word(change.sentence, "hung");

@@ -1,4 +1,4 @@
-/* Queues beside the vendor's own: what the program submits itself in a native section keeps its place, on OpenCL and on Vulkan; a queue of the
+/* Queues beside the vendor's own: what the program submits itself during native access keeps its place, on OpenCL and on Vulkan; a queue of the
  * program's own is taken over; and queues of two backends that wait for each other in turn keep their order. Skipped where PoCL or lavapipe
  * is not installed. */
 #include "adopt.h"
@@ -161,7 +161,7 @@ static void expect_taken(gpuhal_queue *queue)
     pthread_join(thread, NULL);
     assert_int_equal(elsewhere.status, GPUHAL_ERROR_TIMEOUT);
     assert_int_equal(gpuhal_queue_native_begin(queue, UINT64_MAX, &native), GPUHAL_ERROR_BUSY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "this thread is in a native section, which holds the VkQueue"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "this thread is during native access, which holds the VkQueue"));
 }
 
 static void *end_section(void *user)

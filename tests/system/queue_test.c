@@ -153,7 +153,7 @@ TEST(descriptors_callbacks_and_watches_tell_of_the_end)
     gpuhal_os_handle all = -1;
     void *user = NULL;
     gpuhal_status ended = GPUHAL_NOT_READY;
-    assert_ok(gpuhal_done_descriptor(gpu, &all));
+    assert_ok(gpuhal_completion_descriptor(gpu, &all));
     for (size_t d = 0; d < DEVICES; d++) {
         gpuhal_device *device = select_or_fail(gpu, selectors[d]);
         gpuhal_queue *queue = queue_or_fail(device, 0);
@@ -169,14 +169,14 @@ TEST(descriptors_callbacks_and_watches_tell_of_the_end)
             assert_true(is_readable(descriptor, 60000));
             assert_int_equal(gpuhal_event_poll(event), GPUHAL_OK);
         }
-        assert_int_equal(gpuhal_take_done(gpu, &user, &ended), GPUHAL_NOT_READY);
+        assert_int_equal(gpuhal_next_completion(gpu, &user, &ended), GPUHAL_NOT_READY);
         assert_ok(gpuhal_event_watch(event, &seen));
         assert_true(is_readable(all, 60000));
-        assert_ok(gpuhal_take_done(gpu, &user, &ended));
+        assert_ok(gpuhal_next_completion(gpu, &user, &ended));
         assert_ptr_equal(user, &seen);
         assert_int_equal(ended, GPUHAL_OK);
         assert_false(is_readable(all, 0));
-        assert_ok(gpuhal_event_on_done(event, destroy_and_count, &seen)); /* destroys the event */
+        assert_ok(gpuhal_event_on_completion(event, destroy_and_count, &seen)); /* destroys the event */
         for (unsigned i = 0; i < 6000 && atomic_load(&seen.count) == 0; i++) {
             nanosleep(&(const struct timespec){.tv_nsec = 10000000}, NULL);
         }

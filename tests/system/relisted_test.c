@@ -146,7 +146,7 @@ TEST(memory_that_changed_its_size_is_told)
     put_cards("A", "");
     say_otherwise("memory 0 128M");
     assert_int_equal(look_again(gpu), 1);
-    assert_ok(gpuhal_take_change(gpu, &change));
+    assert_ok(gpuhal_next_change(gpu, &change));
     assert_int_equal(change.kind, GPUHAL_CHANGE_CHANGED);
     expect_word(change.sentence, "memory");
     assert_ok(gpuhal_device_u64(change.device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &bytes));
@@ -185,7 +185,7 @@ TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look
     assert_int_equal(gpuhal_generation(gpu), 2);
     gpuhal_close(gpu);
     gpu = open_with(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_cuda(gpu).remembered, 1);
+    assert_int_equal(report_of_cuda(gpu).cached, 1);
     assert_non_null(find_card(gpu, 'B'));
     close_cards(gpu);
 }
@@ -201,7 +201,7 @@ TEST(what_the_driver_here_tells_differently_takes_the_place_of_what_the_newest_l
     assert_int_equal(gpuhal_generation(gpu), 3);
     gpuhal_close(gpu);
     gpu = open_with(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_cuda(gpu).remembered, 1);
+    assert_int_equal(report_of_cuda(gpu).cached, 1);
     assert_non_null(find_card(gpu, 'A'));
     assert_null(find_card(gpu, 'B'));
     close_cards(gpu);
@@ -228,9 +228,9 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_look_until_somebody_lifts_it)
 static uint32_t count_present(void)
 {
     gpuhal_registry_view *view = view_or_fail();
-    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_interface_record face = {.size = sizeof face};
     uint32_t count = 0;
-    for (uint32_t i = 0; gpuhal_registry_face(view, i, &face) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &face) == GPUHAL_OK; i++) {
         count += face.is_present != 0;
     }
     gpuhal_registry_view_release(view);

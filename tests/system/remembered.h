@@ -43,15 +43,15 @@ static inline gpuhal_registry_view *view_or_fail(void)
 }
 
 /* The fault of this kind; count 0 when there is none. Its texts live as long as the view. */
-static inline gpuhal_remembered_fault find_fault(const gpuhal_registry_view *view, const char *kind)
+static inline gpuhal_fault_record find_fault(const gpuhal_registry_view *view, const char *kind)
 {
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         if (strcmp(fault.kind, kind) == 0) {
             return fault;
         }
     }
-    return (gpuhal_remembered_fault){0};
+    return (gpuhal_fault_record){0};
 }
 
 /* Waits until the disk has so many of the kind: the library's own thread writes them. */

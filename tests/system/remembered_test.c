@@ -56,7 +56,7 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebod
     assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
     gpuhal_close(gpu);
     gpuhal_registry_view *view = view_or_fail();
-    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_link_record link = {.size = sizeof link};
     assert_ok(gpuhal_registry_link(view, 0, &link));
     assert_int_equal(link.verified, 0);
     assert_true(link.tried > 0);
@@ -194,9 +194,9 @@ TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
         }
         gpuhal_close(gpu);
         gpuhal_registry_view *view = view_or_fail();
-        const gpuhal_remembered_fault fault = find_fault(view, "out_of_memory");
+        const gpuhal_fault_record fault = find_fault(view, "out_of_memory");
         assert_int_equal(fault.count, 5 * (program + 1));
-        assert_int_equal(fault.face, face);
+        assert_int_equal(fault.interface_number, face);
         expect_word(fault.detail, "allocating 1048576 bytes");
         assert_true(*fault.driver_version != 0 && fault.first > 0 && fault.last >= fault.first);
         gpuhal_registry_view_release(view);

@@ -77,11 +77,11 @@ TEST(the_physical_devices_are_those_that_are_there_now)
     assert_int_equal(preferred, 0);
     assert_int_equal(change_cards(gpu, "AC"), 1);
     assert_int_equal(gpuhal_physical_count(gpu), before);
-    gpuhal_physical_device physical = {.size = sizeof physical};
+    gpuhal_physical_info physical = {.size = sizeof physical};
     for (uint32_t i = 0; i < before; i++) {
         assert_ok(gpuhal_physical_get(gpu, i, &physical));
         assert_int_not_equal(physical.number, number);
-        assert_int_equal(physical.face_count, 1);
+        assert_int_equal(physical.device_count, 1);
     }
     close_cards(gpu);
 }
@@ -401,12 +401,12 @@ TEST(a_device_that_its_driver_loses_is_told)
     gpuhal_buffer *buffer = buffer_or_fail(a, GPUHAL_MEMORY_DEVICE, 4096);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_true(is_readable(descriptor, 0));
-    assert_ok(gpuhal_take_change(gpu, &change));
+    assert_ok(gpuhal_next_change(gpu, &change));
     assert_int_equal(change.kind, GPUHAL_CHANGE_LOST);
     assert_ptr_equal(change.device, a);
     expect_word(change.sentence, "cuda:0");
     assert_int_equal(change.generation, 2);
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_NOT_READY);
     assert_int_equal(gpuhal_device_status(a), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_select(gpu, "cuda:0", 0, &found, NULL), GPUHAL_ERROR_NOT_FOUND);
     expect_word(gpuhal_last_error()->sentence, "cuda:0 was lost");
@@ -423,21 +423,21 @@ TEST(the_descriptor_is_readable_exactly_while_there_is_something_to_take)
     gpuhal_os_handle descriptor = -1, second = -1;
     gpuhal_change change = {.size = sizeof change};
     assert_int_equal(change_cards(gpu, "AB"), 1);
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_NOT_READY);
     assert_ok(gpuhal_change_descriptor(gpu, &descriptor));
     assert_false(is_readable(descriptor, 0));
     assert_int_equal(change_cards(gpu, "AC"), 2);
     assert_true(is_readable(descriptor, 0));
-    assert_ok(gpuhal_take_change(gpu, &change));
+    assert_ok(gpuhal_next_change(gpu, &change));
     assert_int_equal(change.generation, 3);
     assert_true(is_readable(descriptor, 0));
     assert_ok(gpuhal_change_descriptor(gpu, &second));
     assert_true(is_readable(second, 0));
     close((int)second);
-    assert_ok(gpuhal_take_change(gpu, &change));
+    assert_ok(gpuhal_next_change(gpu, &change));
     assert_int_equal(change.generation, 4);
     assert_false(is_readable(descriptor, 0));
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_NOT_READY);
     close((int)descriptor);
     close_cards(gpu);
 }
@@ -453,10 +453,10 @@ TEST(the_newest_256_changes_are_kept)
         assert_int_equal(change_cards(gpu, "A"), 15);
     }
     for (uint64_t i = 0; i < 256; i++) {
-        assert_ok(gpuhal_take_change(gpu, &change));
+        assert_ok(gpuhal_next_change(gpu, &change));
         assert_int_equal(change.generation, 301 - 255 + i);
     }
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_NOT_READY);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_NOT_READY);
     close((int)descriptor);
     close_cards(gpu);
 }
@@ -472,8 +472,8 @@ TEST(wrong_arguments_are_refused)
     assert_int_equal(gpuhal_on_change(NULL, listen, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_change_descriptor(NULL, &descriptor), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_change_descriptor(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_take_change(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_next_change(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     close_cards(gpu);
 }
 
@@ -506,7 +506,7 @@ static void walk_once(crowd *all)
 {
     gpuhal_device *found = NULL;
     const char *reason = NULL;
-    gpuhal_physical_device physical = {.size = sizeof physical};
+    gpuhal_physical_info physical = {.size = sizeof physical};
     uint32_t count = gpuhal_device_count(all->gpu);
     uint64_t kind = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -522,7 +522,7 @@ static void walk_once(crowd *all)
         atomic_fetch_add(&all->wrong, 1);
     }
     for (uint32_t i = 0; gpuhal_physical_get(all->gpu, i, &physical) == GPUHAL_OK; i++) {
-        (void)gpuhal_physical_face(all->gpu, i, 0);
+        (void)gpuhal_physical_device(all->gpu, i, 0);
     }
     for (uint32_t i = 0; gpuhal_plugin_report_get(all->gpu, i, &(gpuhal_plugin_report){.size = sizeof(gpuhal_plugin_report)}) == GPUHAL_OK;
          i++) {

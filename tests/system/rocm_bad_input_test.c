@@ -52,7 +52,7 @@ TEST(a_kernel_driver_that_is_too_old_is_incompatible)
 TEST(a_runtime_that_fails_without_words_is_broken_with_its_code)
 {
     use_machine("init 999");
-    expect_state(GPUHAL_PLUGIN_BROKEN, WORDS("hipErrorUnknown"));
+    expect_state(GPUHAL_PLUGIN_FAILED, WORDS("hipErrorUnknown"));
 }
 
 TEST(a_runtime_without_a_function_that_is_needed_is_no_driver_and_the_function_is_named)

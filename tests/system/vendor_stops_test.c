@@ -171,7 +171,7 @@ static void prepare_warm(scene *s)
 {
     gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
     s->gpu = open_object(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_plugin(s->gpu, BACKEND).remembered, 1);
+    assert_int_equal(report_of_plugin(s->gpu, BACKEND).cached, 1);
     (void)device_of(s, BACKEND ":0");
 }
 

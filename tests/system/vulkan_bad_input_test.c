@@ -71,7 +71,7 @@ TEST(a_driver_that_makes_no_instance_is_no_driver)
 
 TEST(a_driver_that_fails_while_it_is_asked_for_devices_is_told_with_its_code)
 {
-    expect_no_device("fail=vkEnumeratePhysicalDevices:*:-1", GPUHAL_PLUGIN_BROKEN, "vkEnumeratePhysicalDevices");
+    expect_no_device("fail=vkEnumeratePhysicalDevices:*:-1", GPUHAL_PLUGIN_FAILED, "vkEnumeratePhysicalDevices");
 }
 
 TEST(a_device_that_cannot_be_made_fails_with_the_call_and_can_be_made_later)

@@ -509,10 +509,10 @@ def an_unknown_backend_answers_5_and_is_named(probe):
 def a_crashing_plugin_answers_4_and_is_explained(probe):
     result = probe.run(plugins=("crashing",))
     check(result.code == 4 and "cpu:0" in result.out, result)
-    check("1 plugin is broken; gpuhal-probe --explain tells why" in result.err, result)
+    check("1 plugin failed; gpuhal-probe --explain tells why" in result.err, result)
     result = probe.run("--explain", plugins=("crashing",))
     check(result.code == 4, result)
-    block = result.out[result.out.index("crashing: not used, broken"):].split("\n", 2)
+    block = result.out[result.out.index("crashing: not used, failed"):].split("\n", 2)
     check(re.search(r"reason .*(signal 11|SIGSEGV|Segmentation)", block[1]), result)
     check("cpu: used, 1 device" in result.out, result)
 

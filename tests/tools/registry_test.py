@@ -32,7 +32,7 @@ def record(kind, *pairs):
 
 
 def registry_text(*records, version=1, generation=17):
-    head = record("registry", ("version", version), ("generation", generation), ("next_physical", 9), ("next_face", 9))
+    head = record("registry", ("version", version), ("generation", generation), ("next_physical", 9), ("next_interface", 9))
     return head + "".join(records) + record("end", ("records", len(records)))
 
 
@@ -43,7 +43,7 @@ def physical(number, name="Fake H100", pci=None, host=0, first=MARCH, last=JULY)
 
 
 def face(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARCH, "550.54.14"), (JULY, "560.35.03")), first=MARCH, last=JULY):
-    return record("face", ("generation", 3), ("number", number), ("physical", of), ("present", present), ("backend", backend), ("name", name),
+    return record("interface", ("generation", 3), ("number", number), ("physical", of), ("present", present), ("backend", backend), ("name", name),
                   ("uuid", f"00010203-0405-0607-0809-0a0b0c0d0e{number:02x}"), ("first_seen", first), ("last_seen", last),
                   *[("driver", f"{since} {version}") for since, version in drivers])
 
@@ -51,7 +51,7 @@ def face(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARC
 def plugin(name, state=0, stage=9, reason="", key=(), signal=0, output=(), file="/usr/lib/gpuhal/gpuhal-x.so"):
     return record("plugin", ("generation", 3), ("identity", f"1-2-3-{name}"), *[("key", line) for line in key], ("name", name), ("file", file),
                   ("version", "0.1.0"), ("driver", "/usr/lib/libx.so.1"), ("state", state), ("stage", stage), ("status", 0), ("signal", signal),
-                  ("reason", reason), *[("output", line) for line in output], ("met", JULY))
+                  ("reason", reason), *[("output", line) for line in output], ("probed_at", JULY))
 
 
 def link(of, to, verified=1, driver="560.35.03", reason=None, path=2, speed=25 << 30, latency=8200):
@@ -61,12 +61,12 @@ def link(of, to, verified=1, driver="560.35.03", reason=None, path=2, speed=25 <
 
 
 def write_path(of, staged, plugin_identity="1-2-3-opencl", driver="560.35.03"):
-    return record("write", ("generation", 3), ("face", of), ("driver", driver), ("plugin", plugin_identity), ("staged", staged),
+    return record("write", ("generation", 3), ("interface", of), ("driver", driver), ("plugin", plugin_identity), ("staged", staged),
                   ("plugin_bytes_per_second", 6 << 30), ("staged_bytes_per_second", 12 << 30), ("measured", JULY))
 
 
 def fault(kind, of=0, plugin_identity=None, count=12):
-    pairs = [("generation", 3), ("kind", kind), ("face", of), ("plugin", plugin_identity), ("driver_version", "560.35.03"),
+    pairs = [("generation", 3), ("kind", kind), ("interface", of), ("plugin", plugin_identity), ("driver_version", "560.35.03"),
              ("detail", "cuda:0: allocating 99 bytes: cuMemAlloc: out of memory (2)"), ("count", count), ("first", MARCH), ("last", JULY)]
     return record("fault", *[pair for pair in pairs if pair[1] is not None])
 
@@ -148,7 +148,7 @@ def plugins_are_shown_with_verdict_reason_and_whether_it_holds(probe):
     check("ok, 0 devices" in stale and "met 2026-07-12 09:03" in stale, stale)
     check("holds no more: POCL_DEVICES has another value" in stale, stale)
     broken = block(result, "plugin crashing")
-    check("broken, ended by signal 11 (Segmentation fault) at stage start" in broken, broken)
+    check("failed, ended by signal 11 (Segmentation fault) at stage start" in broken, broken)
     check("printed about to crash now" in broken and "file /usr/lib/gpuhal/gpuhal-x.so" in broken, broken)
 
 
@@ -320,7 +320,7 @@ def everything_is_forgotten_but_the_numbers_that_were_given(probe):
     check(" ".join(result.out.split()) == "forgotten: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 3 write paths, 2 faults", result)
     document, _ = probe.json("--registry", **place.settings())
     check(document["physical_devices"] == document["plugins"] == document["links"] == document["write_paths"] == document["faults"] == [], document)
-    check("next_physical = 9\nnext_face = 9\n" in place.read(), place.read())
+    check("next_physical = 9\nnext_interface = 9\n" in place.read(), place.read())
 
 
 def what_was_exported_comes_back_with_an_import(probe):
@@ -444,7 +444,7 @@ def devices_of_a_plugin_that_fails_are_not_gone(probe):
     settings = place.settings() | fake_cuda("devices 1")
     check(probe.run("--diff", "--backends", "cuda", **settings).code == 0)
     result = probe.run("--diff", **settings | {"GPUHAL_BACKENDS": "cuda,crashing"}, plugins=("crashing",))
-    check(result.code == 4 and "crashing: broken, so its devices are not compared" in result.err and "gone" not in result.out, result)
+    check(result.code == 4 and "crashing: failed, so its devices are not compared" in result.err and "gone" not in result.out, result)
 
 
 def devices_of_a_plugin_that_was_taken_away_are_not_compared(probe):
@@ -459,11 +459,11 @@ def a_comparison_runs_what_is_remembered_but_not_what_is_quarantined(probe):
 
     def faults():
         return re.search(r"it crashed or exited, (\d+) times?", probe.run("--registry", **settings).out).group(1)
-    check("crashing: broken" in probe.run("--diff", **settings, plugins=("crashing",)).err)
+    check("crashing: failed" in probe.run("--diff", **settings, plugins=("crashing",)).err)
     again = probe.run("--diff", **settings, plugins=("crashing",))
     check(again.code == 4 and "crashing: quarantined, so its devices are not compared" in again.err and faults() == "1", again)
     asked = probe.run("--diff", "--retry", "crashing", **settings, plugins=("crashing",))
-    check("crashing: broken" in asked.err and faults() == "2", asked)
+    check("crashing: failed" in asked.err and faults() == "2", asked)
 
 
 def devices_of_the_processor_are_compared_by_name(probe):

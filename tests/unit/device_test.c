@@ -279,7 +279,7 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
         assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), cases[i].left);
         const char *remark;
         uint32_t remarks = 0;
-        for (uint32_t r = 0; (remark = gpuhal_remark_at(gpu, r)); r++) {
+        for (uint32_t r = 0; (remark = gpuhal_note_at(gpu, r)); r++) {
             remarks += strstr(remark, "no device is in both") != NULL;
         }
         assert_int_equal(remarks, cases[i].remarks);
@@ -613,7 +613,7 @@ TEST(null_objects_are_answered_and_never_touched)
     assert_int_equal(gpuhal_device_symbol(NULL, "clFinish", &function), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_plugin_count(NULL), 0);
     assert_int_equal(gpuhal_plugin_report_get(NULL, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_null(gpuhal_remark_at(NULL, 0));
+    assert_null(gpuhal_note_at(NULL, 0));
 }
 
 TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)

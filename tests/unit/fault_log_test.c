@@ -30,7 +30,7 @@ static void note(gpuhal_device *device, gpuhal_fault_kind kind)
 static uint64_t faults_on_disk(void)
 {
     gpuhal_registry_view *view = view_or_fail();
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     uint64_t sum = 0;
     for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         sum += fault.count;

@@ -236,7 +236,7 @@ TEST(facts_that_differ_from_what_was_remembered_are_told)
     gpuhal_change change = {.size = sizeof change};
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
     gpu->layers.on_changed(gpuhal_device_at(gpu, 0), "cuda:0 has another driver");
-    assert_int_equal(gpuhal_take_change(gpu, &change), GPUHAL_OK);
+    assert_int_equal(gpuhal_next_change(gpu, &change), GPUHAL_OK);
     assert_int_equal(change.kind, GPUHAL_CHANGE_CHANGED);
     assert_ptr_equal(change.device, gpuhal_device_at(gpu, 0));
     assert_string_equal(change.sentence, "cuda:0 has another driver");

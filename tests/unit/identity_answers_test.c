@@ -6,10 +6,10 @@ TEST(hiding_the_face_that_joins_two_others_leaves_them_one_and_the_evidence_name
 {
     read_machine("transitive.records");
     gpuhal *gpu = open_machine("cuda,opencl,cpu");
-    gpuhal_physical_device physical = {.size = sizeof physical};
+    gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_physical_count(gpu), 2);
     assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
-    assert_int_equal(physical.face_count, 2);
+    assert_int_equal(physical.device_count, 2);
     assert_string_equal(physical.uuid, "754d9ae2-8df5-f8e3-3502-182434000000");
     gpuhal_evidence evidence = {.size = sizeof evidence};
     assert_int_equal(physical.evidence_count, 2);
@@ -26,7 +26,7 @@ TEST(a_hidden_face_that_joins_nothing_is_not_told_of)
 {
     read_machine("nvidia-three-apis.records");
     gpuhal *gpu = open_machine("vulkan,opencl");
-    gpuhal_physical_device physical = {.size = sizeof physical};
+    gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_physical_count(gpu), 1);
     assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
     assert_int_equal(physical.evidence_count, 1);
@@ -123,7 +123,7 @@ TEST(questions_about_physical_devices_that_make_no_sense_are_answered)
 {
     read_machine("software-only.records");
     gpuhal *gpu = open_machine(NULL);
-    gpuhal_physical_device physical = {0};
+    gpuhal_physical_info physical = {0};
     gpuhal_evidence evidence = {0};
     assert_int_equal(gpuhal_physical_count(NULL), 0);
     assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -135,14 +135,14 @@ TEST(questions_about_physical_devices_that_make_no_sense_are_answered)
     assert_int_equal(gpuhal_physical_get(gpu, 1, &physical), GPUHAL_ERROR_NOT_FOUND);
     assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_ERROR_NOT_FOUND);
     assert_int_equal(gpuhal_physical_evidence(gpu, 0, 3, &evidence), GPUHAL_ERROR_NOT_FOUND);
-    assert_null(gpuhal_physical_face(gpu, 0, 4));
-    assert_null(gpuhal_physical_face(gpu, 1, 0));
-    assert_null(gpuhal_physical_face(NULL, 0, 0));
+    assert_null(gpuhal_physical_device(gpu, 0, 4));
+    assert_null(gpuhal_physical_device(gpu, 1, 0));
+    assert_null(gpuhal_physical_device(NULL, 0, 0));
     /* A caller of an earlier version knows the first members only. */
     memset(&physical, 0x55, sizeof physical);
     physical.size = 12;
     assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
-    assert_int_equal(physical.face_count, 4);
+    assert_int_equal(physical.device_count, 4);
     assert_int_equal(physical.evidence_count, 0x55555555);
     gpuhal_close(gpu);
 }

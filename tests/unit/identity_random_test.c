@@ -14,12 +14,12 @@ typedef struct plain_face {
     uint32_t index;
     uint64_t vendor;
     const char *driver, *values[GPUHAL_IDENTITY_HOST],
-        *part; /* as a reader of docs/identity.md would write them down; NULL: none */
+        *partition; /* as a reader of docs/identity.md would write them down; NULL: none */
     bool host;
     gpuhal_facts facts;
 } plain_face;
 
-static plain_face faces[FACES];
+static plain_face interfaces[FACES];
 static uint32_t count, seed, state;
 
 static uint32_t roll(uint32_t sides)
@@ -30,15 +30,15 @@ static uint32_t roll(uint32_t sides)
 
 /* ------------------------------------------------------------------------------------------------ making machines up */
 
-static const char *keep_text(plain_face *face, gpuhal_key key, const char *text)
+static const char *keep_text(plain_face *iface, gpuhal_key key, const char *text)
 {
     if (text) {
-        gpuhal_facts_set_text(&face->facts, key, text);
+        gpuhal_facts_set_text(&iface->facts, key, text);
     }
     return text;
 }
 
-static void make_face(plain_face *face)
+static void make_face(plain_face *iface)
 {
     static const char *const backends[] = {"cuda", "vulkan", "opencl"}, *const drivers[] = {NULL, "1", "2"};
     static const uint64_t vendors[] = {0, 0x10de, 0x1002, 0x8086, 0x8086, 0x8086, 0x10005};
@@ -47,32 +47,32 @@ static void make_face(plain_face *face)
     static const char *const uuids[] = {NULL, NULL, "11111111-0000-0000-0000-000000000001",
                                         "22222222-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000000"};
     static const char *const luids[] = {NULL, NULL, NULL, "00000000000000a1", "00000000000000a2"};
-    static const char *const parts[] = {NULL, NULL, NULL, NULL, NULL, NULL, "a", "b"};
-    *face = (plain_face){.backend = backends[roll(3)], .vendor = vendors[roll(7)]};
-    for (uint32_t i = 0; &faces[i] != face; i++) {
-        face->index += strcmp(faces[i].backend, face->backend) == 0;
+    static const char *const partitions[] = {NULL, NULL, NULL, NULL, NULL, NULL, "a", "b"};
+    *iface = (plain_face){.backend = backends[roll(3)], .vendor = vendors[roll(7)]};
+    for (uint32_t i = 0; &interfaces[i] != iface; i++) {
+        iface->index += strcmp(interfaces[i].backend, iface->backend) == 0;
     }
-    face->host = roll(12) == 0;
-    bool by_type = face->host && roll(2);
-    gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_TYPE, by_type ? GPUHAL_DEVICE_CPU : GPUHAL_DEVICE_GPU);
-    gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_SOFTWARE, face->host && !by_type);
-    if (face->vendor) {
-        gpuhal_facts_set_u64(&face->facts, GPUHAL_FACT_VENDOR_ID, face->vendor);
+    iface->host = roll(12) == 0;
+    bool by_type = iface->host && roll(2);
+    gpuhal_facts_set_u64(&iface->facts, GPUHAL_FACT_TYPE, by_type ? GPUHAL_DEVICE_CPU : GPUHAL_DEVICE_GPU);
+    gpuhal_facts_set_u64(&iface->facts, GPUHAL_FACT_SOFTWARE, iface->host && !by_type);
+    if (iface->vendor) {
+        gpuhal_facts_set_u64(&iface->facts, GPUHAL_FACT_VENDOR_ID, iface->vendor);
     }
-    face->driver = keep_text(face, GPUHAL_FACT_DRIVER_VERSION, drivers[roll(3)]);
-    face->part = keep_text(face, GPUHAL_FACT_PARTITION, parts[roll(8)]);
-    const char *pci = keep_text(face, GPUHAL_FACT_PCI_ADDRESS, slots[roll(7)]);
-    const char *uuid = keep_text(face, GPUHAL_FACT_UUID, uuids[roll(5)]);
-    face->values[GPUHAL_IDENTITY_DRM] = keep_text(face, GPUHAL_FACT_DRM_RENDER_NODE, nodes[roll(5)]);
-    face->values[GPUHAL_IDENTITY_LUID] = keep_text(face, GPUHAL_FACT_LUID, luids[roll(5)]);
-    face->values[GPUHAL_IDENTITY_UUID] = uuid && *uuid != '0' ? uuid : NULL;
-    face->values[GPUHAL_IDENTITY_PCI] = pci && strcmp(pci, "0000:00:00.0") != 0 ? pci : NULL;
-    bool function = pci && pci[11] == '1' && (face->vendor == 0x1002 || face->vendor == 0x10de);
-    face->values[GPUHAL_IDENTITY_PCI] = function ? slots[3] : face->values[GPUHAL_IDENTITY_PCI];
-    face->part = function && face->vendor == 0x1002 && !face->part ? "1" : face->part;
-    if (face->host) {
-        memset(face->values, 0, sizeof face->values);
-        face->part = NULL;
+    iface->driver = keep_text(iface, GPUHAL_FACT_DRIVER_VERSION, drivers[roll(3)]);
+    iface->partition = keep_text(iface, GPUHAL_FACT_PARTITION, partitions[roll(8)]);
+    const char *pci = keep_text(iface, GPUHAL_FACT_PCI_ADDRESS, slots[roll(7)]);
+    const char *uuid = keep_text(iface, GPUHAL_FACT_UUID, uuids[roll(5)]);
+    iface->values[GPUHAL_IDENTITY_DRM] = keep_text(iface, GPUHAL_FACT_DRM_RENDER_NODE, nodes[roll(5)]);
+    iface->values[GPUHAL_IDENTITY_LUID] = keep_text(iface, GPUHAL_FACT_LUID, luids[roll(5)]);
+    iface->values[GPUHAL_IDENTITY_UUID] = uuid && *uuid != '0' ? uuid : NULL;
+    iface->values[GPUHAL_IDENTITY_PCI] = pci && strcmp(pci, "0000:00:00.0") != 0 ? pci : NULL;
+    bool function = pci && pci[11] == '1' && (iface->vendor == 0x1002 || iface->vendor == 0x10de);
+    iface->values[GPUHAL_IDENTITY_PCI] = function ? slots[3] : iface->values[GPUHAL_IDENTITY_PCI];
+    iface->partition = function && iface->vendor == 0x1002 && !iface->partition ? "1" : iface->partition;
+    if (iface->host) {
+        memset(iface->values, 0, sizeof iface->values);
+        iface->partition = NULL;
     }
 }
 
@@ -91,13 +91,13 @@ static void make_machine(uint32_t number)
     seed = state = number;
     count = 2 + roll(FACES - 1);
     for (uint32_t i = 0; i < count; i++) {
-        make_face(&faces[i]);
+        make_face(&interfaces[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < count && !faces[i].part && faces[i].vendor == 0x1002; k++) {
-            bool divided = same_text(faces[k].part, "1") && same_driver(&faces[i], &faces[k]);
-            if (divided && same_text(faces[i].values[GPUHAL_IDENTITY_PCI], faces[k].values[GPUHAL_IDENTITY_PCI])) {
-                faces[i].part = "0";
+        for (uint32_t k = 0; k < count && !interfaces[i].partition && interfaces[i].vendor == 0x1002; k++) {
+            bool divided = same_text(interfaces[k].partition, "1") && same_driver(&interfaces[i], &interfaces[k]);
+            if (divided && same_text(interfaces[i].values[GPUHAL_IDENTITY_PCI], interfaces[k].values[GPUHAL_IDENTITY_PCI])) {
+                interfaces[i].partition = "0";
             }
         }
     }
@@ -106,7 +106,7 @@ static void make_machine(uint32_t number)
 static void forget_machine(void)
 {
     for (uint32_t i = 0; i < count; i++) {
-        gpuhal_facts_finish(&faces[i].facts);
+        gpuhal_facts_finish(&interfaces[i].facts);
     }
 }
 
@@ -117,7 +117,7 @@ static uint32_t labels[FACES];
 static bool states_any(uint32_t label, gpuhal_identity_level level, const char *other_than)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const char *value = faces[i].values[level];
+        const char *value = interfaces[i].values[level];
         if (labels[i] == label && value && (!other_than || strcmp(value, other_than) == 0)) {
             return true;
         }
@@ -130,7 +130,7 @@ static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
     for (uint32_t i = 0; i < count; i++) {
-        common = common || (labels[i] == a && faces[i].values[level] && states_any(b, level, faces[i].values[level]));
+        common = common || (labels[i] == a && interfaces[i].values[level] && states_any(b, level, interfaces[i].values[level]));
     }
     return states_any(a, level, NULL) && states_any(b, level, NULL) && !common;
 }
@@ -139,8 +139,8 @@ static bool one_driver_lists_both(uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < count; k++) {
-            bool parts = faces[i].part && faces[k].part && strcmp(faces[i].part, faces[k].part) != 0;
-            if (labels[i] == a && labels[k] == b && same_driver(&faces[i], &faces[k]) && !parts) {
+            bool partitions = interfaces[i].partition && interfaces[k].partition && strcmp(interfaces[i].partition, interfaces[k].partition) != 0;
+            if (labels[i] == a && labels[k] == b && same_driver(&interfaces[i], &interfaces[k]) && !partitions) {
                 return true;
             }
         }
@@ -175,16 +175,16 @@ static void join_group(const bool group[FACES], gpuhal_identity_level level)
 }
 
 /* The author of a driver goes with the one maker that the others name. */
-static uint64_t maker_of(const plain_face *face)
+static uint64_t maker_of(const plain_face *iface)
 {
-    uint64_t maker = face->vendor;
-    for (uint32_t i = 0; i < count && face->vendor >= 0x10000; i++) {
-        bool names = same_text(faces[i].values[GPUHAL_IDENTITY_UUID], face->values[GPUHAL_IDENTITY_UUID]) && faces[i].vendor &&
-                     faces[i].vendor < 0x10000;
-        if (names && maker < 0x10000 && maker != faces[i].vendor) {
-            return face->vendor;
+    uint64_t maker = iface->vendor;
+    for (uint32_t i = 0; i < count && iface->vendor >= 0x10000; i++) {
+        bool names = same_text(interfaces[i].values[GPUHAL_IDENTITY_UUID], iface->values[GPUHAL_IDENTITY_UUID]) && interfaces[i].vendor &&
+                     interfaces[i].vendor < 0x10000;
+        if (names && maker < 0x10000 && maker != interfaces[i].vendor) {
+            return iface->vendor;
         }
-        maker = names ? faces[i].vendor : maker;
+        maker = names ? interfaces[i].vendor : maker;
     }
     return maker;
 }
@@ -195,8 +195,8 @@ static void join_value(const char *value, gpuhal_identity_level level)
     for (size_t m = 0; m < (level == GPUHAL_IDENTITY_UUID ? sizeof makers / sizeof *makers : 1); m++) {
         bool group[FACES];
         for (uint32_t i = 0; i < count; i++) {
-            bool counts = level != GPUHAL_IDENTITY_UUID || maker_of(&faces[i]) == makers[m];
-            group[i] = counts && same_text(faces[i].values[level], value);
+            bool counts = level != GPUHAL_IDENTITY_UUID || maker_of(&interfaces[i]) == makers[m];
+            group[i] = counts && same_text(interfaces[i].values[level], value);
         }
         join_group(group, level);
     }
@@ -207,7 +207,7 @@ static void join_plainly(void)
     bool hosts[FACES];
     for (uint32_t i = 0; i < count; i++) {
         labels[i] = i;
-        hosts[i] = faces[i].host;
+        hosts[i] = interfaces[i].host;
     }
     join_group(hosts, GPUHAL_IDENTITY_PCI);
     static const char *const values[] = {"0000:01:00.0",
@@ -229,21 +229,21 @@ static void join_plainly(void)
 /* ------------------------------------------------------------------------------------------------ the library's answer */
 
 /* With the faces turned round by `turn` places, and every second order backwards. */
-static uint32_t place_of(uint32_t face, uint32_t turn)
+static uint32_t place_of(uint32_t iface, uint32_t turn)
 {
-    uint32_t place = (face + turn) % count;
+    uint32_t place = (iface + turn) % count;
     return turn % 2 ? count - 1 - place : place;
 }
 
 static gpuhal_identity find(uint32_t turn)
 {
-    gpuhal_identity identity = {.faces = calloc(count, sizeof *identity.faces), .count = count};
-    assert_non_null(identity.faces);
+    gpuhal_identity identity = {.interfaces = calloc(count, sizeof *identity.interfaces), .count = count};
+    assert_non_null(identity.interfaces);
     for (uint32_t i = 0; i < count; i++) {
-        gpuhal_face *face = &identity.faces[place_of(i, turn)];
-        face->backend = faces[i].backend;
-        face->index = faces[i].index;
-        face->facts = &faces[i].facts;
+        gpuhal_interface *iface = &identity.interfaces[place_of(i, turn)];
+        iface->backend = interfaces[i].backend;
+        iface->index = interfaces[i].index;
+        iface->facts = &interfaces[i].facts;
     }
     assert_int_equal(gpuhal_identity_find(&identity), GPUHAL_OK);
     return identity;
@@ -252,11 +252,11 @@ static gpuhal_identity find(uint32_t turn)
 static void check(bool holds, const char *promise, const char *a, const char *b)
 {
     for (uint32_t i = 0; !holds && i < count; i++) {
-        const plain_face *face = &faces[i];
-        print_message("%s:%u vendor %#x, driver %s, part %s%s\n", face->backend, face->index, (unsigned)face->vendor,
-                      face->driver ? face->driver : "-", face->part ? face->part : "-", face->host ? ", on the processor" : "");
+        const plain_face *iface = &interfaces[i];
+        print_message("%s:%u vendor %#x, driver %s, part %s%s\n", iface->backend, iface->index, (unsigned)iface->vendor,
+                      iface->driver ? iface->driver : "-", iface->partition ? iface->partition : "-", iface->host ? ", on the processor" : "");
         for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
-            print_message("    %s\n", face->values[level] ? face->values[level] : "-");
+            print_message("    %s\n", iface->values[level] ? iface->values[level] : "-");
         }
     }
     if (!holds) {
@@ -267,19 +267,19 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
 /* What is one, and which faces are of one part, in every order. */
 static void check_relations(void)
 {
-    bool same_part[FACES][FACES];
+    bool same_partition[FACES][FACES];
     join_plainly();
     for (uint32_t turn = 0; turn < ORDERS; turn++) {
         gpuhal_identity identity = find(turn);
         for (uint32_t i = 0; i < count; i++) {
             for (uint32_t k = 0; k < i; k++) {
-                const gpuhal_face *a = &identity.faces[place_of(i, turn)], *b = &identity.faces[place_of(k, turn)];
+                const gpuhal_interface *a = &identity.interfaces[place_of(i, turn)], *b = &identity.interfaces[place_of(k, turn)];
                 bool one = a->physical == b->physical;
                 check(one == (labels[i] == labels[k]), one ? "not one by the rule" : "one by the rule", a->id, b->id);
-                same_part[i][k] = turn == 0 ? a->part == b->part : same_part[i][k];
-                check(same_part[i][k] == (a->part == b->part), "parts depend on the order", a->id, b->id);
-                check(one || a->part != b->part, "a part of two things", a->id, b->id);
-                check(!(a->part == b->part && faces[i].part && faces[k].part && strcmp(faces[i].part, faces[k].part) != 0),
+                same_partition[i][k] = turn == 0 ? a->partition == b->partition : same_partition[i][k];
+                check(same_partition[i][k] == (a->partition == b->partition), "parts depend on the order", a->id, b->id);
+                check(one || a->partition != b->partition, "a part of two things", a->id, b->id);
+                check(!(a->partition == b->partition && interfaces[i].partition && interfaces[k].partition && strcmp(interfaces[i].partition, interfaces[k].partition) != 0),
                       "two parts taken for one", a->id, b->id);
             }
         }
@@ -289,12 +289,12 @@ static void check_relations(void)
 
 static uint32_t face_named(const gpuhal_identity *identity, const char *id)
 {
-    uint32_t face = 0;
-    while (face < count && strcmp(identity->faces[face].id, id) != 0) {
-        face++;
+    uint32_t iface = 0;
+    while (iface < count && strcmp(identity->interfaces[iface].id, id) != 0) {
+        iface++;
     }
-    assert_in_range(face, 0, count - 1);
-    return face;
+    assert_in_range(iface, 0, count - 1);
+    return iface;
 }
 
 static gpuhal_identity_level level_named(const char *matched_by)
@@ -321,20 +321,20 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
 {
     uint32_t sets[FACES];
     for (uint32_t i = 0; i < count; i++) {
-        sets[i] = identity->faces[i].physical;
+        sets[i] = identity->interfaces[i].physical;
     }
     for (uint32_t e = 0; e < told->count; e++) {
         const gpuhal_evidence *item = &told->list[e].evidence;
         uint32_t a = face_named(identity, item->device), b = face_named(identity, item->other);
         if (!item->same && level_named(item->matched_by) == level) {
             check(visible[a] && visible[b], "a hidden device is told to be apart", item->device, item->other);
-            check(identity->faces[a].physical != identity->faces[b].physical, "told apart, and one", item->device, item->other);
+            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "told apart, and one", item->device, item->other);
             relabel(sets, a, b);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
-            const gpuhal_face *a = &identity->faces[i], *b = &identity->faces[k];
+            const gpuhal_interface *a = &identity->interfaces[i], *b = &identity->interfaces[k];
             bool alike = visible[i] && visible[k] && same_text(a->values[level], b->values[level]);
             check(!alike || sets[i] == sets[k], "nothing tells why they stay apart", a->id, b->id);
         }
@@ -356,8 +356,8 @@ static void check_evidence(void)
         const gpuhal_evidence *item = &told.list[e].evidence;
         uint32_t a = face_named(&identity, item->device), b = face_named(&identity, item->other);
         gpuhal_identity_level level = level_named(item->matched_by);
-        bool host = level == GPUHAL_IDENTITY_HOST && identity.faces[a].host && identity.faces[b].host;
-        check(host || same_text(identity.faces[a].values[level], identity.faces[b].values[level]), "told of what is not so",
+        bool host = level == GPUHAL_IDENTITY_HOST && identity.interfaces[a].host && identity.interfaces[b].host;
+        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "told of what is not so",
               item->device, item->other);
         check(strstr(item->sentence, item->device) && strstr(item->sentence, item->other), "a sentence about others",
               item->device, item->other);
@@ -368,9 +368,9 @@ static void check_evidence(void)
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
-            bool one = identity.faces[i].physical == identity.faces[k].physical;
+            bool one = identity.interfaces[i].physical == identity.interfaces[k].physical;
             check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "nothing tells why they are one",
-                  identity.faces[i].id, identity.faces[k].id);
+                  identity.interfaces[i].id, identity.interfaces[k].id);
         }
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
@@ -386,12 +386,12 @@ static void check_refusals(void)
     gpuhal_identity identity = find(0);
     for (uint32_t r = 0; r < identity.refusal_count; r++) {
         const gpuhal_refusal *refusal = &identity.refusals[r];
-        const gpuhal_face *a = &identity.faces[refusal->witness[0]], *b = &identity.faces[refusal->witness[1]];
+        const gpuhal_interface *a = &identity.interfaces[refusal->witness[0]], *b = &identity.interfaces[refusal->witness[1]];
         if (refusal->doubt <= GPUHAL_DOUBT_DRM) {
             gpuhal_identity_level level = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
             check(!same_text(a->values[level], b->values[level]), "told to be in two places", a->id, b->id);
         }
-        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_face_same_driver(a, b), "told to be of one driver", a->id,
+        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "told to be of one driver", a->id,
               b->id);
     }
     gpuhal_identity_finish(&identity);

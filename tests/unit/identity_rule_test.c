@@ -59,26 +59,26 @@ static void check_evidence(const gpuhal *gpu, uint32_t index, const recorded_phy
 
 static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_physical *expected)
 {
-    gpuhal_physical_device physical = {.size = sizeof physical};
+    gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_physical_get(gpu, index, &physical), GPUHAL_OK);
-    char faces[256] = "", preferred_faces[256] = "";
-    for (uint32_t i = 0; i < physical.face_count; i++) {
-        gpuhal_device *face = gpuhal_physical_face(gpu, index, i);
+    char interfaces[256] = "", preferred_faces[256] = "";
+    for (uint32_t i = 0; i < physical.device_count; i++) {
+        gpuhal_device *iface = gpuhal_physical_device(gpu, index, i);
         uint32_t number = 99, preferred = 9;
-        assert_int_equal(gpuhal_device_physical(face, &number, &preferred), GPUHAL_OK);
+        assert_int_equal(gpuhal_device_physical(iface, &number, &preferred), GPUHAL_OK);
         assert_int_equal(number, physical.number);
-        append(faces, sizeof faces, gpuhal_device_id(face));
+        append(interfaces, sizeof interfaces, gpuhal_device_id(iface));
         if (preferred) {
-            append(preferred_faces, sizeof preferred_faces, gpuhal_device_id(face));
+            append(preferred_faces, sizeof preferred_faces, gpuhal_device_id(iface));
         }
     }
-    expect("faces", faces, expected->faces);
+    expect("interfaces", interfaces, expected->interfaces);
     expect("preferred", preferred_faces, expected->preferred);
     expect("PCI address", physical.pci_address, expected->pci_address);
     expect("UUID", physical.uuid, expected->uuid);
     check_evidence(gpu, index, expected);
     if (physical.evidence_count != expected->evidence_count) {
-        fail_msg("%s: %s: %u items of evidence, expected are %u", now.name, faces, physical.evidence_count,
+        fail_msg("%s: %s: %u items of evidence, expected are %u", now.name, interfaces, physical.evidence_count,
                  expected->evidence_count);
     }
 }
@@ -148,22 +148,22 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];
-    gpuhal_identity identity = {.faces = calloc(DEVICES, sizeof *identity.faces), .count = now.device_count};
-    assert_non_null(identity.faces);
+    gpuhal_identity identity = {.interfaces = calloc(DEVICES, sizeof *identity.interfaces), .count = now.device_count};
+    assert_non_null(identity.interfaces);
     shuffle(seed, order);
     for (uint32_t i = 0; i < now.device_count; i++) {
         const recorded_device *device = &now.devices[order[i]];
-        identity.faces[i].backend = device->backend;
-        identity.faces[i].index = device->index;
-        identity.faces[i].facts = &device->facts;
+        identity.interfaces[i].backend = device->backend;
+        identity.interfaces[i].index = device->index;
+        identity.interfaces[i].facts = &device->facts;
         place[order[i]] = i;
     }
     assert_int_equal(gpuhal_identity_find(&identity), GPUHAL_OK);
     char *to = relations;
     for (uint32_t i = 0; i < now.device_count; i++) {
         for (uint32_t k = 0; k < now.device_count; k++) {
-            const gpuhal_face *a = &identity.faces[place[i]], *b = &identity.faces[place[k]];
-            *to++ = a->physical != b->physical ? '.' : a->part == b->part ? '=' : 'p';
+            const gpuhal_interface *a = &identity.interfaces[place[i]], *b = &identity.interfaces[place[k]];
+            *to++ = a->physical != b->physical ? '.' : a->partition == b->partition ? '=' : 'p';
         }
     }
     *to = 0;

@@ -19,7 +19,7 @@ typedef struct recorded_device {
 } recorded_device;
 
 typedef struct recorded_physical {
-    char faces[256], preferred[256], pci_address[32], uuid[64];
+    char interfaces[256], preferred[256], pci_address[32], uuid[64];
     char evidence[ITEMS][96]; /* "same vulkan:0 cuda:0 uuid", in the order told */
     uint32_t evidence_count;
 } recorded_physical;
@@ -91,8 +91,8 @@ static inline void keep_of_physical(recorded_physical *physical, const char *nam
     if (strcmp(name, "same") == 0 || strcmp(name, "apart") == 0) {
         assert_in_range(physical->evidence_count, 0, ITEMS - 1);
         snprintf(physical->evidence[physical->evidence_count++], sizeof physical->evidence[0], "%s %s", name, value);
-    } else if (strcmp(name, "faces") == 0) {
-        keep(physical->faces, sizeof physical->faces, value);
+    } else if (strcmp(name, "interfaces") == 0) {
+        keep(physical->interfaces, sizeof physical->interfaces, value);
     } else if (strcmp(name, "preferred") == 0) {
         keep(physical->preferred, sizeof physical->preferred, value);
     } else if (strcmp(name, "pci_address") == 0) {

@@ -3,7 +3,7 @@
 #include "loader_support.h"
 
 #include "core/log.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/backend.h"
 
 #include <pthread.h>
@@ -301,11 +301,11 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
     gpuhal_candidates candidates = {0};
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "libc.so.6", 1);
-    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
+    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                    "slots are wrong");
     gpuhal_candidates_finish(&candidates);
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "/nowhere/libvendor.so", 1);
-    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
+    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                    "slots are wrong");
     gpuhal_candidates_finish(&candidates);
     assert_verdict(&candidates, meet_driver(&candidates, true, true, NULL), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);

@@ -17,9 +17,9 @@ TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_thi
         gpuhal_settings settings = once(), no_helper = without_helper();
         setenv("GPUHAL_TEST_SIGNAL", cases[i].number, 1);
         gpuhal_candidates first = start(&settings, NULL);
-        assert_verdict(&first, candidate_of(&first, "killed_when_told"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START, cases[i].words);
+        assert_verdict(&first, candidate_of(&first, "killed_when_told"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, cases[i].words);
         gpuhal_candidates_finish(&first);
-        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_FAILED));
         assert_true(is_remembered(&no_helper, "killed_when_told", GPUHAL_PLUGIN_QUARANTINED));
         unsetenv("GPUHAL_TEST_SIGNAL");
     }
@@ -33,7 +33,7 @@ TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
     for (int i = 0; i < 2; i++) {
         setenv("GPUHAL_TEST_SIGNAL", "9", 1);
         settings.retry = (char *)(i > 0 ? "all" : "");
-        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_FAILED));
         unsetenv("GPUHAL_TEST_SIGNAL");
         settings.retry = NULL;
         assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_OK));
@@ -87,10 +87,10 @@ TEST(names_that_are_no_utf8_are_remembered_as_they_are)
         setenv("GPUHAL_TEST_NAME", names[i], 1);
         gpuhal_settings settings = once(), no_helper = without_helper();
         settings.plugin_path = no_helper.plugin_path = path;
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
         assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
         setenv("GPUHAL_TEST_NAME", "jos?", 1);
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
     }
     unsetenv("GPUHAL_TEST_NAME");
 }

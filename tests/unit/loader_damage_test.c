@@ -56,7 +56,7 @@ static bool is_verdict(const gpuhal_candidate *candidate)
     case GPUHAL_PLUGIN_INCOMPATIBLE:
         atomic_fetch_add(&refused, 1);
         return clean && *reason;
-    case GPUHAL_PLUGIN_BROKEN:
+    case GPUHAL_PLUGIN_FAILED:
     case GPUHAL_PLUGIN_TIMED_OUT:
     case GPUHAL_PLUGIN_NO_DEVICE:
     case GPUHAL_PLUGIN_NO_DRIVER:

@@ -1,7 +1,7 @@
 /* Files that must not be loaded: refused before a byte of them runs, in words, and the good plugin beside them is listed. */
 #include "loader_support.h"
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/file_check.h"
 
 #include <grp.h>
@@ -111,14 +111,14 @@ TEST(an_empty_element_of_a_search_path_is_named_as_such)
 TEST(the_helper_program_passes_as_a_program_and_not_as_a_plugin)
 {
     new_folder();
-    gpuhal_attempt attempt = {0};
+    gpuhal_load_context load = {0};
     gpuhal_checked_file file;
-    assert_true(gpuhal_file_check(&attempt, GPUHAL_HELPER, true, &file));
+    assert_true(gpuhal_file_check(&load, GPUHAL_HELPER, true, &file));
     gpuhal_checked_file_finish(&file);
-    assert_true(gpuhal_file_check(&attempt, test_plugin("good"), false, &file));
+    assert_true(gpuhal_file_check(&load, test_plugin("good"), false, &file));
     assert_string_equal(file.path, test_plugin("good"));
     gpuhal_checked_file_finish(&file);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
 }
 
 /* Root reads what nobody may read: then somebody else looks. 0: all was told. */

@@ -100,7 +100,7 @@ TEST(a_failure_that_a_limited_process_saw_is_not_kept_for_others)
         gpuhal_plugin_state state;
     } cases[] = {{"start_without_driver", GPUHAL_PLUGIN_NO_DRIVER},
                  {"no_device", GPUHAL_PLUGIN_NO_DEVICE},
-                 {"start_crashes", GPUHAL_PLUGIN_BROKEN}};
+                 {"start_crashes", GPUHAL_PLUGIN_FAILED}};
     gpuhal_settings settings = once();
     for (size_t r = 0; r < RESTRAINTS; r++) {
         size_t c = r % (sizeof cases / sizeof *cases);
@@ -175,7 +175,7 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
         uint64_t begun = gpuhal_os_monotonic_ns();
         gpuhal_candidates candidates = start(&settings, NULL);
         assert_true(gpuhal_os_monotonic_ns() - begun < settings.helper_deadline_ns);
-        assert_verdict(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START,
+        assert_verdict(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                        "it printed more than 4 MiB while starting");
         assert_listed(&candidates, "good");
         gpuhal_candidates_finish(&candidates);

@@ -1,7 +1,7 @@
 /* Manifests and where they are looked for. */
 #include "loader_support.h"
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/manifest.h"
 
 /* Writes a manifest and returns how it is refused, or "". In a static buffer. */
@@ -9,13 +9,13 @@ static const char *refusal_of(const char *text)
 {
     static char reason[512];
     write_file(in_folder("tried.gpuhal"), text, strlen(text));
-    gpuhal_attempt attempt = {0};
+    gpuhal_load_context load = {0};
     gpuhal_manifest manifest;
-    bool good = gpuhal_manifest_read(&attempt, in_folder("tried.gpuhal"), false, &manifest);
-    assert_int_equal(good, !attempt.reason);
-    snprintf(reason, sizeof reason, "%s", attempt.reason ? attempt.reason : "");
+    bool good = gpuhal_manifest_read(&load, in_folder("tried.gpuhal"), false, &manifest);
+    assert_int_equal(good, !load.reason);
+    snprintf(reason, sizeof reason, "%s", load.reason ? load.reason : "");
     gpuhal_manifest_finish(&manifest);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
     return reason;
 }
 
@@ -34,9 +34,9 @@ TEST(a_whole_manifest_is_read)
         "whole.gpuhal", "whole", "lib/whole.so",
         "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = WHOLE\nwatch = /etc/whole\n"
         "color = green\n");
-    gpuhal_attempt attempt = {0};
+    gpuhal_load_context load = {0};
     gpuhal_manifest manifest;
-    assert_true(gpuhal_manifest_read(&attempt, in_folder("whole.gpuhal"), false, &manifest));
+    assert_true(gpuhal_manifest_read(&load, in_folder("whole.gpuhal"), false, &manifest));
     assert_string_equal(manifest.name, "whole");
     assert_string_equal(manifest.library, in_folder("lib/whole.so"));
     assert_int_equal(manifest.priority, -5);
@@ -45,7 +45,7 @@ TEST(a_whole_manifest_is_read)
     assert_false(gpuhal_manifest_has_platform(&manifest, "win"));
     assert_false(gpuhal_manifest_has_platform(&manifest, "macos"));
     gpuhal_manifest_finish(&manifest);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
 }
 
 TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
@@ -209,12 +209,12 @@ TEST(a_vendors_manifest_must_name_its_library_absolutely)
 {
     new_folder();
     write_manifest("vendor.gpuhal", "vendor", "vendor.so", "");
-    gpuhal_attempt attempt = {0};
+    gpuhal_load_context load = {0};
     gpuhal_manifest manifest;
-    assert_false(gpuhal_manifest_read(&attempt, in_folder("vendor.gpuhal"), true, &manifest));
-    assert_non_null(strstr(attempt.reason, "line 3: library must be an absolute path"));
+    assert_false(gpuhal_manifest_read(&load, in_folder("vendor.gpuhal"), true, &manifest));
+    assert_non_null(strstr(load.reason, "line 3: library must be an absolute path"));
     gpuhal_manifest_finish(&manifest);
-    gpuhal_attempt_finish(&attempt);
+    gpuhal_load_finish(&load);
 }
 
 #include "test_main.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 typedef struct answer {
-    uint32_t devices, remembered, state;
+    uint32_t devices, cached, state;
 } answer;
 
 /* Each start is another process, as PoCL reads its variables once. */
@@ -25,7 +25,7 @@ static answer start_one(const char *backend)
         gpuhal *gpu = NULL;
         gpuhal_plugin_report report = {.size = sizeof report};
         bool good = gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK;
-        result = (answer){.devices = report.device_count, .remembered = report.remembered, .state = report.state};
+        result = (answer){.devices = report.device_count, .cached = report.cached, .state = report.state};
         _exit(good && strcmp(report.name, backend) == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -41,12 +41,12 @@ static answer start(void)
     return start_one("opencl");
 }
 
-static void check(uint32_t devices, uint32_t remembered)
+static void check(uint32_t devices, uint32_t cached)
 {
     answer result = start();
-    if (result.devices != devices || result.remembered != remembered) {
-        fail_msg("%u devices, state %s, remembered: %u; wanted %u, %u", result.devices, gpuhal_plugin_state_name(result.state),
-                 result.remembered, devices, remembered);
+    if (result.devices != devices || result.cached != cached) {
+        fail_msg("%u devices, state %s, cached: %u; wanted %u, %u", result.devices, gpuhal_plugin_state_name(result.state),
+                 result.cached, devices, cached);
     }
 }
 
@@ -84,17 +84,17 @@ TEST(a_driver_that_is_put_into_the_folder_of_icds_is_found_at_once)
     check(0, 0);
 }
 
-/* A change to each variable leaves nothing remembered. */
+/* A change to each variable leaves nothing cached. */
 static void expect_asked_again(const char *backend, const char *const *names, size_t count)
 {
     if (start_one(backend).devices != 1) {
         SKIP_TEST("the driver is not installed");
     }
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(start_one(backend).remembered, 1);
+        assert_int_equal(start_one(backend).cached, 1);
         setenv(names[i], strcmp(names[i], "OCL_ICD_PLATFORM_SORT") == 0 ? "none" : in_folder("1"), 1);
         const answer changed = start_one(backend);
-        if (changed.remembered) {
+        if (changed.cached) {
             fail_msg("%s: answered from memory after it changed", names[i]);
         }
         assert_int_equal(changed.devices, 1);

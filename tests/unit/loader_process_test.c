@@ -25,13 +25,13 @@ static void check_plugins(bool status_known)
     gpuhal_candidates candidates = run_loader(&settings);
     const char *lost = "sent no end: the stream stopped while loading";
     assert_listed(&candidates, "good");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "crashed with signal 11 (Segmentation fault) while loading");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_BROKEN,
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_FAILED,
                    GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    status_known ? "exited with code 3 while loading" : lost);
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+    assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    status_known ? "signal 9 (Killed) while loading" : lost);
     assert_int_equal(candidates.remark_count, 0);
     gpuhal_candidates_finish(&candidates);
@@ -65,9 +65,9 @@ TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates = run_loader(&settings);
         assert_listed(&candidates, "good");
-        assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+        assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                        "crashed with signal 11 (Segmentation fault) while loading");
-        assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+        assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                        "while loading");
         gpuhal_candidates_finish(&candidates);
     }
@@ -173,7 +173,7 @@ static void check_in_child(void (*prepare)(void))
         gpuhal_candidates candidates;
         bool good = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK &&
                     has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                    has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+                    has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                                 "crashed with signal 11") &&
                     find_candidate(&candidates, "good")->isolated;
         _exit(good ? 0 : 1);
@@ -212,7 +212,7 @@ static void *run_in_thread(void *user)
     bool *good = user;
     if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK) {
         *good = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "code 3");
+                has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "code 3");
         gpuhal_candidates_finish(&candidates);
     }
     return NULL;
@@ -336,7 +336,7 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     assert_int_equal(status, GPUHAL_OK);
     assert_listed(&candidates, "good");
     assert_true(find_candidate(&candidates, "good")->isolated);
-    assert_verdict(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD, "signal 11");
+    assert_verdict(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
     assert_int_equal(candidates.remark_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
@@ -383,7 +383,7 @@ TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
     uint64_t begun = gpuhal_os_monotonic_ns();
     gpuhal_candidates candidates = run_loader(&settings);
     uint64_t used = gpuhal_os_monotonic_ns() - begun;
-    assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_LOAD,
+    assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "sent no end: the stream stopped while loading");
     assert_true(used < 12000000000u);
     gpuhal_candidates_finish(&candidates);

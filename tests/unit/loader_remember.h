@@ -17,7 +17,7 @@ UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_lo
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), PATIENCE_NS, NULL);
     assert_non_null(registry);
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
-    assert_int_equal(gpuhal_loader_run(settings, log, &known->content, false, &candidates), GPUHAL_OK);
+    assert_int_equal(gpuhal_loader_run(settings, log, &known->database, false, &candidates), GPUHAL_OK);
     gpuhal_snapshot_release(known);
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .plugins = candidates.learned, .plugin_count = candidates.learned_count,
                               .faults = candidates.faults, .fault_count = candidates.fault_count};
@@ -67,7 +67,7 @@ UNUSED_HELPER bool is_remembered(const gpuhal_settings *settings, const char *na
         print_candidates(&candidates);
         fail_msg("another state");
     }
-    bool remembered = candidate->remembered;
+    bool remembered = candidate->cached;
     assert_true(remembered == (candidate->time_ns == 0));
     gpuhal_candidates_finish(&candidates);
     return remembered;

@@ -12,8 +12,8 @@ TEST(a_plugin_that_listed_its_devices_is_not_run_again)
     gpuhal_settings settings = once(), no_helper = without_helper();
     gpuhal_candidates first = start(&settings, NULL), second = start(&no_helper, NULL);
     const gpuhal_candidate *was = candidate_of(&first, "good"), *is = candidate_of(&second, "good");
-    assert_false(was->remembered);
-    assert_true(is->remembered && is->isolated);
+    assert_false(was->cached);
+    assert_true(is->cached && is->isolated);
     assert_int_equal(second.remark_count, 0);
     assert_listed(&second, "good");
     assert_int_equal(is->devices.count, was->devices.count);
@@ -65,12 +65,12 @@ TEST(a_plugin_that_crashed_is_not_run_again)
     gpuhal_settings settings = once(), no_helper = without_helper();
     gpuhal_candidates first = start(&settings, NULL), second = start(&no_helper, NULL);
     const gpuhal_candidate *is = candidate_of(&second, "start_crashes");
-    assert_verdict(&first, candidate_of(&first, "start_crashes"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START, "signal 11");
+    assert_verdict(&first, candidate_of(&first, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
     assert_verdict(&second, is, GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_START,
                    "it crashed with signal 11 (Segmentation fault) while starting, on 20");
     assert_non_null(strstr(is->reason, "gpuhal-probe --retry start_crashes"));
     assert_int_equal(is->signal, SIGSEGV);
-    assert_true(is->met > 0);
+    assert_true(is->probed_at > 0);
     assert_listed(&second, "good");
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
@@ -84,7 +84,7 @@ TEST(a_plugin_that_exits_or_sends_rubbish_is_not_run_again)
         new_folder();
         own_plugin(names[i], "");
         gpuhal_settings settings = once(), no_helper = without_helper();
-        assert_false(is_remembered(&settings, names[i], GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, names[i], GPUHAL_PLUGIN_FAILED));
         assert_true(is_remembered(&no_helper, names[i], GPUHAL_PLUGIN_QUARANTINED));
     }
 }
@@ -107,8 +107,8 @@ TEST(a_plugin_that_answers_that_it_failed_is_asked_again)
     new_folder();
     own_plugin("start_fails", "");
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_BROKEN));
-    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_BROKEN));
+    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
+    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
 }
 
 TEST(what_a_driver_printed_last_is_reported_and_remembered)
@@ -119,7 +119,7 @@ TEST(what_a_driver_printed_last_is_reported_and_remembered)
     for (int i = 0; i < 2; i++) {
         gpuhal_candidates candidates = start(&settings, NULL);
         const gpuhal_candidate *candidate = candidate_of(&candidates, "good_but_prints");
-        assert_int_equal(candidate->remembered, i == 1);
+        assert_int_equal(candidate->cached, i == 1);
         assert_non_null(candidate->output);
         assert_non_null(strstr(candidate->output, "a plugin that prints"));
         assert_non_null(strstr(candidate->output, "and complains"));
@@ -133,13 +133,13 @@ TEST(a_retry_meets_a_quarantined_plugin_again_and_only_that)
     own_plugin("start_crashes", "");
     own_plugin("start_without_driver", "watch = /etc/none\n");
     gpuhal_settings settings = once();
-    is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN);
+    is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED);
     settings.retry = (char *)"other, start_crashes";
     gpuhal_candidates again = start(&settings, NULL);
     assert_int_equal(again.remark_count, 1);
     assert_non_null(strstr(again.remarks[0], "no plugin is called \"other\""));
-    assert_verdict(&again, candidate_of(&again, "start_crashes"), GPUHAL_PLUGIN_BROKEN, GPUHAL_STAGE_START, "signal 11");
-    assert_true(candidate_of(&again, "start_without_driver")->remembered);
+    assert_verdict(&again, candidate_of(&again, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
+    assert_true(candidate_of(&again, "start_without_driver")->cached);
     gpuhal_candidates_finish(&again);
     settings.retry = (char *)"all";
     assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
@@ -154,12 +154,12 @@ TEST(crashes_are_counted)
     gpuhal_settings settings = once();
     settings.isolation = GPUHAL_ISOLATION_ALWAYS;
     for (int i = 0; i < 3; i++) {
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_BROKEN));
+        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
     }
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
     size_t count;
-    const gpuhal_known_fault *faults = gpuhal_content_faults(&known->content, &count);
+    const gpuhal_database_fault *faults = gpuhal_database_faults(&known->database, &count);
     assert_int_equal(count, 1);
     assert_int_equal(faults[0].kind, GPUHAL_FAULT_CRASH);
     assert_int_equal(faults[0].count, 3);
@@ -174,7 +174,7 @@ TEST(a_repaired_plugin_is_met_again_and_then_works)
     own_plugin("good", "");
     copy_file(test_plugin("constructor_segfault"), in_folder("gpuhal-good.so"));
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_BROKEN));
+    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_FAILED));
     assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_QUARANTINED));
     assert_int_equal(unlink(in_folder("gpuhal-good.so")), 0);
     copy_file(test_plugin("good"), in_folder("gpuhal-good.so"));
@@ -258,7 +258,7 @@ TEST(always_meets_every_time_and_writes_nothing_new)
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
     assert_int_equal(first.learned_count, 1);
     assert_int_equal(second.learned_count, 0);
-    assert_false(candidate_of(&second, "good")->remembered);
+    assert_false(candidate_of(&second, "good")->cached);
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
     settings.isolation = GPUHAL_ISOLATION_ONCE;
@@ -309,7 +309,7 @@ TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
         gpuhal_settings settings = once();
         assert_false(is_remembered(&settings, cases[i].name, cases[i].state));
         gpuhal_candidates second = start(&settings, NULL);
-        assert_false(candidate_of(&second, cases[i].name)->remembered);
+        assert_false(candidate_of(&second, cases[i].name)->cached);
         assert_non_null(candidate_of(&second, cases[i].name)->note);
         assert_non_null(strstr(candidate_of(&second, cases[i].name)->note, "no `watch`"));
         gpuhal_candidates_finish(&second);
@@ -353,7 +353,7 @@ TEST(thirty_two_processes_at_once_agree_and_lose_nothing)
             gpuhal_candidates candidates = start(&settings, NULL);
             gpuhal_plugin_state crashed = candidate_of(&candidates, "start_crashes")->state;
             bool good = candidate_of(&candidates, "good")->state == GPUHAL_PLUGIN_OK &&
-                        (crashed == GPUHAL_PLUGIN_BROKEN || crashed == GPUHAL_PLUGIN_QUARANTINED);
+                        (crashed == GPUHAL_PLUGIN_FAILED || crashed == GPUHAL_PLUGIN_QUARANTINED);
             _exit(good ? 0 : 1);
         }
     }

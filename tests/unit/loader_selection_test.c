@@ -373,7 +373,7 @@ TEST(a_built_in_plugin_is_met_in_this_process_and_wins_over_a_file_of_its_name)
     assert_true(find_candidate(&candidates, "good_fork_safe")->isolated);
     size_t broken = 0, again = 0;
     for (size_t i = 0; i < candidates.count; i++) {
-        broken += candidates.list[i].builtin && candidates.list[i].state == GPUHAL_PLUGIN_BROKEN;
+        broken += candidates.list[i].builtin && candidates.list[i].state == GPUHAL_PLUGIN_FAILED;
         again += candidates.list[i].builtin && candidates.list[i].state == GPUHAL_PLUGIN_DUPLICATE;
     }
     assert_int_equal(broken, 1);

@@ -1,7 +1,7 @@
 /* What a helper sends: read in pieces of any size, believed only when it is complete, and never trusted. */
 #include "loader_support.h"
 
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/candidates.h"
 #include "loader/stream.h"
 
@@ -26,16 +26,16 @@ static char *good_stream(void)
         gpuhal_stream_write_device(&text, &device);
         gpuhal_facts_finish(&device.facts);
     }
-    gpuhal_attempt attempt = {0};
-    gpuhal_stream_write_end(&text, &attempt, true, 2);
+    gpuhal_load_context load = {0};
+    gpuhal_stream_write_end(&text, &load, true, 2);
     return gpuhal_text_take(&text);
 }
 
 /* Feeds a text in pieces of `step` bytes; finish both afterwards. */
-static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_attempt *attempt, const char *text, size_t length, size_t step)
+static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_load_context *load, const char *text, size_t length, size_t step)
 {
-    *attempt = (gpuhal_attempt){0};
-    *stream = (gpuhal_stream){.attempt = attempt};
+    *load = (gpuhal_load_context){0};
+    *stream = (gpuhal_stream){.load = load};
     gpuhal_stream_state state = GPUHAL_STREAM_MORE;
     for (size_t at = 0; at < length && state == GPUHAL_STREAM_MORE; at += step) {
         state = gpuhal_stream_feed(stream, text + at, length - at < step ? length - at : step);
@@ -43,10 +43,10 @@ static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_attempt *attempt, 
     return state;
 }
 
-static void finish(gpuhal_stream *stream, gpuhal_attempt *attempt)
+static void finish(gpuhal_stream *stream, gpuhal_load_context *load)
 {
     gpuhal_stream_finish(stream);
-    gpuhal_attempt_finish(attempt);
+    gpuhal_load_finish(load);
 }
 
 TEST(a_good_stream_is_read_in_pieces_of_any_size)
@@ -54,19 +54,19 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
     char *text = good_stream();
     const size_t steps[] = {1, 2, 3, 7, 64, 100000};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        gpuhal_attempt attempt;
+        gpuhal_load_context load;
         gpuhal_stream stream;
-        assert_int_equal(feed(&stream, &attempt, text, strlen(text), steps[i]), GPUHAL_STREAM_ENDED);
+        assert_int_equal(feed(&stream, &load, text, strlen(text), steps[i]), GPUHAL_STREAM_ENDED);
         assert_true(stream.good);
         assert_int_equal(stream.devices.count, 2);
         assert_int_equal(stream.devices.list[1].index, 3);
         assert_int_equal(stream.devices.list[1].capabilities, 1);
         assert_string_equal(gpuhal_facts_text(&stream.devices.list[0].facts, GPUHAL_FACT_NAME), " Name = [x] # \\ ");
         assert_int_equal(gpuhal_facts_find(&stream.devices.list[0].facts, GPUHAL_FACT_UUID)->missing, GPUHAL_MISSING_FAILED);
-        assert_string_equal(attempt.driver, "/usr/lib/libvendor.so.1");
-        assert_string_equal(attempt.version, "1.0");
-        assert_int_equal(attempt.stage, GPUHAL_STAGE_ENUMERATE);
-        finish(&stream, &attempt);
+        assert_string_equal(load.driver, "/usr/lib/libvendor.so.1");
+        assert_string_equal(load.version, "1.0");
+        assert_int_equal(load.stage, GPUHAL_STAGE_ENUMERATE);
+        finish(&stream, &load);
     }
     free(text);
 }
@@ -76,10 +76,10 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     char *text = good_stream();
     size_t length = strlen(text);
     for (size_t cut = 0; cut < length; cut++) {
-        gpuhal_attempt attempt;
+        gpuhal_load_context load;
         gpuhal_stream stream;
-        assert_int_equal(feed(&stream, &attempt, text, cut, 4096), GPUHAL_STREAM_MORE);
-        finish(&stream, &attempt);
+        assert_int_equal(feed(&stream, &load, text, cut, 4096), GPUHAL_STREAM_MORE);
+        finish(&stream, &load);
     }
     free(text);
 }
@@ -134,13 +134,13 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO "\x01\x02\x03\n", 4, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gpuhal_attempt attempt;
+        gpuhal_load_context load;
         gpuhal_stream stream;
-        gpuhal_stream_state state = feed(&stream, &attempt, cases[i].text, strlen(cases[i].text), 5);
+        gpuhal_stream_state state = feed(&stream, &load, cases[i].text, strlen(cases[i].text), 5);
         if (state != GPUHAL_STREAM_RUBBISH || stream.line != cases[i].line || !strstr(stream.problem, cases[i].problem)) {
             fail_msg("case %zu: state %d, line %u: %s", i, (int)state, stream.line, stream.problem);
         }
-        finish(&stream, &attempt);
+        finish(&stream, &load);
     }
 }
 
@@ -153,13 +153,13 @@ TEST(a_device_with_a_flood_of_facts_is_refused)
             gpuhal_text_printf(&text, "u64.0x%x = 1\n", 0x7f000000 + i);
         }
         gpuhal_text_printf(&text, "complete = 1\n%s", END);
-        gpuhal_attempt attempt;
+        gpuhal_load_context load;
         gpuhal_stream stream;
-        gpuhal_stream_state state = feed(&stream, &attempt, gpuhal_text_get(&text), text.length, 4096);
+        gpuhal_stream_state state = feed(&stream, &load, gpuhal_text_get(&text), text.length, 4096);
         /* The name and three more come before them, and one is free for what is sampled. */
         assert_int_equal(state, more <= 253 ? GPUHAL_STREAM_ENDED : GPUHAL_STREAM_RUBBISH);
         assert_true(more <= 253 || strstr(stream.problem, "more than 256 facts"));
-        finish(&stream, &attempt);
+        finish(&stream, &load);
         gpuhal_text_finish(&text);
     }
 }
@@ -167,24 +167,24 @@ TEST(a_device_with_a_flood_of_facts_is_refused)
 TEST(a_failure_without_memory_for_its_reason_is_final_all_the_same)
 {
     gpuhal_candidate candidate = {0};
-    gpuhal_attempt attempt = {.state = GPUHAL_PLUGIN_NOT_PROBED, .status = GPUHAL_ERROR_HOST_MEMORY};
+    gpuhal_load_context load = {.state = GPUHAL_PLUGIN_NOT_PROBED, .status = GPUHAL_ERROR_HOST_MEMORY};
     assert_true(gpuhal_candidate_is_open(&candidate));
-    gpuhal_candidate_take(&candidate, &attempt, false);
+    gpuhal_candidate_take(&candidate, &load, false);
     assert_false(gpuhal_candidate_is_open(&candidate));
 }
 
 TEST(a_crash_record_is_understood_behind_half_a_line)
 {
     const char text[] = HELLO "[stage]\nnumber = 5\n[device]\nind\n[crash]\nsignal = 011\n";
-    gpuhal_attempt attempt;
+    gpuhal_load_context load;
     gpuhal_stream stream;
-    assert_int_equal(feed(&stream, &attempt, text, sizeof text - 1, 1), GPUHAL_STREAM_RUBBISH);
-    finish(&stream, &attempt);
+    assert_int_equal(feed(&stream, &load, text, sizeof text - 1, 1), GPUHAL_STREAM_RUBBISH);
+    finish(&stream, &load);
     const char whole[] = HELLO "[stage]\nnumber = 5\n[device]\nindex = 1\n\n[crash]\nsignal = 011\n";
-    assert_int_equal(feed(&stream, &attempt, whole, sizeof whole - 1, 1), GPUHAL_STREAM_CRASHED);
+    assert_int_equal(feed(&stream, &load, whole, sizeof whole - 1, 1), GPUHAL_STREAM_CRASHED);
     assert_int_equal(stream.signal, 11);
-    assert_int_equal(attempt.stage, GPUHAL_STAGE_LOAD);
-    finish(&stream, &attempt);
+    assert_int_equal(load.stage, GPUHAL_STAGE_LOAD);
+    finish(&stream, &load);
 }
 
 TEST(damaged_streams_never_do_harm)
@@ -200,13 +200,13 @@ TEST(damaged_streams_never_do_harm)
             seed = seed * 1103515245u + 12345u;
             copy[(seed >> 9) % length] = (char)(seed >> 24);
         }
-        gpuhal_attempt attempt;
+        gpuhal_load_context load;
         gpuhal_stream stream;
-        feed(&stream, &attempt, copy, length, 1 + (seed >> 5) % 97);
+        feed(&stream, &load, copy, length, 1 + (seed >> 5) % 97);
         if (stream.state == GPUHAL_STREAM_ENDED && stream.good) {
             assert_int_equal(stream.devices.count, 2);
         }
-        finish(&stream, &attempt);
+        finish(&stream, &load);
     }
     free(copy);
     free(text);

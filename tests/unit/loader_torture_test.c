@@ -143,7 +143,7 @@ static bool has_quarantined(void)
     assert_non_null(registry);
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(&known->content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(&known->database, &count);
     bool has = false;
     for (size_t i = 0; i < count; i++) {
         has = has || plugins[i].state == GPUHAL_PLUGIN_QUARANTINED;

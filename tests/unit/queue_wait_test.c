@@ -276,7 +276,7 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     copy_and_record(&d);
     start_threads(false);
     expect_no_thread(gpuhal_on_change(d.gpu, see_change, NULL));
-    expect_no_thread(gpuhal_event_on_done(d.event, count_call, &calls));
+    expect_no_thread(gpuhal_event_on_completion(d.event, count_call, &calls));
     expect_no_thread(gpuhal_queue_call(d.queue, do_nothing, NULL));
     expect_no_thread(import_host(device, memory, PIECE, released, &o, &imported));
     engine.never_done = false;

@@ -31,16 +31,16 @@ static const char *with_all_kinds(void)
 
 /* How many records of each kind a view holds. */
 typedef struct counts {
-    uint32_t plugins, physicals, faces, links, faults;
+    uint32_t plugins, physicals, interfaces, links, faults;
 } counts;
 
 static counts count_records(const gpuhal_registry_view *view)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face face = {.size = sizeof face};
-    gpuhal_remembered_link link = {.size = sizeof link};
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record iface = {.size = sizeof iface};
+    gpuhal_link_record link = {.size = sizeof link};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     counts found = {0};
     while (gpuhal_registry_plugin(view, found.plugins, &plugin) == GPUHAL_OK) {
         found.plugins++;
@@ -48,8 +48,8 @@ static counts count_records(const gpuhal_registry_view *view)
     while (gpuhal_registry_physical(view, found.physicals, &physical) == GPUHAL_OK) {
         found.physicals++;
     }
-    while (gpuhal_registry_face(view, found.faces, &face) == GPUHAL_OK) {
-        found.faces++;
+    while (gpuhal_registry_interface(view, found.interfaces, &iface) == GPUHAL_OK) {
+        found.interfaces++;
     }
     while (gpuhal_registry_link(view, found.links, &link) == GPUHAL_OK) {
         found.links++;
@@ -72,12 +72,12 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
 {
     const char *directory = with_all_kinds();
     gpuhal_registry_view *view = read_view(directory);
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face face = {.size = sizeof face};
-    gpuhal_remembered_link link = {.size = sizeof link};
-    gpuhal_remembered_write_path path = {.size = sizeof path};
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record iface = {.size = sizeof iface};
+    gpuhal_link_record link = {.size = sizeof link};
+    gpuhal_write_path_record path = {.size = sizeof path};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     const char *version = NULL;
     uint64_t since = 0;
     assert_string_equal(gpuhal_registry_place(view), directory);
@@ -94,7 +94,7 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_int_equal(plugin.state, GPUHAL_PLUGIN_OK);
     assert_int_equal(plugin.stage, GPUHAL_STAGE_DONE);
     assert_int_equal(plugin.device_count, 1);
-    assert_int_equal(plugin.met, 1700000007);
+    assert_int_equal(plugin.probed_at, 1700000007);
 
     assert_int_equal(gpuhal_registry_physical(view, 1, &physical), GPUHAL_OK);
     assert_string_equal(physical.pci_address, "0000:02:00.0");
@@ -104,11 +104,11 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_int_equal(physical.is_host, 0);
     assert_int_equal(physical.first_seen, 1700000000);
 
-    assert_int_equal(gpuhal_registry_face(view, 2, &face), GPUHAL_OK);
-    assert_string_equal(face.backend, "vulkan");
-    assert_string_equal(face.uuid, "");
-    assert_int_equal(face.physical, 1);
-    assert_int_equal(face.driver_count, 1);
+    assert_int_equal(gpuhal_registry_interface(view, 2, &iface), GPUHAL_OK);
+    assert_string_equal(iface.backend, "vulkan");
+    assert_string_equal(iface.uuid, "");
+    assert_int_equal(iface.physical, 1);
+    assert_int_equal(iface.driver_count, 1);
     assert_int_equal(gpuhal_registry_driver(view, 2, 0, &version, &since), GPUHAL_OK);
     assert_string_equal(version, "535.1");
     assert_int_equal(since, 1700000000);
@@ -125,7 +125,7 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_string_equal(link.to_driver, "");
 
     assert_int_equal(gpuhal_registry_write_path(view, 0, &path), GPUHAL_OK);
-    assert_int_equal(path.face, 3);
+    assert_int_equal(path.interface_number, 3);
     assert_int_equal(path.is_staged, 1);
     assert_int_equal(path.staged_bytes_per_second, 12000000000);
     assert_int_equal(path.plugin_bytes_per_second, 0);
@@ -138,7 +138,7 @@ TEST(a_view_hands_out_every_record_as_it_was_remembered)
     assert_string_equal(fault.detail, "no answer");
     assert_string_equal(fault.plugin, "");
     assert_int_equal(fault.count, 2);
-    assert_int_equal(fault.face, 2);
+    assert_int_equal(fault.interface_number, 2);
     gpuhal_registry_view_release(view);
 }
 
@@ -146,14 +146,14 @@ TEST(a_caller_with_a_shorter_structure_gets_what_it_has_room_for)
 {
     gpuhal_registry_view *view = read_view(with_all_kinds());
     struct {
-        gpuhal_remembered_physical physical;
+        gpuhal_physical_record physical;
         unsigned char behind[8];
     } own;
     memset(&own, 0x5a, sizeof own);
-    own.physical.size = offsetof(gpuhal_remembered_physical, is_host);
+    own.physical.size = offsetof(gpuhal_physical_record, is_host);
     assert_int_equal(gpuhal_registry_physical(view, 0, &own.physical), GPUHAL_OK);
     assert_int_equal(own.physical.number, 1);
-    assert_int_equal(own.physical.size, offsetof(gpuhal_remembered_physical, is_host));
+    assert_int_equal(own.physical.size, offsetof(gpuhal_physical_record, is_host));
     assert_int_equal(own.physical.is_host, 0x5a5a5a5a);
     own.physical.size = sizeof own;
     assert_int_equal(gpuhal_registry_physical(view, 0, &own.physical), GPUHAL_OK);
@@ -184,7 +184,7 @@ TEST(a_view_of_an_open_object_outlives_it)
     gpuhal_config config = config_of(directory);
     gpuhal *gpu = NULL;
     gpuhal_registry_view *view = NULL;
-    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_interface_record iface = {.size = sizeof iface};
     uint32_t number = 0, physical = 0;
     config.backends = "cpu";
     config.plugin_path = GPUHAL_BUILD_PLUGINS;
@@ -195,11 +195,11 @@ TEST(a_view_of_an_open_object_outlives_it)
     assert_int_equal(gpuhal_registry_view_of(gpu, &view), GPUHAL_OK);
     gpuhal_close(gpu);
     assert_string_equal(gpuhal_registry_place(view), directory);
-    assert_int_equal(gpuhal_registry_face(view, 0, &face), GPUHAL_OK);
-    assert_string_equal(face.backend, "cpu");
-    assert_int_equal(face.number, number);
-    assert_int_equal(face.physical, physical);
-    assert_int_equal(face.is_present, 1);
+    assert_int_equal(gpuhal_registry_interface(view, 0, &iface), GPUHAL_OK);
+    assert_string_equal(iface.backend, "cpu");
+    assert_int_equal(iface.number, number);
+    assert_int_equal(iface.physical, physical);
+    assert_int_equal(iface.is_present, 1);
     gpuhal_registry_view_release(view);
 }
 
@@ -275,7 +275,7 @@ TEST(a_verdict_is_stale_once_one_of_its_circumstances_is_not_as_it_was)
     gpuhal_texts_add(&files, own);
     gpuhal_texts_add(&variables, "GPUHAL_TEST_SETTING");
     const gpuhal_key_request request = {.files = &files, .variables = &variables};
-    gpuhal_known_plugin plugin = {.identity = own, .name = own, .state = GPUHAL_PLUGIN_OK};
+    gpuhal_database_plugin plugin = {.identity = own, .name = own, .state = GPUHAL_PLUGIN_OK};
     gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
     gpuhal_key_machine("", &machine);
     gpuhal_key_make("", &request, &machine, &plugin.key);
@@ -310,7 +310,7 @@ TEST(a_plugin_is_forgotten_with_its_faults_and_all_else_stays)
     const char *directory = with_all_kinds();
     const gpuhal_config config = config_of(directory);
     gpuhal_registry *registry = open_registry(directory);
-    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .plugin = (char[]){"vendor7"}, .count = 1};
+    gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .plugin = (char[]){"vendor7"}, .count = 1};
     gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
@@ -333,12 +333,12 @@ TEST(numbers_that_were_forgotten_are_not_given_again)
     assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     gpuhal_registry_view *view = read_view(directory);
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record iface = {.size = sizeof iface};
     assert_int_equal(gpuhal_registry_physical(view, 0, &physical), GPUHAL_OK);
-    assert_int_equal(gpuhal_registry_face(view, 0, &face), GPUHAL_OK);
+    assert_int_equal(gpuhal_registry_interface(view, 0, &iface), GPUHAL_OK);
     assert_int_equal(physical.number, 3);
-    assert_int_equal(face.number, 4);
+    assert_int_equal(iface.number, 4);
     gpuhal_registry_view_release(view);
 }
 
@@ -360,7 +360,7 @@ TEST(an_export_that_is_imported_elsewhere_is_the_same_record)
     assert_int_equal(gpuhal_registry_export(view, file), GPUHAL_ERROR_FILE);
     assert_int_equal(gpuhal_registry_import(&config, file), GPUHAL_OK);
     gpuhal_registry_view *imported = read_view(other);
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
     expect_counts(imported, (counts){1, 2, 3, 1, 1});
     assert_int_equal(gpuhal_registry_plugin(imported, 0, &plugin), GPUHAL_OK);
     assert_string_equal(plugin.name, "vendor7");
@@ -409,7 +409,7 @@ TEST(questions_and_changes_that_make_no_sense_are_refused)
     const char *directory = with_all_kinds();
     const gpuhal_config config = config_of(directory), none = config_of("none"), relative = config_of("state");
     gpuhal_registry_view *view = read_view(directory), *other = NULL;
-    gpuhal_remembered_link link = {.size = 0};
+    gpuhal_link_record link = {.size = 0};
     const char *version = NULL;
     char why[8];
     assert_int_equal(gpuhal_registry_link(view, 0, &link), GPUHAL_ERROR_INVALID_ARGUMENT);

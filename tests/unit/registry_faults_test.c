@@ -11,12 +11,12 @@
 static bool file_holds(const char *directory, unsigned first, unsigned second)
 {
     size_t bytes;
-    gpuhal_content content;
-    gpuhal_form_report report;
+    gpuhal_database database;
+    gpuhal_serial_report report;
     char *text = contents_of(below(directory, "registry"), &bytes);
-    bool read = gpuhal_form_read(text, bytes, &content, &report) == GPUHAL_READ_OK && !gpuhal_form_is_damaged(&report);
-    bool holds = read && knows_plugin(&content, first) && (second == 0 || knows_plugin(&content, second));
-    gpuhal_content_finish(&content);
+    bool read = gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
+    bool holds = read && knows_plugin(&database, first) && (second == 0 || knows_plugin(&database, second));
+    gpuhal_database_finish(&database);
     free(text);
     return holds;
 }
@@ -51,7 +51,7 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
     }
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_true(knows_plugin(&snapshot->content, 1));
+    assert_true(knows_plugin(&snapshot->database, 1));
     gpuhal_snapshot_release(snapshot);
     assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
@@ -112,7 +112,7 @@ static void fail_everywhere(gpuhal_fault kind, int error, bool damaged)
         hit = gpuhal_fault_end();
         assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_FILE);
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-        assert_true(knows_plugin(&snapshot->content, 2));
+        assert_true(knows_plugin(&snapshot->database, 2));
         gpuhal_snapshot_release(snapshot);
         gpuhal_registry_destroy(registry);
         expect_sound(directory, damaged, status == GPUHAL_OK ? 2 : 0);
@@ -169,10 +169,10 @@ TEST(every_allocation_may_fail_once)
     unsigned at = 1;
     for (; hit; at++) {
         prepare(directory, at % 2);
-        gpuhal_known_plugin plugin = plugin_number(2);
+        gpuhal_database_plugin plugin = plugin_number(2);
         gpuhal_sighting seen[2] = {{.backend = "cuda", .uuid = "a", .name = "One", .driver_version = "1"},
                                    {.group = 1, .backend = "cuda", .uuid = "b", .name = "Two", .driver_version = "1"}};
-        gpuhal_known_fault crash = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"x"}};
+        gpuhal_database_fault crash = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"x"}};
         gpuhal_changes changes = {.now = 1, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 2,
                                   .faults = &crash, .fault_count = 1};
         gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);

@@ -9,7 +9,7 @@ static gpuhal_text sample_text(void)
     remember_all_kinds(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_text text = {0};
-    gpuhal_form_write(&snapshot->content, &text);
+    gpuhal_serial_write(&snapshot->database, &text);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
     assert_false(text.failed);
@@ -24,14 +24,14 @@ static gpuhal_text record_text(gpuhal_record_kind kind, const void *record)
 }
 
 /* Whether every record of `some` is, word for word, one of `all`. */
-static bool is_part_of(const gpuhal_content *some, const gpuhal_content *all)
+static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 {
     for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
         for (size_t i = 0; i < some->records[kind].count; i++) {
             bool found = false;
-            gpuhal_text one = record_text(kind, gpuhal_content_at(some, kind, i));
+            gpuhal_text one = record_text(kind, gpuhal_database_at(some, kind, i));
             for (size_t j = 0; j < all->records[kind].count && !found; j++) {
-                gpuhal_text other = record_text(kind, gpuhal_content_at(all, kind, j));
+                gpuhal_text other = record_text(kind, gpuhal_database_at(all, kind, j));
                 found = strcmp(one.data, other.data) == 0;
                 gpuhal_text_finish(&other);
             }
@@ -44,11 +44,11 @@ static bool is_part_of(const gpuhal_content *some, const gpuhal_content *all)
     return true;
 }
 
-static size_t record_count(const gpuhal_content *content)
+static size_t record_count(const gpuhal_database *database)
 {
     size_t count = 0;
     for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
-        count += content->records[kind].count;
+        count += database->records[kind].count;
     }
     return count;
 }
@@ -63,13 +63,13 @@ TEST(the_checksum_is_crc_32c)
 TEST(what_is_written_is_read_again_word_for_word)
 {
     gpuhal_text text = sample_text(), again = {0};
-    gpuhal_content content;
-    gpuhal_form_report report;
-    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
-    assert_false(gpuhal_form_is_damaged(&report));
-    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1 + 1);
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    assert_int_equal(gpuhal_serial_read(text.data, text.length, &database, &report), GPUHAL_READ_OK);
+    assert_false(gpuhal_serial_is_damaged(&report));
+    assert_int_equal(record_count(&database), 1 + 2 + 3 + 1 + 1 + 1);
     size_t count;
-    const gpuhal_known_plugin *plugin = gpuhal_content_plugins(&content, &count);
+    const gpuhal_database_plugin *plugin = gpuhal_database_plugins(&database, &count);
     assert_string_equal(plugin->file, "/lib/a \\ b.so");
     assert_string_equal(plugin->key.list[1], "variable A= two words ");
     assert_string_equal(plugin->output.list[0], "the last line\twith a tab");
@@ -77,32 +77,32 @@ TEST(what_is_written_is_read_again_word_for_word)
     assert_int_equal(plugin->devices.list[0].index, 3);
     assert_string_equal(gpuhal_facts_text(&plugin->devices.list[0].facts, GPUHAL_FACT_NAME), "G\xc3\xb6\xc3\x9f");
     assert_true(gpuhal_facts_u64(&plugin->devices.list[0].facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0) == UINT64_MAX - 7);
-    gpuhal_form_write(&content, &again);
+    gpuhal_serial_write(&database, &again);
     assert_string_equal(again.data, text.data);
     gpuhal_text_finish(&again);
     gpuhal_text_finish(&text);
-    gpuhal_content_finish(&content);
+    gpuhal_database_finish(&database);
 }
 
 /* Reads the damaged text: true when all that came of it was in the good one, and something missing was noticed. */
-static bool is_harmless(const char *text, size_t bytes, const gpuhal_content *good)
+static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {
-    gpuhal_content content;
-    gpuhal_form_report report;
-    bool read = gpuhal_form_read(text, bytes, &content, &report) == GPUHAL_READ_OK;
-    bool whole = record_count(&content) == record_count(good) && content.next_face == good->next_face &&
-                 content.next_physical == good->next_physical && content.generation == good->generation;
-    bool harmless = read && is_part_of(&content, good) && (whole || gpuhal_form_is_damaged(&report));
-    gpuhal_content_finish(&content);
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    bool read = gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK;
+    bool whole = record_count(&database) == record_count(good) && database.next_interface == good->next_interface &&
+                 database.next_physical == good->next_physical && database.generation == good->generation;
+    bool harmless = read && is_part_of(&database, good) && (whole || gpuhal_serial_is_damaged(&report));
+    gpuhal_database_finish(&database);
     return harmless;
 }
 
 TEST(a_flipped_bit_is_detected_or_changes_nothing)
 {
     gpuhal_text text = sample_text();
-    gpuhal_content good;
-    gpuhal_form_report report;
-    gpuhal_form_read(text.data, text.length, &good, &report);
+    gpuhal_database good;
+    gpuhal_serial_report report;
+    gpuhal_serial_read(text.data, text.length, &good, &report);
     for (size_t bit = 0; bit < 8 * text.length; bit++) {
         text.data[bit / 8] = (char)(text.data[bit / 8] ^ 1 << bit % 8);
         if (!is_harmless(text.data, text.length, &good)) {
@@ -110,55 +110,55 @@ TEST(a_flipped_bit_is_detected_or_changes_nothing)
         }
         text.data[bit / 8] = (char)(text.data[bit / 8] ^ 1 << bit % 8);
     }
-    gpuhal_content_finish(&good);
+    gpuhal_database_finish(&good);
     gpuhal_text_finish(&text);
 }
 
 TEST(a_text_cut_off_anywhere_is_known_for_it)
 {
     gpuhal_text text = sample_text();
-    gpuhal_content good, content;
-    gpuhal_form_report report;
-    gpuhal_form_read(text.data, text.length, &good, &report);
+    gpuhal_database good, database;
+    gpuhal_serial_report report;
+    gpuhal_serial_read(text.data, text.length, &good, &report);
     for (size_t length = 0; length < text.length; length++) {
-        assert_int_equal(gpuhal_form_read(text.data, length, &content, &report), GPUHAL_READ_OK);
-        if (!gpuhal_form_is_damaged(&report) || !is_part_of(&content, &good)) {
+        assert_int_equal(gpuhal_serial_read(text.data, length, &database, &report), GPUHAL_READ_OK);
+        if (!gpuhal_serial_is_damaged(&report) || !is_part_of(&database, &good)) {
             fail_msg("cut at %zu", length);
         }
-        gpuhal_content_finish(&content);
+        gpuhal_database_finish(&database);
     }
-    gpuhal_content_finish(&good);
+    gpuhal_database_finish(&good);
     gpuhal_text_finish(&text);
 }
 
 TEST(a_damaged_record_costs_itself)
 {
     gpuhal_text text = sample_text();
-    gpuhal_content content;
-    gpuhal_form_report report;
+    gpuhal_database database;
+    gpuhal_serial_report report;
     char *detail = strstr(text.data, "no answer");
     assert_non_null(detail);
     detail[0] = 'N';
-    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
+    assert_int_equal(gpuhal_serial_read(text.data, text.length, &database, &report), GPUHAL_READ_OK);
     assert_int_equal(report.damaged, 1);
-    assert_int_equal(record_count(&content), 1 + 2 + 3 + 1 + 1);
-    assert_int_equal(content.records[GPUHAL_RECORD_FAULT].count, 0);
-    gpuhal_content_finish(&content);
+    assert_int_equal(record_count(&database), 1 + 2 + 3 + 1 + 1);
+    assert_int_equal(database.records[GPUHAL_RECORD_FAULT].count, 0);
+    gpuhal_database_finish(&database);
     gpuhal_text_finish(&text);
 }
 
 /* The text of one record, closed with a checksum that is right, in a registry with one record. */
-static gpuhal_form_report read_with(const char *record, gpuhal_content *out_content)
+static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_content)
 {
-    static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_face = 5\n";
+    static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_interface = 5\n";
     static const char *const tail = "[end]\nrecords = 1\n";
-    const char *const parts[] = {head, record, tail};
+    const char *const partitions[] = {head, record, tail};
     gpuhal_text text = {0};
-    gpuhal_form_report report;
+    gpuhal_serial_report report;
     for (size_t i = 0; i < 3; i++) {
-        gpuhal_text_printf(&text, "%scrc = %08x\n", parts[i], gpuhal_checksum(0, parts[i], strlen(parts[i])));
+        gpuhal_text_printf(&text, "%scrc = %08x\n", partitions[i], gpuhal_checksum(0, partitions[i], strlen(partitions[i])));
     }
-    assert_int_equal(gpuhal_form_read(text.data, text.length, out_content, &report), GPUHAL_READ_OK);
+    assert_int_equal(gpuhal_serial_read(text.data, text.length, out_content, &report), GPUHAL_READ_OK);
     gpuhal_text_finish(&text);
     return report;
 }
@@ -177,34 +177,34 @@ TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
         "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = x\n",
         "[plugin]\ngeneration = 1\nidentity = a\nname = b\nstate = 0\nstage = 9\ndevice = 0\nu64.name = 7x\n",
         "[fault]\ngeneration = 1\nkind = 5\ncount = 1\n",
-        "[face]\ngeneration = 1\nnumber = 1\nphysical = 1\nbackend = a\ndriver = 1\n",
+        "[interface]\ngeneration = 1\nnumber = 1\nphysical = 1\nbackend = a\ndriver = 1\n",
         "[dragon]\ngeneration = 1\n",
     };
-    gpuhal_content content;
+    gpuhal_database database;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gpuhal_form_report report = read_with(bad[i], &content);
-        assert_int_equal(record_count(&content), 0);
+        gpuhal_serial_report report = read_with(bad[i], &database);
+        assert_int_equal(record_count(&database), 0);
         assert_int_equal(report.damaged, 1);
-        gpuhal_content_finish(&content);
+        gpuhal_database_finish(&database);
     }
-    gpuhal_form_report report = read_with("[physical]\ngeneration = 1\nnumber = 4\n", &content);
-    assert_false(gpuhal_form_is_damaged(&report));
-    assert_int_equal(record_count(&content), 1);
-    gpuhal_content_finish(&content);
+    gpuhal_serial_report report = read_with("[physical]\ngeneration = 1\nnumber = 4\n", &database);
+    assert_false(gpuhal_serial_is_damaged(&report));
+    assert_int_equal(record_count(&database), 1);
+    gpuhal_database_finish(&database);
 }
 
 TEST(a_newer_version_is_known_by_its_first_line_alone)
 {
     static const char *const head = "[registry]\nversion = 2\nshape = round\n";
     gpuhal_text text = {0};
-    gpuhal_content content;
-    gpuhal_form_report report;
+    gpuhal_database database;
+    gpuhal_serial_report report;
     gpuhal_text_printf(&text, "%scrc = %08x\nanything\n", head, gpuhal_checksum(0, head, strlen(head)));
-    assert_int_equal(gpuhal_form_read(text.data, text.length, &content, &report), GPUHAL_READ_OK);
+    assert_int_equal(gpuhal_serial_read(text.data, text.length, &database, &report), GPUHAL_READ_OK);
     assert_true(report.newer);
-    assert_false(gpuhal_form_is_damaged(&report));
-    assert_int_equal(record_count(&content), 0);
-    gpuhal_content_finish(&content);
+    assert_false(gpuhal_serial_is_damaged(&report));
+    assert_int_equal(record_count(&database), 0);
+    gpuhal_database_finish(&database);
     gpuhal_text_finish(&text);
 }
 
@@ -215,10 +215,10 @@ TEST(the_record_stays_small_and_the_oldest_goes_first)
         remember_plugin(registry, number);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_PLUGIN].count, gpuhal_content_limit(GPUHAL_RECORD_PLUGIN));
-    assert_true(knows_plugin(&snapshot->content, 100));
-    assert_true(knows_plugin(&snapshot->content, 37));
-    assert_false(knows_plugin(&snapshot->content, 36));
+    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count, gpuhal_database_limit(GPUHAL_RECORD_PLUGIN));
+    assert_true(knows_plugin(&snapshot->database, 100));
+    assert_true(knows_plugin(&snapshot->database, 37));
+    assert_false(knows_plugin(&snapshot->database, 36));
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }
@@ -228,7 +228,7 @@ TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     char *large = calloc(1, 300000);
     for (unsigned number = 1; number <= 7; number++) {
-        gpuhal_known_plugin plugin = plugin_number(number);
+        gpuhal_database_plugin plugin = plugin_number(number);
         memset(large, 'x', number == 7 ? 299999 : 200000);
         free(plugin.reason);
         plugin.reason = strdup(large);
@@ -238,10 +238,10 @@ TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_true(knows_plugin(&snapshot->content, 6));
-    assert_true(knows_plugin(&snapshot->content, 2));
-    assert_false(knows_plugin(&snapshot->content, 1));
-    assert_false(knows_plugin(&snapshot->content, 7));
+    assert_true(knows_plugin(&snapshot->database, 6));
+    assert_true(knows_plugin(&snapshot->database, 2));
+    assert_false(knows_plugin(&snapshot->database, 1));
+    assert_false(knows_plugin(&snapshot->database, 7));
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
     free(large);
@@ -252,7 +252,7 @@ TEST(one_plugin_met_under_many_circumstances_does_not_drive_out_others)
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     remember_plugin(registry, 1);
     for (unsigned i = 0; i < 100; i++) {
-        gpuhal_known_plugin plugin = plugin_number(2);
+        gpuhal_database_plugin plugin = plugin_number(2);
         char line[32];
         snprintf(line, sizeof line, "mounts %u", i);
         gpuhal_texts_add(&plugin.key, line);
@@ -261,8 +261,8 @@ TEST(one_plugin_met_under_many_circumstances_does_not_drive_out_others)
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_PLUGIN].count, 9);
-    assert_true(knows_plugin(&snapshot->content, 1));
+    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count, 9);
+    assert_true(knows_plugin(&snapshot->database, 1));
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }

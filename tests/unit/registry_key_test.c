@@ -245,7 +245,7 @@ TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
     for (unsigned i = 1; i <= 2; i++) {
         setenv("GPUHAL_TEST_WATCHED", i == 1 ? "one \\ # \n" : " two ", 1);
-        gpuhal_known_plugin plugin = plugin_number(i);
+        gpuhal_database_plugin plugin = plugin_number(i);
         free(plugin.identity);
         plugin.identity = strdup(identity);
         gpuhal_texts_finish(&plugin.key);
@@ -256,14 +256,14 @@ TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
-    assert_string_equal(gpuhal_key_find(&snapshot->content, "vendor2", identity, &machine)->name, "vendor2");
+    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor2", identity, &machine)->name, "vendor2");
     setenv("GPUHAL_TEST_WATCHED", "one \\ # \n", 1);
-    assert_string_equal(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine)->name, "vendor1");
+    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine)->name, "vendor1");
     setenv("GPUHAL_TEST_WATCHED", "three", 1);
-    assert_null(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine));
     setenv("GPUHAL_TEST_WATCHED", " two ", 1);
-    assert_null(gpuhal_key_find(&snapshot->content, "vendor2", "another file", &machine));
-    assert_null(gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor2", "another file", &machine));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine));
     gpuhal_texts_finish(&machine);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
@@ -278,7 +278,7 @@ static const char *driver_found(gpuhal_registry *registry, const char *identity)
     gpuhal_registry_refresh(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
-    const gpuhal_known_plugin *plugin = gpuhal_key_find(&snapshot->content, "vendor1", identity, &machine);
+    const gpuhal_database_plugin *plugin = gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine);
     snprintf(driver, sizeof driver, "%s", plugin ? plugin->driver : "");
     gpuhal_texts_finish(&machine);
     gpuhal_snapshot_release(snapshot);
@@ -287,7 +287,7 @@ static const char *driver_found(gpuhal_registry *registry, const char *identity)
 
 static void remember_driver(gpuhal_registry *registry, const char *identity, const char *driver)
 {
-    gpuhal_known_plugin plugin = plugin_number(1);
+    gpuhal_database_plugin plugin = plugin_number(1);
     free(plugin.identity);
     plugin.identity = strdup(identity);
     plugin.driver = strdup(driver);
@@ -351,7 +351,7 @@ TEST(of_two_verdicts_that_hold_the_later_one_counts)
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
     remember_driver(registry, identity, "earlier");
     gpuhal_texts machine;
-    gpuhal_known_plugin crash = plugin_number(1); /* of which fewer files are known */
+    gpuhal_database_plugin crash = plugin_number(1); /* of which fewer files are known */
     free(crash.identity);
     crash.identity = strdup(identity);
     crash.driver = strdup("later");

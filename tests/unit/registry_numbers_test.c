@@ -20,7 +20,7 @@ static void look(gpuhal_registry *registry, gpuhal_sighting *seen, size_t count)
     gpuhal_registry_update(registry, &changes);
     for (size_t i = 0; i < count; i++) {
         assert_int_not_equal(seen[i].physical, 0);
-        assert_int_not_equal(seen[i].face, 0);
+        assert_int_not_equal(seen[i].iface, 0);
     }
 }
 
@@ -30,13 +30,13 @@ static uint32_t look_at_one(gpuhal_registry *registry, gpuhal_sighting one)
     return one.physical;
 }
 
-static const gpuhal_known_face *face_of(const gpuhal_content *content, uint32_t number)
+static const gpuhal_database_interface *face_of(const gpuhal_database *database, uint32_t number)
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     for (size_t i = 0; i < count; i++) {
-        if (faces[i].number == number) {
-            return &faces[i];
+        if (interfaces[i].number == number) {
+            return &interfaces[i];
         }
     }
     return NULL;
@@ -59,14 +59,14 @@ TEST(eight_cards_in_another_order_with_one_missing_and_one_new_keep_their_number
     }
     look(registry, second, 2 * CARDS);
     for (uint32_t place = 0; place < CARDS; place++) {
-        for (uint32_t face = 0; face < 2 && order[place] < CARDS; face++) {
-            assert_int_equal(second[2 * place + face].physical, first[2 * order[place] + face].physical);
-            assert_int_equal(second[2 * place + face].face, first[2 * order[place] + face].face);
+        for (uint32_t iface = 0; iface < 2 && order[place] < CARDS; iface++) {
+            assert_int_equal(second[2 * place + iface].physical, first[2 * order[place] + iface].physical);
+            assert_int_equal(second[2 * place + iface].iface, first[2 * order[place] + iface].iface);
         }
     }
     assert_int_equal(second[4].physical, CARDS + 1);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_known_face *gone = face_of(&snapshot->content, first[8].face), *there = face_of(&snapshot->content, first[0].face);
+    const gpuhal_database_interface *gone = face_of(&snapshot->database, first[8].iface), *there = face_of(&snapshot->database, first[0].iface);
     assert_int_equal(gone->present, 0);
     assert_int_equal(there->present, 1);
     assert_int_equal(there->drivers.count, 2);
@@ -147,8 +147,8 @@ TEST(a_backend_that_was_not_listed_loses_no_face)
     gpuhal_changes none = {.now = 1, .listed = cuda};
     gpuhal_registry_update(registry, &none);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(face_of(&snapshot->content, seen[0].face)->present, 0);
-    assert_int_equal(face_of(&snapshot->content, seen[1].face)->present, 1);
+    assert_int_equal(face_of(&snapshot->database, seen[0].iface)->present, 0);
+    assert_int_equal(face_of(&snapshot->database, seen[1].iface)->present, 1);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }
@@ -156,18 +156,18 @@ TEST(a_backend_that_was_not_listed_loses_no_face)
 TEST(parts_of_one_card_are_faces_of_their_own)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .part = "mig-0", .backend = "cuda", .name = "H100"},
-                               {.pci = "0000:01:00.0", .uuid = "b", .part = "mig-1", .backend = "cuda", .name = "H100"}};
+    gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .partition = "mig-0", .backend = "cuda", .name = "H100"},
+                               {.pci = "0000:01:00.0", .uuid = "b", .partition = "mig-1", .backend = "cuda", .name = "H100"}};
     look(registry, seen, 2);
-    uint32_t first = seen[0].face, second = seen[1].face;
+    uint32_t first = seen[0].iface, second = seen[1].iface;
     assert_int_equal(seen[0].physical, seen[1].physical);
     assert_int_not_equal(first, second);
     const gpuhal_sighting kept = seen[0];
     seen[0] = seen[1];
     seen[1] = kept;
     look(registry, seen, 2);
-    assert_int_equal(seen[0].face, second);
-    assert_int_equal(seen[1].face, first);
+    assert_int_equal(seen[0].iface, second);
+    assert_int_equal(seen[1].iface, first);
     gpuhal_registry_destroy(registry);
 }
 
@@ -183,7 +183,7 @@ TEST(a_number_is_not_given_again)
         assert_true(number > last);
         last = number;
     }
-    gpuhal_changes all = {.replace = &GPUHAL_CONTENT_EMPTY};
+    gpuhal_changes all = {.replace = &GPUHAL_DATABASE_EMPTY};
     gpuhal_registry_update(registry, &all);
     assert_true(look_at_one(registry, (gpuhal_sighting){.uuid = "v", .backend = "cuda"}) > last);
     gpuhal_registry_destroy(registry);
@@ -195,16 +195,16 @@ TEST(a_link_belongs_to_its_ends_and_their_drivers)
     remember_all_kinds(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     size_t count;
-    gpuhal_known_link again = gpuhal_content_links(&snapshot->content, &count)[0], newer = again;
+    gpuhal_database_link again = gpuhal_database_links(&snapshot->database, &count)[0], newer = again;
     assert_int_equal(count, 1);
     again.verified = 0;
     newer.from_driver = (char[]){"550"};
-    gpuhal_known_link both[] = {again, newer};
+    gpuhal_database_link both[] = {again, newer};
     gpuhal_changes changes = {.links = both, .link_count = 2};
     gpuhal_registry_update(registry, &changes);
     gpuhal_snapshot_release(snapshot);
     snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_known_link *links = gpuhal_content_links(&snapshot->content, &count);
+    const gpuhal_database_link *links = gpuhal_database_links(&snapshot->database, &count);
     assert_int_equal(count, 2);
     assert_int_equal(links[0].verified, 0);
     assert_int_equal(links[1].verified, 1);
@@ -225,7 +225,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     seen[MANY + 2] = (gpuhal_sighting){.group = 1, .host = 1, .backend = "cpu", .name = "Processor"};
     look(registry, &seen[MANY], 3);
     for (int i = 0; i < 3; i++) {
-        numbers[i] = seen[MANY + i].face;
+        numbers[i] = seen[MANY + i].iface;
     }
     for (uint32_t i = 0; i < MANY; i++) {
         snprintf(pci[i], sizeof pci[i], "0001:%02x:00.0", i);
@@ -236,18 +236,18 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     for (int round = 0; round < 3; round++) {
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(seen[MANY + i].face, numbers[i]);
+            assert_int_equal(seen[MANY + i].iface, numbers[i]);
             assert_int_not_equal(seen[MANY + i].physical, 0);
         }
         size_t numbered = 0;
         for (uint32_t i = 0; i < MANY; i++) {
             numbered += seen[i].physical != 0;
         }
-        assert_int_equal(numbered, gpuhal_content_limit(GPUHAL_RECORD_PHYSICAL) - 2);
+        assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_RECORD_PHYSICAL) - 2);
         /* Nothing new: nothing is written, and no numbers are used up. */
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-        assert_true(generation == 0 || generation == snapshot->content.generation);
-        generation = snapshot->content.generation;
+        assert_true(generation == 0 || generation == snapshot->database.generation);
+        generation = snapshot->database.generation;
         gpuhal_snapshot_release(snapshot);
     }
     gpuhal_registry_destroy(registry);

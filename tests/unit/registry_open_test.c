@@ -42,11 +42,11 @@ static bool opens(void)
 static bool is_whole(const char *path)
 {
     size_t bytes;
-    gpuhal_content content;
-    gpuhal_form_report report;
+    gpuhal_database database;
+    gpuhal_serial_report report;
     char *text = contents_of(path, &bytes);
-    bool whole = gpuhal_form_read(text, bytes, &content, &report) == GPUHAL_READ_OK && !gpuhal_form_is_damaged(&report);
-    gpuhal_content_finish(&content);
+    bool whole = gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
+    gpuhal_database_finish(&database);
     free(text);
     return whole;
 }
@@ -55,7 +55,7 @@ static bool remembers(const char *directory, unsigned number)
 {
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    bool knows = knows_plugin(&snapshot->content, number);
+    bool knows = knows_plugin(&snapshot->database, number);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
     return knows;

@@ -15,7 +15,7 @@ static bool file_knows(const char *directory, unsigned number)
 {
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    bool knows = knows_plugin(&snapshot->content, number);
+    bool knows = knows_plugin(&snapshot->database, number);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
     return knows;
@@ -24,7 +24,7 @@ static bool file_knows(const char *directory, unsigned number)
 static bool snapshot_knows(gpuhal_registry *registry, unsigned number)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    bool knows = knows_plugin(&snapshot->content, number);
+    bool knows = knows_plugin(&snapshot->database, number);
     gpuhal_snapshot_release(snapshot);
     return knows;
 }
@@ -35,12 +35,12 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
     const char *directory = missing_directory("limit");
     assert_int_equal(mkdir(directory, 0700), 0);
     for (size_t bytes = LIMIT - 1; bytes <= LIMIT + 1; bytes++) {
-        char *text = NULL, content[LIMIT + 1];
+        char *text = NULL, database[LIMIT + 1];
         size_t got = 7;
-        memset(content, 'x', sizeof content);
+        memset(database, 'x', sizeof database);
         FILE *file = fopen(below(directory, "file"), "wb");
         assert_non_null(file);
-        assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+        assert_int_equal(fwrite(database, 1, bytes, file), bytes);
         fclose(file);
         assert_int_equal(gpuhal_os_file_read(below(directory, "file"), LIMIT, &text, &got), bytes > LIMIT ? EFBIG : 0);
         assert_int_equal(got, bytes > LIMIT ? 0 : bytes);
@@ -90,10 +90,10 @@ TEST(a_snapshot_stays_as_it_is_while_the_registry_goes_on)
     remember_plugin(registry, 2);
     gpuhal_snapshot *after = gpuhal_registry_snapshot(registry);
     gpuhal_registry_destroy(registry);
-    assert_false(knows_plugin(&before->content, 2));
-    assert_true(knows_plugin(&after->content, 1));
-    assert_true(knows_plugin(&after->content, 2));
-    assert_true(after->content.generation > before->content.generation);
+    assert_false(knows_plugin(&before->database, 2));
+    assert_true(knows_plugin(&after->database, 1));
+    assert_true(knows_plugin(&after->database, 2));
+    assert_true(after->database.generation > before->database.generation);
     gpuhal_snapshot_release(before);
     gpuhal_snapshot_release(after);
 }
@@ -191,14 +191,14 @@ TEST(every_64th_byte_flipped_is_repaired_by_the_next_writer)
         registry = open_registry(directory);
         assert_int_equal(remember_plugin(registry, 2), GPUHAL_OK);
         gpuhal_registry_destroy(registry);
-        gpuhal_content content;
-        gpuhal_form_report report;
+        gpuhal_database database;
+        gpuhal_serial_report report;
         size_t new_bytes;
         char *repaired = contents_of(below(directory, "registry"), &new_bytes);
-        gpuhal_form_read(repaired, new_bytes, &content, &report);
-        assert_false(gpuhal_form_is_damaged(&report));
-        assert_true(knows_plugin(&content, 2));
-        gpuhal_content_finish(&content);
+        gpuhal_serial_read(repaired, new_bytes, &database, &report);
+        assert_false(gpuhal_serial_is_damaged(&report));
+        assert_true(knows_plugin(&database, 2));
+        gpuhal_database_finish(&database);
         free(repaired);
     }
     free(text);
@@ -354,7 +354,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
             gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
             bool good = registry != NULL;
             for (unsigned r = 0; r < ROUNDS && good; r++) {
-                gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};
+                gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};
                 gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
                 good = remember_plugin(registry, p * ROUNDS + r) == GPUHAL_OK && gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
             }
@@ -369,10 +369,10 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     for (unsigned number = 0; number < PROCESSES * ROUNDS; number++) {
-        assert_true(knows_plugin(&snapshot->content, number));
+        assert_true(knows_plugin(&snapshot->database, number));
     }
     size_t count;
-    const gpuhal_known_fault *faults = gpuhal_content_faults(&snapshot->content, &count);
+    const gpuhal_database_fault *faults = gpuhal_database_faults(&snapshot->database, &count);
     assert_int_equal(count, 1);
     assert_int_equal(faults->count, PROCESSES * ROUNDS);
     gpuhal_snapshot_release(snapshot);
@@ -416,16 +416,16 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
             last = told;
         }
         close(ends[0]);
-        gpuhal_content content;
-        gpuhal_form_report report;
+        gpuhal_database database;
+        gpuhal_serial_report report;
         if (acknowledged > 0) {
             size_t bytes;
             char *text = contents_of(below(directory, "registry"), &bytes);
-            gpuhal_form_read(text, bytes, &content, &report);
-            assert_false(gpuhal_form_is_damaged(&report));
-            assert_true(knows_plugin(&content, last % 50));
-            assert_true(content.generation >= acknowledged);
-            gpuhal_content_finish(&content);
+            gpuhal_serial_read(text, bytes, &database, &report);
+            assert_false(gpuhal_serial_is_damaged(&report));
+            assert_true(knows_plugin(&database, last % 50));
+            assert_true(database.generation >= acknowledged);
+            gpuhal_database_finish(&database);
             free(text);
         }
     }
@@ -447,9 +447,9 @@ TEST(a_clock_set_back_changes_nothing_but_what_is_shown)
     assert_int_equal(gpuhal_registry_update(registry, &past), GPUHAL_OK);
     assert_int_equal(seen.physical, number);
     for (unsigned n = 0; n < 70; n++) {
-        gpuhal_known_plugin plugin = plugin_number(n);
-        plugin.met = 4000000000 - n;
-        gpuhal_changes changes = {.now = plugin.met, .plugins = &plugin, .plugin_count = 1};
+        gpuhal_database_plugin plugin = plugin_number(n);
+        plugin.probed_at = 4000000000 - n;
+        gpuhal_changes changes = {.now = plugin.probed_at, .plugins = &plugin, .plugin_count = 1};
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
     }
@@ -466,8 +466,8 @@ static void *read_on(void *user)
     bool rises = true;
     while (reading_on) {
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(user);
-        rises = rises && snapshot->content.generation >= last;
-        last = snapshot->content.generation;
+        rises = rises && snapshot->database.generation >= last;
+        last = snapshot->database.generation;
         gpuhal_snapshot_release(snapshot);
     }
     return rises ? user : NULL;
@@ -498,22 +498,22 @@ TEST(verdicts_are_forgotten_by_name_and_everything_at_once)
     gpuhal_registry *registry = open_registry(directory);
     assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
     assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
-    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"vendor1"}};
+    gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"vendor1"}};
     gpuhal_changes crash = {.faults = &fault, .fault_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &crash), GPUHAL_OK);
     gpuhal_changes forget = {.forget_plugin = "vendor1"};
     assert_int_equal(gpuhal_registry_update(registry, &forget), GPUHAL_OK);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_false(knows_plugin(&snapshot->content, 1));
-    assert_true(knows_plugin(&snapshot->content, 7));
-    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_FAULT].count, 1);
-    uint32_t next = snapshot->content.next_face;
+    assert_false(knows_plugin(&snapshot->database, 1));
+    assert_true(knows_plugin(&snapshot->database, 7));
+    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_FAULT].count, 1);
+    uint32_t next = snapshot->database.next_interface;
     gpuhal_snapshot_release(snapshot);
-    gpuhal_changes all = {.replace = &GPUHAL_CONTENT_EMPTY};
+    gpuhal_changes all = {.replace = &GPUHAL_DATABASE_EMPTY};
     assert_int_equal(gpuhal_registry_update(registry, &all), GPUHAL_OK);
     snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->content.records[GPUHAL_RECORD_FACE].count, 0);
-    assert_int_equal(snapshot->content.next_face, next);
+    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_INTERFACE].count, 0);
+    assert_int_equal(snapshot->database.next_interface, next);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }

@@ -2,7 +2,7 @@
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
-#include "registry/form.h"
+#include "registry/serial.h"
 #include "registry/registry.h"
 #include "registry/store.h"
 
@@ -99,11 +99,11 @@ static inline gpuhal_registry *open_registry(const char *directory)
 }
 
 /* A plugin with one device, told apart by `number`. Free with gpuhal_record_finish. */
-static inline gpuhal_known_plugin plugin_number(unsigned number)
+static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
     snprintf(name, sizeof name, "vendor%u", number);
-    gpuhal_known_plugin plugin = {.state = GPUHAL_PLUGIN_OK, .stage = GPUHAL_STAGE_DONE, .met = 1700000000 + number, .version = strdup("1.2"),
+    gpuhal_database_plugin plugin = {.state = GPUHAL_PLUGIN_OK, .stage = GPUHAL_STAGE_DONE, .probed_at = 1700000000 + number, .version = strdup("1.2"),
                                   .identity = strdup(name), .name = strdup(name), .file = strdup("/lib/a \\ b.so"), .reason = strdup("")};
     gpuhal_texts_add(&plugin.key, "boot 1");
     gpuhal_texts_add(&plugin.key, "variable A= two words ");
@@ -118,7 +118,7 @@ static inline gpuhal_known_plugin plugin_number(unsigned number)
 
 static inline gpuhal_status remember_plugin(gpuhal_registry *registry, unsigned number)
 {
-    gpuhal_known_plugin plugin = plugin_number(number);
+    gpuhal_database_plugin plugin = plugin_number(number);
     gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1};
     gpuhal_status status = gpuhal_registry_update(registry, &changes);
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
@@ -133,14 +133,14 @@ static inline gpuhal_status remember_all_kinds(gpuhal_registry *registry)
         {.group = 1, .vendor_id = 0x10de, .pci = "0000:02:00.0", .uuid = "u-2", .backend = "cuda", .name = "Two", .driver_version = "535.1"},
         {.group = 0, .vendor_id = 0x10de, .pci = "0000:01:00.0", .backend = "vulkan", .name = "One", .driver_version = "535.1"},
     };
-    gpuhal_known_plugin plugin = plugin_number(7);
+    gpuhal_database_plugin plugin = plugin_number(7);
     gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 3};
     gpuhal_status status = gpuhal_registry_update(registry, &changes);
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
-    gpuhal_known_link link = {.from = seen[0].face, .to = seen[1].face, .verified = 1, .bytes_per_second = 25000000000, .from_driver = (char[]){"535.1"}};
-    gpuhal_known_fault fault = {.kind = GPUHAL_FAULT_HANG, .face = seen[1].face, .count = 2, .detail = (char[]){"no answer"}};
-    const gpuhal_known_write write = {
-        .face = seen[2].face, .driver = (char[]){"535.1"}, .staged = 1, .staged_bytes_per_second = 12000000000};
+    gpuhal_database_link link = {.from = seen[0].iface, .to = seen[1].iface, .verified = 1, .bytes_per_second = 25000000000, .from_driver = (char[]){"535.1"}};
+    gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_HANG, .iface = seen[1].iface, .count = 2, .detail = (char[]){"no answer"}};
+    const gpuhal_database_write write = {
+        .iface = seen[2].iface, .driver = (char[]){"535.1"}, .staged = 1, .staged_bytes_per_second = 12000000000};
     gpuhal_changes more = {.now = 1700000001, .links = &link, .link_count = 1, .faults = &fault, .fault_count = 1};
     more.writes = &write;
     more.write_count = 1;
@@ -148,11 +148,11 @@ static inline gpuhal_status remember_all_kinds(gpuhal_registry *registry)
     return status ? status : second;
 }
 
-static inline bool knows_plugin(const gpuhal_content *content, unsigned number)
+static inline bool knows_plugin(const gpuhal_database *database, unsigned number)
 {
     char name[32];
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
     snprintf(name, sizeof name, "vendor%u", number);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(plugins[i].name, name) == 0) {

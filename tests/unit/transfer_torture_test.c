@@ -128,9 +128,9 @@ static gpuhal_status queue_around(void)
     status = status ? status : gpuhal_read(queues[1], out, buffers[1], 0, COUNT);
     status = status ? status : gpuhal_event_record(events[1], queues[1]);
     status = status ? status : gpuhal_event_descriptor(events[1], &descriptors[0]);
-    status = status ? status : gpuhal_done_descriptor(gpu, &descriptors[1]);
+    status = status ? status : gpuhal_completion_descriptor(gpu, &descriptors[1]);
     status = status ? status : gpuhal_event_watch(events[1], buffers);
-    int asked = !status && gpuhal_event_on_done(events[1], count_done, &told) == GPUHAL_OK;
+    int asked = !status && gpuhal_event_on_completion(events[1], count_done, &told) == GPUHAL_OK;
     status = status || asked ? status : gpuhal_last_error()->status;
     status = status ? status : gpuhal_event_wait(events[1], 20000000000u);
     status = status ? status : gpuhal_queue_synchronize(queues[1], 20000000000u);

@@ -76,7 +76,7 @@ TEST(paths_are_not_compared_without_a_registry_nor_with_few_bytes)
 static void remember(const char *directory, const char *driver, const char *plugin)
 {
     gpuhal_registry *registry = open_registry(directory);
-    const gpuhal_known_write write = {.face = 1, .driver = (char *)driver, .plugin = (char *)plugin, .staged = 1};
+    const gpuhal_database_write write = {.iface = 1, .driver = (char *)driver, .plugin = (char *)plugin, .staged = 1};
     gpuhal_changes changes = {.now = 1700000000, .writes = &write, .write_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
     gpuhal_registry_destroy(registry);

@@ -18,7 +18,7 @@ static const gpuhal_key same[] = {GPUHAL_FACT_NAME,     GPUHAL_FACT_VENDOR,     
 enum { IDENTITIES = sizeof identities / sizeof *identities, SAME = sizeof same / sizeof *same };
 
 /* What a process found: one line for each device and fact. */
-static char *words_of(const gpuhal_listing *listing)
+static char *words_of(const gpuhal_device_snapshot *listing)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -117,7 +117,7 @@ static bool is_software(const gpuhal_listed *listed)
 /* Software devices do not come and go one by one, and what they state as identity does not count. */
 void gpuhal_check_identities(gpuhal_trial *trial)
 {
-    const gpuhal_listing *listing = &trial->listing;
+    const gpuhal_device_snapshot *listing = &trial->listing;
     unsigned compared = 0;
     for (size_t d = 0; d < listing->count; d++) {
         for (size_t other = 0; other < d; other++) {
@@ -142,12 +142,12 @@ void gpuhal_check_identities(gpuhal_trial *trial)
 static bool free_bytes(const gpuhal_trial *trial, uint32_t index, uint64_t *out_bytes)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    gpuhal_listing sample = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, index, &key, 1, &sample);
+    gpuhal_device_snapshot sample = {0};
+    gpuhal_status status = gpuhal_device_snapshot_sample(trial->plugin, trial->instance, index, &key, 1, &sample);
     const gpuhal_listed_fact *fact = status == GPUHAL_OK ? gpuhal_listed_find(&sample.devices[0], key) : NULL;
     const bool known = fact != NULL && fact->told == TOLD_NUMBER;
     *out_bytes = known ? fact->number : 0;
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
     return known;
 }
 
@@ -186,7 +186,7 @@ static bool takes_from(const gpuhal_trial *trial, uint32_t other, uint64_t bytes
     const bool known = free_bytes(trial, trial->index, &own_after) && free_bytes(trial, other, &other_after);
     gpuhal_plain_release(&trial->opening, &memory);
     const bool own = lost(own_before, own_after) >= bytes / 2;
-    const bool shared = may_share(trial, gpuhal_listing_find(&trial->listing, other));
+    const bool shared = may_share(trial, gpuhal_device_snapshot_find(&trial->listing, other));
     return known && (!own || !shared) && lost(other_before, other_after) >= bytes / 2;
 }
 

@@ -32,19 +32,19 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
 /* The core lists devices in one process and opens them in another, and matches them by what was said about them. */
 void gpuhal_check_enumerate_again(gpuhal_trial *trial)
 {
-    const gpuhal_listing *first = &trial->listing;
+    const gpuhal_device_snapshot *first = &trial->listing;
     if (first->stray) {
         gpuhal_fail("a fact was told before any device was named");
     }
     for (size_t d = 0; d < first->count; d++) {
-        if (gpuhal_listing_find(first, first->devices[d].index) != &first->devices[d]) {
+        if (gpuhal_device_snapshot_find(first, first->devices[d].index) != &first->devices[d]) {
             gpuhal_fail("device %u is named twice in one listing", first->devices[d].index);
         }
     }
-    gpuhal_listing second = {0};
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &second), "the second enumerate");
+    gpuhal_device_snapshot second = {0};
+    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &second), "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
-        const gpuhal_listed *again = gpuhal_listing_find(&second, first->devices[d].index);
+        const gpuhal_listed *again = gpuhal_device_snapshot_find(&second, first->devices[d].index);
         if (again == NULL) {
             gpuhal_fail("the second enumerate leaves out device %u", first->devices[d].index);
         }
@@ -53,22 +53,22 @@ void gpuhal_check_enumerate_again(gpuhal_trial *trial)
     if (second.count != first->count) {
         gpuhal_fail("the second enumerate names %zu devices instead of %zu", second.count, first->count);
     }
-    gpuhal_listing_finish(&second);
+    gpuhal_device_snapshot_finish(&second);
 }
 
 /* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been missing
  * both times. */
 void gpuhal_check_facts_open(gpuhal_trial *trial)
 {
-    gpuhal_listing while_open = {0};
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &while_open),
+    gpuhal_device_snapshot while_open = {0};
+    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &while_open),
                        "enumerate, while a device is open");
-    const gpuhal_listed *again = gpuhal_listing_find(&while_open, trial->index);
+    const gpuhal_listed *again = gpuhal_device_snapshot_find(&while_open, trial->index);
     if (again == NULL) {
         gpuhal_fail("device %u is not listed any more while it is open", trial->index);
     }
     expect_same_facts(trial->listed, again, "while the device is open");
-    gpuhal_listing_finish(&while_open);
+    gpuhal_device_snapshot_finish(&while_open);
 }
 
 /* A fact that is not told counts as missing; these few cannot be missing, since nothing could be chosen without them. */

@@ -93,12 +93,12 @@ void gpuhal_check_open_100(gpuhal_trial *trial)
 static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    gpuhal_listing sample = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, &key, 1, &sample);
+    gpuhal_device_snapshot sample = {0};
+    gpuhal_status status = gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, &key, 1, &sample);
     const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample.devices[0], key);
     const bool known = status == GPUHAL_OK && fact != NULL && fact->told == TOLD_NUMBER;
     *out_bytes = known ? fact->number : 0;
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
     return known;
 }
 
@@ -182,9 +182,9 @@ static int64_t taken_by_listing_again(const gpuhal_trial *trial)
     uint64_t before = 0, after = 0;
     free_memory(trial, &before);
     for (int i = 0; i < 20; i++) {
-        gpuhal_listing again = {0};
-        gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &again), "enumerate");
-        gpuhal_listing_finish(&again);
+        gpuhal_device_snapshot again = {0};
+        gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &again), "enumerate");
+        gpuhal_device_snapshot_finish(&again);
     }
     free_memory(trial, &after);
     return (int64_t)before - (int64_t)after;

@@ -126,15 +126,15 @@ static void allocate_for_peer(const pair *made)
 /* Whether link() says that one reaches the other; missing where it says nothing. */
 static bool advertised(const gpuhal_trial *trial, uint32_t from, uint32_t to, bool *out_known)
 {
-    gpuhal_listing link = {0};
+    gpuhal_device_snapshot link = {0};
     *out_known = false;
     uint64_t value = 0;
-    if (gpuhal_listing_link(trial->plugin, trial->instance, from, to, &link) == GPUHAL_OK) {
+    if (gpuhal_device_snapshot_link(trial->plugin, trial->instance, from, to, &link) == GPUHAL_OK) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED);
         *out_known = fact != NULL && fact->told == TOLD_NUMBER;
         value = *out_known ? fact->number : 0;
     }
-    gpuhal_listing_finish(&link);
+    gpuhal_device_snapshot_finish(&link);
     return value != 0;
 }
 
@@ -237,11 +237,11 @@ static void expect_facts(const gpuhal_listed *link)
 
 static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bool peers)
 {
-    gpuhal_listing link = {0}, again = {0}, back = {0};
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, trial->index, other->index, &link), "link");
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, trial->index, other->index, &again),
+    gpuhal_device_snapshot link = {0}, again = {0}, back = {0};
+    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, trial->index, other->index, &link), "link");
+    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, trial->index, other->index, &again),
                        "the second link");
-    gpuhal_expect_told(gpuhal_listing_link(trial->plugin, trial->instance, other->index, trial->index, &back),
+    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, other->index, trial->index, &back),
                        "link in the other direction");
     const gpuhal_listed *facts = &link.devices[0];
     expect_facts(facts);
@@ -267,9 +267,9 @@ static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bo
                         other->index, reverse);
         }
     }
-    gpuhal_listing_finish(&link);
-    gpuhal_listing_finish(&again);
-    gpuhal_listing_finish(&back);
+    gpuhal_device_snapshot_finish(&link);
+    gpuhal_device_snapshot_finish(&again);
+    gpuhal_device_snapshot_finish(&back);
 }
 
 void gpuhal_check_links(gpuhal_trial *trial)
@@ -286,11 +286,11 @@ void gpuhal_check_links(gpuhal_trial *trial)
             check_link(trial, &trial->listing.devices[d], slots.ops.peer_copy != NULL);
         }
     }
-    gpuhal_listing nothing = {0};
-    if (gpuhal_listing_link(plugin, trial->instance, trial->index, UINT32_MAX, &nothing) >= 0) {
+    gpuhal_device_snapshot nothing = {0};
+    if (gpuhal_device_snapshot_link(plugin, trial->instance, trial->index, UINT32_MAX, &nothing) >= 0) {
         gpuhal_fail("link returned no error for device %u, which was never listed", UINT32_MAX);
     }
-    gpuhal_listing_finish(&nothing);
+    gpuhal_device_snapshot_finish(&nothing);
     if (trial->listing.count < 2) {
         gpuhal_skip("there is one device only");
     }

@@ -331,7 +331,7 @@ void gpuhal_check_hosts_apart(gpuhal_trial *trial)
     }
     for (unsigned i = 0; i < 2; i++) {
         trial->instance = instances[i];
-        gpuhal_listing_finish(&trial->listing);
+        gpuhal_device_snapshot_finish(&trial->listing);
         gpuhal_session_enumerate(trial);
     }
     gpuhal_opening of_first, of_second;

@@ -59,11 +59,11 @@ void gpuhal_check_process_state(gpuhal_trial *trial)
     gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
     gpuhal_process_state_expect(before, "describe", file);
     use_device(trial, before);
-    gpuhal_listing sample = {0};
-    if (gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
+    gpuhal_device_snapshot sample = {0};
+    if (gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
 }
 
 /* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory too. */

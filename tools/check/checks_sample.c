@@ -75,16 +75,16 @@ static void expect_value(const gpuhal_trial *trial, const gpuhal_listed_fact *fa
 }
 
 /* The number of a value in a sample; `otherwise` when it is missing. */
-static uint64_t value_in(const gpuhal_listing *sample, gpuhal_key key, uint64_t otherwise)
+static uint64_t value_in(const gpuhal_device_snapshot *sample, gpuhal_key key, uint64_t otherwise)
 {
     const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample->devices[0], key);
     return fact != NULL && fact->told == TOLD_NUMBER ? fact->number : otherwise;
 }
 
-static gpuhal_listing sampled(const gpuhal_trial *trial, const gpuhal_key *keys, uint32_t count, const char *what)
+static gpuhal_device_snapshot sampled(const gpuhal_trial *trial, const gpuhal_key *keys, uint32_t count, const char *what)
 {
-    gpuhal_listing sample = {0};
-    gpuhal_expect_told(gpuhal_listing_sample(trial->plugin, trial->instance, trial->index, keys, count, &sample), what);
+    gpuhal_device_snapshot sample = {0};
+    gpuhal_expect_told(gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, keys, count, &sample), what);
     if (sample.count != 1) {
         gpuhal_fail("sample named a device; it is asked about one");
     }
@@ -97,21 +97,21 @@ void gpuhal_check_sample_all(gpuhal_trial *trial)
     if (!offered(trial)) {
         return;
     }
-    gpuhal_listing all = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot all = sampled(trial, NULL, 0, "sample without keys");
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(trial, &all.devices[0].facts[i]);
     }
     /* What can be had by its key is among all. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; is_value(key); key++) {
-        gpuhal_listing one = sampled(trial, &key, 1, "sample of one key");
+        gpuhal_device_snapshot one = sampled(trial, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
         const gpuhal_listed_fact *among = gpuhal_listed_find(&all.devices[0], key);
         if (alone != NULL && alone->told == TOLD_NUMBER && (among == NULL || among->told != TOLD_NUMBER)) {
             gpuhal_fail("sample gives %s when it is asked for, and not among all", gpuhal_listed_key(key));
         }
-        gpuhal_listing_finish(&one);
+        gpuhal_device_snapshot_finish(&one);
     }
-    gpuhal_listing_finish(&all);
+    gpuhal_device_snapshot_finish(&all);
 }
 
 /* What was just allocated of the device's memory was free before, and free and used are parts of one total. */
@@ -122,10 +122,10 @@ void gpuhal_check_sample_memory(gpuhal_trial *trial)
     }
     const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     const uint64_t bytes = total / 8 < UINT64_C(32) << 20 ? total / 8 : UINT64_C(32) << 20;
-    gpuhal_listing sample = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot sample = sampled(trial, NULL, 0, "sample without keys");
     const uint64_t free_bytes = value_in(&sample, GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_MAX);
     const uint64_t used_bytes = value_in(&sample, GPUHAL_VALUE_MEMORY_USED_BYTES, UINT64_MAX);
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
     if (free_bytes == UINT64_MAX || bytes == 0) {
         gpuhal_skip("sample does not give the free memory, or the total is missing");
         return;
@@ -146,7 +146,7 @@ void gpuhal_check_sample_memory(gpuhal_trial *trial)
     }
 }
 
-static void expect_not_falling(const gpuhal_listing *before, const gpuhal_listing *after, gpuhal_key key)
+static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, gpuhal_key key)
 {
     const uint64_t was = value_in(before, key, 0), is = value_in(after, key, UINT64_MAX);
     if (is < was) {
@@ -155,7 +155,7 @@ static void expect_not_falling(const gpuhal_listing *before, const gpuhal_listin
 }
 
 /* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as much. */
-static void expect_energy(const gpuhal_listing *before, const gpuhal_listing *after, uint64_t elapsed_ns)
+static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, uint64_t elapsed_ns)
 {
     const uint64_t energy[] = {value_in(before, GPUHAL_VALUE_ENERGY_MICROJOULES, 0), value_in(after, GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
     const uint64_t power = value_in(after, GPUHAL_VALUE_POWER_MICROWATTS, 0);
@@ -178,22 +178,22 @@ void gpuhal_check_sample_time(gpuhal_trial *trial)
     static const gpuhal_key counters[] = {GPUHAL_VALUE_ENERGY_MICROJOULES, GPUHAL_VALUE_ECC_CORRECTED_TOTAL,
                                           GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL};
     const uint64_t begin = gpuhal_tool_now_ns();
-    gpuhal_listing before = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot before = sampled(trial, NULL, 0, "sample without keys");
     const bool counts = value_in(&before, counters[0], 0) != 0 || value_in(&before, counters[1], 0) != 0 ||
                         value_in(&before, counters[2], 0) != 0;
     if (!counts) {
         gpuhal_skip("sample gives no value that counts");
-        gpuhal_listing_finish(&before);
+        gpuhal_device_snapshot_finish(&before);
         return;
     }
     nanosleep(&(const struct timespec){.tv_nsec = 400000000}, NULL);
-    gpuhal_listing after = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot after = sampled(trial, NULL, 0, "sample without keys");
     for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
         expect_not_falling(&before, &after, counters[c]);
     }
     expect_energy(&before, &after, gpuhal_tool_now_ns() - begin);
-    gpuhal_listing_finish(&before);
-    gpuhal_listing_finish(&after);
+    gpuhal_device_snapshot_finish(&before);
+    gpuhal_device_snapshot_finish(&after);
 }
 
 /* Keys of later versions reach plugins of today; one error would cost the monitor all the others. */
@@ -203,7 +203,7 @@ void gpuhal_check_sample_keys(gpuhal_trial *trial)
         return;
     }
     static const gpuhal_key keys[] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0x1fff, GPUHAL_FACT_NAME, UINT32_MAX};
-    gpuhal_listing some = sampled(trial, keys, sizeof keys / sizeof *keys, "sample with keys that nobody knows");
+    gpuhal_device_snapshot some = sampled(trial, keys, sizeof keys / sizeof *keys, "sample with keys that nobody knows");
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
@@ -213,11 +213,11 @@ void gpuhal_check_sample_keys(gpuhal_trial *trial)
                         is_value(fact->key) ? "was not asked for" : "is no value of a device");
         }
     }
-    gpuhal_listing_finish(&some);
-    gpuhal_listing nobody = {0};
-    gpuhal_status status = gpuhal_listing_sample(trial->plugin, trial->instance, UINT32_MAX, NULL, 0, &nobody);
+    gpuhal_device_snapshot_finish(&some);
+    gpuhal_device_snapshot nobody = {0};
+    gpuhal_status status = gpuhal_device_snapshot_sample(trial->plugin, trial->instance, UINT32_MAX, NULL, 0, &nobody);
     if (status >= 0) {
         gpuhal_fail("sample answered %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }
-    gpuhal_listing_finish(&nobody);
+    gpuhal_device_snapshot_finish(&nobody);
 }

@@ -85,7 +85,7 @@ static void *unlock(void *user)
     return NULL;
 }
 
-/* A native section may end on another thread than the one that began it; two at once there are none. */
+/* Native access may end on another thread than the one that began it; two at once there are none. */
 static void lock_and_unlock(gpuhal_work *work)
 {
     pthread_t thread;

@@ -122,7 +122,7 @@ void gpuhal_check_describe_unknown(gpuhal_trial *trial)
 {
     const uint32_t wild[] = {trial->index + 1, trial->index + 1000, UINT32_MAX};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
-        if (gpuhal_listing_find(&trial->listing, wild[i]) != NULL) {
+        if (gpuhal_device_snapshot_find(&trial->listing, wild[i]) != NULL) {
             continue;
         }
         gpuhal_slots filled;

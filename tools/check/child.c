@@ -190,7 +190,7 @@ static void meet(gpuhal_trial *trial, const gpuhal_job *job)
         gpuhal_session_start(trial);
         gpuhal_session_enumerate(trial);
     }
-    trial->listed = gpuhal_listing_find(&trial->listing, job->index);
+    trial->listed = gpuhal_device_snapshot_find(&trial->listing, job->index);
     if (trial->listed == NULL && needs != NEEDS_PLUGIN) {
         gpuhal_fail("enumerate lists device %u in one process and not in another", job->index);
     }

@@ -47,8 +47,8 @@ void gpuhal_session_start(gpuhal_trial *trial)
 
 void gpuhal_session_enumerate(gpuhal_trial *trial)
 {
-    gpuhal_expect_told(gpuhal_listing_enumerate(trial->plugin, trial->instance, &trial->listing), "enumerate");
-    trial->listed = gpuhal_listing_find(&trial->listing, trial->index);
+    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &trial->listing), "enumerate");
+    trial->listed = gpuhal_device_snapshot_find(&trial->listing, trial->index);
 }
 
 /* Behind the space there are guards, so that a plugin that writes too far damages this and nothing else. */

@@ -25,7 +25,7 @@ static void print_change(comparison *own, const char *label, gpuhal_probe_style 
 }
 
 /* The id of the device that has this number now; else what is remembered of it. `named`: with its name. */
-static void name_face(const comparison *own, const gpuhal_remembered_face *face, bool named, char *to, size_t bytes)
+static void name_face(const comparison *own, const gpuhal_interface_record *face, bool named, char *to, size_t bytes)
 {
     const char *name = named ? face->name : "";
     for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
@@ -41,7 +41,7 @@ static void name_face(const comparison *own, const gpuhal_remembered_face *face,
 
 static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
 {
-    gpuhal_remembered_face face;
+    gpuhal_interface_record face;
     uint32_t index;
     *out_known = gpuhal_probe_find_face(view, number, &face, &index);
     return *out_known && face.is_present;
@@ -49,13 +49,13 @@ static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool 
 
 /* The faces of a piece of hardware that are in `here` and not in `there`: their names, and whether each was known there. */
 static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
-                           const gpuhal_remembered_physical *physical, bool known, char *to, size_t bytes)
+                           const gpuhal_physical_record *physical, bool known, char *to, size_t bytes)
 {
-    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_interface_record face = {.size = sizeof face};
     uint32_t count = 0;
     size_t used = 0;
     *to = 0;
-    for (uint32_t i = 0; gpuhal_registry_face(here, i, &face) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_interface(here, i, &face) == GPUHAL_OK; i++) {
         bool is_known = false;
         bool other = was_present(there, face.number, &is_known);
         if (face.physical != physical->number || !face.is_present || other || is_known != known || used >= bytes) {
@@ -72,7 +72,7 @@ static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *he
 static void compare_presence(comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there, bool known,
                              const char *label, gpuhal_probe_style style)
 {
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_physical_record physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(here, i, &physical) == GPUHAL_OK; i++) {
         char faces[WORDS / 2], hardware[WORDS / 4], text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
         if (name_faces(own, here, there, &physical, known, faces, sizeof faces) == 0) {
@@ -88,9 +88,9 @@ static void compare_presence(comparison *own, const gpuhal_registry_view *here, 
 
 static void compare_drivers(comparison *own)
 {
-    gpuhal_remembered_face face = {.size = sizeof face}, older;
+    gpuhal_interface_record face = {.size = sizeof face}, older;
     uint32_t older_index = 0;
-    for (uint32_t i = 0; gpuhal_registry_face(own->after, i, &face) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_interface(own->after, i, &face) == GPUHAL_OK; i++) {
         if (!face.is_present || !gpuhal_probe_find_face(own->before, face.number, &older, &older_index)) {
             continue;
         }
@@ -107,7 +107,7 @@ static void compare_drivers(comparison *own)
 /* When hardware was last seen before; 0 where none is remembered. */
 static uint64_t last_time(const gpuhal_registry_view *view)
 {
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_physical_record physical = {.size = sizeof physical};
     uint64_t last = 0;
     for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
         last = physical.last_seen > last ? physical.last_seen : last;
@@ -143,10 +143,10 @@ static bool is_found(const gpuhal *gpu, const char *backend)
 /* Devices whose plugin was taken away, or is not searched for where it lies, are neither there nor gone either. */
 static void tell_absent(const comparison *own)
 {
-    gpuhal_remembered_face face = {.size = sizeof face}, earlier = {.size = sizeof earlier};
-    for (uint32_t i = 0; gpuhal_registry_face(own->before, i, &face) == GPUHAL_OK; i++) {
+    gpuhal_interface_record face = {.size = sizeof face}, earlier = {.size = sizeof earlier};
+    for (uint32_t i = 0; gpuhal_registry_interface(own->before, i, &face) == GPUHAL_OK; i++) {
         bool told = !face.is_present || is_found(own->gpu, face.backend);
-        for (uint32_t e = 0; !told && e < i && gpuhal_registry_face(own->before, e, &earlier) == GPUHAL_OK; e++) {
+        for (uint32_t e = 0; !told && e < i && gpuhal_registry_interface(own->before, e, &earlier) == GPUHAL_OK; e++) {
             told = earlier.is_present && strcmp(earlier.backend, face.backend) == 0;
         }
         if (!told) {
@@ -157,15 +157,15 @@ static void tell_absent(const comparison *own)
 
 static gpuhal_probe_exit compare(comparison *own)
 {
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_physical_record physical = {.size = sizeof physical};
     bool first = gpuhal_registry_physical(own->before, 0, &physical) != GPUHAL_OK;
     if (first) {
         char text[200];
-        gpuhal_remembered_face face = {.size = sizeof face};
+        gpuhal_interface_record face = {.size = sizeof face};
         uint32_t count = 0, faces = 0;
         for (; gpuhal_registry_physical(own->after, count, &physical) == GPUHAL_OK; count++) {
         }
-        for (; gpuhal_registry_face(own->after, faces, &face) == GPUHAL_OK; faces++) {
+        for (; gpuhal_registry_interface(own->after, faces, &face) == GPUHAL_OK; faces++) {
         }
         snprintf(text, sizeof text,
                  "no hardware was remembered before, so there is nothing to compare with; there %s %u piece%s of hardware with %u face%s now",
@@ -189,7 +189,7 @@ static gpuhal_probe_exit compare(comparison *own)
 /* What --retry names, and the plugins whose remembered verdicts hold, but for those in quarantine. malloc'ed; NULL without memory. */
 static char *name_plugins_to_run(const gpuhal_registry_view *before, const char *wanted)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
     char *names = NULL, why[512];
     size_t bytes = 0;
     FILE *to = open_memstream(&names, &bytes);

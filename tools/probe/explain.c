@@ -35,8 +35,8 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
     char when[GPUHAL_PROBE_TIME_BYTES];
-    if (report->remembered) {
-        gpuhal_probe_time_words(report->met, when);
+    if (report->cached) {
+        gpuhal_probe_time_words(report->probed_at, when);
         snprintf(to, bytes, "%s, as remembered from %s; not run again now", stage, when);
     } else if (report->time_ns) {
         snprintf(to, bytes, "%s after %.1f ms, %s", stage, (double)report->time_ns / 1e6,
@@ -83,7 +83,7 @@ static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, boo
     char ids[IDS_BYTES] = "";
     size_t used = 0;
     const gpuhal_device *device;
-    for (uint32_t face = 0; (device = gpuhal_physical_face(machine->gpu, index, face)) && used < sizeof ids; face++) {
+    for (uint32_t face = 0; (device = gpuhal_physical_device(machine->gpu, index, face)) && used < sizeof ids; face++) {
         uint32_t number = 0, is_preferred = 0;
         gpuhal_device_physical(device, &number, &is_preferred);
         if (is_preferred || !preferred) {
@@ -97,9 +97,9 @@ static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, boo
 /* Hardware of one face, of which there is nothing to tell, is left out. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_device physical;
+    gpuhal_physical_info physical;
     for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
-        if (physical.face_count < 2 && physical.evidence_count == 0) {
+        if (physical.device_count < 2 && physical.evidence_count == 0) {
             continue;
         }
         gpuhal_probe_print_heading(machine, i, screen);
@@ -150,7 +150,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     }
     print_choice(machine, screen);
     const char *remark;
-    for (uint32_t i = 0; (remark = gpuhal_remark_at(machine->gpu, i)); i++) {
+    for (uint32_t i = 0; (remark = gpuhal_note_at(machine->gpu, i)); i++) {
         print_remark(remark, screen);
     }
     print_unwritten(machine->gpu, screen);
@@ -159,7 +159,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
 /* A verdict that was remembered took no time of its own. */
 static bool has_timing(const gpuhal_plugin_report *report)
 {
-    return report->time_ns || report->remembered;
+    return report->time_ns || report->cached;
 }
 
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
@@ -174,7 +174,7 @@ void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuha
     width = width > screen->width / 2 ? screen->width / 2 : width;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
         char text[32];
-        if (report.remembered) {
+        if (report.cached) {
             snprintf(text, sizeof text, "remembered");
         } else {
             snprintf(text, sizeof text, "%.1f ms", (double)report.time_ns / 1e6);

@@ -62,7 +62,7 @@ static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *
         }
     }
     read_name(device_of(machine, link->from)->device, device_of(machine, link->to)->device, link);
-    link->remembered = !link->tried && !link->values[PROBE_LINK_VERIFIED].missing;
+    link->cached = !link->tried && !link->values[PROBE_LINK_VERIFIED].missing;
 }
 
 static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *link)

@@ -208,9 +208,9 @@ static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_sc
     uint64_t first = UINT64_MAX, last = 0;
     bool lacks_free = false;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
-        if (report.remembered && report.state == GPUHAL_PLUGIN_OK) {
-            first = report.met < first ? report.met : first;
-            last = report.met > last ? report.met : last;
+        if (report.cached && report.state == GPUHAL_PLUGIN_OK) {
+            first = report.probed_at < first ? report.probed_at : first;
+            last = report.probed_at > last ? report.probed_at : last;
         }
     }
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -277,7 +277,7 @@ static uint32_t print_marked(const device_table *table, const gpuhal_probe_machi
 /* Every face, under its hardware. Returns how many are marked with + alone. */
 static uint32_t print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_device physical;
+    gpuhal_physical_info physical;
     uint32_t to_use = 0;
     for (uint32_t p = 0; gpuhal_probe_physical(machine, p, &physical); p++) {
         fputs(p ? "\n" : "", screen->out);

@@ -241,14 +241,14 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     return code;
 }
 
-/* "1 plugin is broken, 2 timed out; gpuhal-probe --explain tells why". */
+/* "1 plugin failed, 2 timed out; gpuhal-probe --explain tells why". */
 static void tell_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
 {
     static const struct {
         gpuhal_plugin_state state;
         const char *one, *several;
     } phrases[] = {
-        {GPUHAL_PLUGIN_BROKEN, "is broken", "are broken"},
+        {GPUHAL_PLUGIN_FAILED, "failed", "failed"},
         {GPUHAL_PLUGIN_TIMED_OUT, "timed out", "timed out"},
         {GPUHAL_PLUGIN_INCOMPATIBLE, "is incompatible", "are incompatible"},
         {GPUHAL_PLUGIN_REJECTED, "was rejected", "were rejected"},

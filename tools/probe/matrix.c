@@ -65,7 +65,7 @@ static bool is_advertised(const gpuhal_probe_link *link)
 static char mark_of(const gpuhal_probe_link *link)
 {
     bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
-    bool broken = link->verdict.status || (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64);
+    bool broken = link->verdict.status || (link->cached && !link->values[PROBE_LINK_VERIFIED].u64);
     return broken ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
 }
 
@@ -80,7 +80,7 @@ static gpuhal_probe_style write_path(const gpuhal_probe_link *link, char cell[CE
 {
     const gpuhal_value *path = &link->values[PROBE_LINK_PATH];
     snprintf(cell, CELL_BYTES, "%s%s", path->missing ? "-" : gpuhal_path_name((gpuhal_path)path->u64),
-             link->remembered && !path->missing ? "^" : "");
+             link->cached && !path->missing ? "^" : "");
     return PROBE_PLAIN;
 }
 
@@ -89,7 +89,7 @@ static gpuhal_probe_style write_measured(const gpuhal_probe_link *link, size_t p
     const gpuhal_value *value = &link->values[place];
     double number = (double)value->u64 / unit;
     snprintf(cell, CELL_BYTES, "%.*f%s%s", number < 10 ? 2 : number < 100 ? 1 : 0, number, link->software ? "~" : "",
-             link->remembered ? "^" : "");
+             link->cached ? "^" : "");
     if (value->missing) {
         snprintf(cell, CELL_BYTES, "-");
     }
@@ -189,7 +189,7 @@ static memory look_back(const table *own)
     memory found = {.first = UINT64_MAX};
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
-        if (link->remembered && own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
+        if (link->cached && own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
             uint64_t tried = link->values[PROBE_LINK_TRIED].u64;
             found.any = found.any || !link->values[PROBE_LINK_SPEED].missing;
             found.broken = found.broken || !link->values[PROBE_LINK_VERIFIED].u64;

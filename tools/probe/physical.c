@@ -5,15 +5,15 @@
 
 #define INDENT 4u
 
-bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_device *out_physical)
+bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical)
 {
-    *out_physical = (gpuhal_physical_device){.size = sizeof *out_physical};
+    *out_physical = (gpuhal_physical_info){.size = sizeof *out_physical};
     return index < gpuhal_physical_count(machine->gpu) && gpuhal_physical_get(machine->gpu, index, out_physical) == GPUHAL_OK;
 }
 
 static bool is_processor(const gpuhal_probe_machine *machine, uint32_t index)
 {
-    const gpuhal_device *face = gpuhal_physical_face(machine->gpu, index, 0);
+    const gpuhal_device *face = gpuhal_physical_device(machine->gpu, index, 0);
     uint64_t software = 0, type = 0;
     gpuhal_device_u64(face, GPUHAL_FACT_SOFTWARE, &software);
     gpuhal_device_u64(face, GPUHAL_FACT_TYPE, &type);
@@ -22,7 +22,7 @@ static bool is_processor(const gpuhal_probe_machine *machine, uint32_t index)
 
 void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_device physical;
+    gpuhal_physical_info physical;
     if (!gpuhal_probe_physical(machine, index, &physical)) {
         return;
     }
@@ -45,7 +45,7 @@ void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t i
 {
     static const char *const signs[2][2] = {{"!= ", "=  "}, {"≠ ", "= "}};
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    gpuhal_physical_device physical;
+    gpuhal_physical_info physical;
     for (uint32_t i = 0; gpuhal_probe_physical(machine, index, &physical) && i < physical.evidence_count; i++) {
         if (gpuhal_physical_evidence(machine->gpu, index, i, &evidence) == GPUHAL_OK) {
             const char *sign = signs[screen->utf8][evidence.same != 0];

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_face *out_face, uint32_t *out_index)
+bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_face, uint32_t *out_index)
 {
-    *out_face = (gpuhal_remembered_face){.size = sizeof *out_face};
-    for (uint32_t i = 0; gpuhal_registry_face(view, i, out_face) == GPUHAL_OK; i++) {
+    *out_face = (gpuhal_interface_record){.size = sizeof *out_face};
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_face) == GPUHAL_OK; i++) {
         if (out_face->number == number) {
             *out_index = i;
             return true;
@@ -16,9 +16,9 @@ bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, g
     return false;
 }
 
-bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_physical *out_physical)
+bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_physical_record *out_physical)
 {
-    *out_physical = (gpuhal_remembered_physical){.size = sizeof *out_physical};
+    *out_physical = (gpuhal_physical_record){.size = sizeof *out_physical};
     for (uint32_t i = 0; gpuhal_registry_physical(view, i, out_physical) == GPUHAL_OK; i++) {
         if (out_physical->number == number) {
             return true;
@@ -46,17 +46,17 @@ bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
     return unwritten;
 }
 
-gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin, char *out_why,
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *out_why,
                                         uint32_t why_bytes)
 {
-    if (plugin->state == GPUHAL_PLUGIN_BROKEN) {
+    if (plugin->state == GPUHAL_PLUGIN_FAILED) {
         snprintf(out_why, why_bytes, "it told of a failure itself, and is run again each time");
         return GPUHAL_OK;
     }
     return gpuhal_registry_plugin_stale(view, index, out_why, why_bytes);
 }
 
-void gpuhal_probe_hardware_words(const gpuhal_remembered_physical *physical, char *to, size_t bytes)
+void gpuhal_probe_hardware_words(const gpuhal_physical_record *physical, char *to, size_t bytes)
 {
     const char *name = *physical->name ? physical->name : "hardware without a name";
     if (physical->is_host) {
@@ -132,18 +132,18 @@ static gpuhal_probe_exit show(bool json, FILE *out)
 /* "2 verdicts on plugins, 3 pieces of hardware with 7 faces, 2 links, 1 write path, 1 fault". */
 static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face face = {.size = sizeof face};
-    gpuhal_remembered_link link = {.size = sizeof link};
-    gpuhal_remembered_write_path path = {.size = sizeof path};
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record face = {.size = sizeof face};
+    gpuhal_link_record link = {.size = sizeof link};
+    gpuhal_write_path_record path = {.size = sizeof path};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     uint32_t plugins = 0, physicals = 0, faces = 0, links = 0, paths = 0, faults = 0;
     for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
     }
     for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
     }
-    for (; gpuhal_registry_face(view, faces, &face) == GPUHAL_OK; faces++) {
+    for (; gpuhal_registry_interface(view, faces, &face) == GPUHAL_OK; faces++) {
     }
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
     }

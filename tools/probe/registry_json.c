@@ -18,7 +18,7 @@ static json_t *make_lines(gpuhal_probe_json *builder, const char *text)
     return lines;
 }
 
-static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin)
+static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
 {
     char why[512] = "";
     json_t *object = json_object();
@@ -33,7 +33,7 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
     gpuhal_probe_put(builder, object, "output", make_lines(builder, plugin->output));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(plugin->driver));
     gpuhal_probe_put(builder, object, "devices", gpuhal_probe_number(plugin->device_count));
-    gpuhal_probe_put(builder, object, "met", gpuhal_probe_time(plugin->met));
+    gpuhal_probe_put(builder, object, "met", gpuhal_probe_time(plugin->probed_at));
     gpuhal_probe_put(builder, object, "holds", looked ? json_boolean(*why == 0) : json_null());
     gpuhal_probe_put(builder, object, "stale", gpuhal_probe_text(why));
     return object;
@@ -53,13 +53,13 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
     return array;
 }
 
-static json_t *make_face(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *face)
+static json_t *make_face(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *face)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(face->number));
     gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(face->backend));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(face->name));
-    gpuhal_probe_put(builder, object, "part", gpuhal_probe_text(face->part));
+    gpuhal_probe_put(builder, object, "part", gpuhal_probe_text(face->partition));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(face->uuid));
     gpuhal_probe_put(builder, object, "present", json_boolean(face->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(face->first_seen));
@@ -68,7 +68,7 @@ static json_t *make_face(gpuhal_probe_json *builder, const gpuhal_registry_view 
     return object;
 }
 
-static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view, const gpuhal_remembered_physical *physical)
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view, const gpuhal_physical_record *physical)
 {
     json_t *object = json_object(), *faces = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
@@ -79,8 +79,8 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(physical->last_seen));
-    gpuhal_remembered_face face = {.size = sizeof face};
-    for (uint32_t i = 0; gpuhal_registry_face(view, i, &face) == GPUHAL_OK; i++) {
+    gpuhal_interface_record face = {.size = sizeof face};
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &face) == GPUHAL_OK; i++) {
         if (face.physical == physical->number) {
             gpuhal_probe_append(builder, faces, make_face(builder, view, i, &face));
         }
@@ -89,7 +89,7 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     return object;
 }
 
-static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_remembered_link *link)
+static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_link_record *link)
 {
     json_t *object = json_object();
     bool measured = link->bytes_per_second != 0;
@@ -107,11 +107,11 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_remembered_lin
     return object;
 }
 
-static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_remembered_write_path *path)
+static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_write_path_record *path)
 {
     const uint64_t plugin = path->plugin_bytes_per_second, staged = path->staged_bytes_per_second;
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "face", gpuhal_probe_number(path->face));
+    gpuhal_probe_put(builder, object, "face", gpuhal_probe_number(path->interface_number));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(path->driver));
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(path->plugin));
     gpuhal_probe_put(builder, object, "path", gpuhal_probe_text(path->is_staged ? "staged" : "plugin"));
@@ -121,11 +121,11 @@ static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_remember
     return object;
 }
 
-static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_remembered_fault *fault)
+static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record *fault)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
-    gpuhal_probe_put(builder, object, "face", fault->face ? gpuhal_probe_number(fault->face) : json_null());
+    gpuhal_probe_put(builder, object, "face", fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
     gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
     gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));
@@ -145,27 +145,27 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
     gpuhal_probe_put(&builder, document, "place", gpuhal_probe_text(gpuhal_registry_place(view)));
     gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(gpuhal_registry_generation(view)));
     gpuhal_probe_put(&builder, document, "damage", gpuhal_probe_text(gpuhal_registry_damage(view)));
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_physical_record physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, physicals, make_physical(&builder, view, &physical));
     }
     gpuhal_probe_put(&builder, document, "physical_devices", physicals);
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
     for (uint32_t i = 0; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, plugins, make_plugin(&builder, view, i, &plugin));
     }
     gpuhal_probe_put(&builder, document, "plugins", plugins);
-    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_link_record link = {.size = sizeof link};
     for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, links, make_link(&builder, &link));
     }
     gpuhal_probe_put(&builder, document, "links", links);
-    gpuhal_remembered_write_path path = {.size = sizeof path};
+    gpuhal_write_path_record path = {.size = sizeof path};
     for (uint32_t i = 0; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, write_paths, make_write_path(&builder, &path));
     }
     gpuhal_probe_put(&builder, document, "write_paths", write_paths);
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, faults, make_fault(&builder, &fault));
     }

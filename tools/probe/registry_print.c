@@ -40,13 +40,13 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
 
 /* ---- hardware */
 
-static void print_face(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *face,
-                       const gpuhal_remembered_physical *physical, const gpuhal_probe_screen *screen)
+static void print_face(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *face,
+                       const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
 {
     char title[64], text[WORDS], span[128];
     snprintf(title, sizeof title, "  face %u", face->number);
     bool own_name = *face->name && (physical->is_host || strcmp(face->name, physical->name) != 0);
-    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", face->backend, *face->part ? ", part " : "", face->part, own_name ? ", " : "",
+    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", face->backend, *face->partition ? ", part " : "", face->partition, own_name ? ", " : "",
              own_name ? face->name : "", face->is_present ? "" : ", not there any more");
     print_title(screen, title, text, face->is_present ? PROBE_PLAIN : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "uuid", face->uuid);
@@ -66,8 +66,8 @@ static void print_face(const gpuhal_registry_view *view, uint32_t index, const g
 
 static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face face = {.size = sizeof face};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record face = {.size = sizeof face};
     uint32_t p = 0;
     for (; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
         char title[64], text[WORDS], words[WORDS - 64];
@@ -78,7 +78,7 @@ static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_
         print_title(screen, title, text, physical.is_present ? PROBE_PLAIN : PROBE_WARN);
         write_span(gpuhal_probe_day_words, physical.first_seen, physical.last_seen, text, sizeof text);
         gpuhal_probe_screen_field(screen, "seen", text);
-        for (uint32_t f = 0; gpuhal_registry_face(view, f, &face) == GPUHAL_OK; f++) {
+        for (uint32_t f = 0; gpuhal_registry_interface(view, f, &face) == GPUHAL_OK; f++) {
             if (face.physical == physical.number) {
                 print_face(view, f, &face, &physical, screen);
             }
@@ -92,11 +92,11 @@ static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_
 /* States of which the plugin itself is the cause. */
 static bool is_bad(gpuhal_plugin_state state)
 {
-    return state == GPUHAL_PLUGIN_BROKEN || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||
+    return state == GPUHAL_PLUGIN_FAILED || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||
            state == GPUHAL_PLUGIN_INCOMPATIBLE || state == GPUHAL_PLUGIN_REJECTED;
 }
 
-static void write_state(const gpuhal_remembered_plugin *plugin, char *to, size_t bytes)
+static void write_state(const gpuhal_plugin_record *plugin, char *to, size_t bytes)
 {
     const char *words = gpuhal_probe_state_words(plugin->state);
     if (plugin->state == GPUHAL_PLUGIN_OK) {
@@ -109,7 +109,7 @@ static void write_state(const gpuhal_remembered_plugin *plugin, char *to, size_t
     }
 }
 
-static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_plugin *plugin,
+static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
                          const gpuhal_probe_screen *screen)
 {
     char text[WORDS], when[GPUHAL_PROBE_TIME_BYTES], why[512];
@@ -121,13 +121,13 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     print_title(screen, text, state, plugin->state == GPUHAL_PLUGIN_OK ? PROBE_GOOD : bad ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", plugin->reason);
     gpuhal_probe_screen_lines(screen, "printed", plugin->output);
-    gpuhal_probe_time_words(plugin->met, when);
+    gpuhal_probe_time_words(plugin->probed_at, when);
     gpuhal_probe_screen_field(screen, "met", when);
     gpuhal_status status = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why);
     if (status) {
         snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
     } else if (*why) {
-        snprintf(text, sizeof text, "%s: %s", plugin->state == GPUHAL_PLUGIN_BROKEN ? "no" : "no more", why);
+        snprintf(text, sizeof text, "%s: %s", plugin->state == GPUHAL_PLUGIN_FAILED ? "no" : "no more", why);
     } else {
         snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
                  plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it" : "it is not run again", plugin->name);
@@ -140,7 +140,7 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
 
 static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
     uint32_t i = 0;
     for (; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
         print_plugin(view, i, &plugin, screen);
@@ -153,7 +153,7 @@ static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_s
 /* "cuda face 2". */
 static void name_face(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
 {
-    gpuhal_remembered_face face;
+    gpuhal_interface_record face;
     uint32_t index;
     bool known = gpuhal_probe_find_face(view, number, &face, &index);
     snprintf(to, bytes, "%.40s%sface %u", known ? face.backend : "", known ? " " : "", number);
@@ -161,18 +161,18 @@ static void name_face(const gpuhal_registry_view *view, uint32_t number, char *t
 
 static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
 {
-    gpuhal_remembered_face face;
+    gpuhal_interface_record face;
     uint32_t index;
     return gpuhal_probe_find_face(view, number, &face, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
 }
 
 /* What was found out with other drivers is kept, but does not count. */
-static bool is_current(const gpuhal_registry_view *view, const gpuhal_remembered_link *link)
+static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_record *link)
 {
     return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
 }
 
-static void print_good_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
+static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     name_face(view, link->from, from, sizeof from);
@@ -185,7 +185,7 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_remem
     print_title(screen, title, text, PROBE_PLAIN);
 }
 
-static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
+static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
@@ -203,7 +203,7 @@ static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_rem
 
 static bool knows_plugin(const gpuhal_registry_view *view, const char *name)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
     bool known = false;
     for (uint32_t i = 0; !known && gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
         known = strcmp(plugin.name, name) == 0;
@@ -213,16 +213,16 @@ static bool knows_plugin(const gpuhal_registry_view *view, const char *name)
 
 static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_write_path path = {.size = sizeof path};
+    gpuhal_write_path_record path = {.size = sizeof path};
     uint32_t i = 0;
     for (; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
         char title[80] = "  ", text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
-        const bool earlier = !is_newest_driver(view, path.face, path.driver);
+        const bool earlier = !is_newest_driver(view, path.interface_number, path.driver);
         if (i == 0) {
             fputc('\n', screen->out);
             print_title(screen, "large writes", "of two paths that were measured; staged, where that was faster by a tenth", PROBE_GOOD);
         }
-        name_face(view, path.face, title + 2, sizeof title - 2);
+        name_face(view, path.interface_number, title + 2, sizeof title - 2);
         gpuhal_probe_time_words(path.measured, when);
         snprintf(text, sizeof text, "%s, as %.2f GiB/s staged and %.2f GiB/s by the plugin, %s%s",
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
@@ -235,7 +235,7 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
     return i > 0;
 }
 
-static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembered_fault *fault, const gpuhal_probe_screen *screen)
+static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_record *fault, const gpuhal_probe_screen *screen)
 {
     static const struct {
         const char *kind, *words;
@@ -245,8 +245,8 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembere
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         words = strcmp(fault->kind, kinds[i].kind) == 0 ? kinds[i].words : words;
     }
-    if (fault->face) {
-        name_face(view, fault->face, who, sizeof who);
+    if (fault->interface_number) {
+        name_face(view, fault->interface_number, who, sizeof who);
     } else {
         snprintf(who, sizeof who, "plugin %.64s", fault->plugin);
     }
@@ -262,7 +262,7 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_remembere
 
 static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_link_record link = {.size = sizeof link};
     uint32_t links = 0;
     bool any_good = false;
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
@@ -285,7 +285,7 @@ static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_scr
 
 static bool print_faults(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     uint32_t i = 0;
     for (; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         print_fault(view, &fault, screen);

@@ -22,7 +22,7 @@ const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report)
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
 {
     switch (report->state) {
-    case GPUHAL_PLUGIN_BROKEN:
+    case GPUHAL_PLUGIN_FAILED:
     case GPUHAL_PLUGIN_TIMED_OUT:
     case GPUHAL_PLUGIN_REJECTED:
     case GPUHAL_PLUGIN_QUARANTINED:
@@ -66,7 +66,7 @@ const char *gpuhal_probe_state_words(gpuhal_plugin_state state)
         [GPUHAL_PLUGIN_NO_DRIVER] = "no driver",
         [GPUHAL_PLUGIN_NO_DEVICE] = "no device",
         [GPUHAL_PLUGIN_NO_PERMISSION] = "no permission",
-        [GPUHAL_PLUGIN_BROKEN] = "broken",
+        [GPUHAL_PLUGIN_FAILED] = "failed",
         [GPUHAL_PLUGIN_TIMED_OUT] = "timed out",
         [GPUHAL_PLUGIN_INCOMPATIBLE] = "incompatible",
         [GPUHAL_PLUGIN_REJECTED] = "rejected",

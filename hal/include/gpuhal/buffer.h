@@ -40,7 +40,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuha
 GPUHAL_API gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer);
 
 /** Takes a reference; the last one frees the memory. No call may still be using the buffer; work that was enqueued
- *  through the library keeps it by itself, kernels that the caller submits in a native section do not
+ *  through the library keeps it by itself, kernels that the caller submits during native access do not
  *  (gpuhal_queue_keep(), queue.h).
  *  Owner: the caller's reference is gone. Threads: any. Blocks: yes with the last reference. */
 GPUHAL_API void gpuhal_buffer_release(gpuhal_buffer *buffer);

@@ -19,7 +19,7 @@ typedef struct gpuhal_device gpuhal_device;
 
 /** What a device offers beyond allocating and copying. Bits. */
 enum {
-    GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,          /**< Ordinary host memory is read and written without staging by the library. */
+    GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,          /**< Pageable host memory is read and written without staging by the library. */
     GPUHAL_CAPABILITY_FILL = 1u << 1,
     GPUHAL_CAPABILITY_COPY_RECT = 1u << 2,
     GPUHAL_CAPABILITY_REGISTER = 1u << 3,
@@ -110,7 +110,7 @@ GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint3
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
 
-/** The number of the physical device, and whether this face of it is the one to use. Numbers begin with 1 and stay with the hardware
+/** The number of the physical device, and whether this device is the preferred interface of it. Numbers begin with 1 and stay with the hardware
  *  while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: more hardware than the registry numbers.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
@@ -126,7 +126,7 @@ GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
 /** Opens the device over the caller's own vendor device, which the library then allocates from and submits to (native.h:
  *  GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). What the caller's device was made without is not offered;
- *  gpuhal_device_capabilities() tells.
+ *  gpuhal_device_capabilities() returns.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend takes none or the device
  *  lacks what copying needs; BUSY when the device is open already; else what gpuhal_device_open() returns
  *  Owner: caller keeps the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks: yes. */

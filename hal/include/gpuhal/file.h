@@ -26,7 +26,7 @@ extern "C" {
 /** As a number of bytes: everything from the offset on, to the end of the file when reading one, of the buffer when writing. */
 #define GPUHAL_WHOLE_SIZE UINT64_MAX
 
-/** Told how much of a transfer is done: now and then, by any thread that works on it but never by two at once, and a last time when
+/** Reports how much of a transfer is done: now and then, by any thread that works on it but never by two at once, and a last time when
  *  everything is there (@p done equals @p total, also for no bytes at all). May call the library, except to destroy the queue and
  *  to use the buffer of the transfer. Any answer but 0 cancels the transfer; that to the last call is not looked at. */
 typedef int32_t gpuhal_progress_fn(void *user, uint64_t done, uint64_t total);
@@ -44,7 +44,7 @@ typedef struct gpuhal_file {
     const char *path;             /**< NULL: use the descriptor. A file that is written and missing is made, as the umask says. */
     gpuhal_os_handle descriptor;  /**< Open for that direction, not for appending. Stays the caller's; its position is not used. */
     uint64_t offset;              /**< Of the first byte in the file. */
-    gpuhal_progress_fn *progress; /**< NULL: nobody is told. */
+    gpuhal_progress_fn *progress; /**< NULL: progress is not reported. */
     void *user;                   /**< For progress. */
 } gpuhal_file;
 

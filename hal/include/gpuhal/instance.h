@@ -29,12 +29,12 @@ typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const s
  *  stays as it was. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
-/** How plugins are met. */
+/** How plugins are probed. */
 enum {
     GPUHAL_ISOLATION_DEFAULT = 0, /**< once. */
     GPUHAL_ISOLATION_ALWAYS = 1,  /**< Each time, in a helper process each: whatever a driver does there, this process lives. */
-    GPUHAL_ISOLATION_NEVER = 2,   /**< Each time, in this process; what came of it is not remembered. */
-    GPUHAL_ISOLATION_ONCE = 3     /**< As always, but what is remembered is not asked again while nothing that it depends on has changed. */
+    GPUHAL_ISOLATION_NEVER = 2,   /**< Each time, in this process; the result is not cached. */
+    GPUHAL_ISOLATION_ONCE = 3     /**< As always, but a plugin with a valid cached result is not run again. */
 };
 
 /** How to open. Zero is a sensible choice for every member but size. Environment variables in parentheses override a member, save
@@ -60,7 +60,7 @@ typedef struct gpuhal_config {
                                         hangs". 0: 30 s; less than 20 ms counts as 20 ms. */
     const char *registry;          /**< (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL: gpuhal/ in the
                                         user's state directory. docs/registry.md. */
-    const char *retry;             /**< Comma list of plugins, or "all": what is remembered of them is not used, they are met again. */
+    const char *retry;             /**< Comma list of plugins, or "all": their cached results are not used, they are probed again. */
     gpuhal_log_fn *log;            /**< NULL: nobody listens, unless GPUHAL_LOG is set: then lines go to standard error. */
     void *log_user;
     uint32_t environment_is_clean; /**< For privileged programs alone (set-user-id, file capabilities). Not 0: the program has removed what its user put into
@@ -78,7 +78,7 @@ typedef struct gpuhal_config {
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin has answered or its deadline has passed. */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
-/** Gives the object up: devices close as soon as their last buffer is released. Vendor libraries stay loaded.
+/** Closes the object: devices close as soon as their last buffer is released. Vendor libraries stay loaded.
  *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in progress.
  *  Blocks: yes, closing devices, all at once: for at most hang_ns where their drivers stop. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);

@@ -1,4 +1,4 @@
-/** gpuhal/link.h: what lies between two devices, told from one to the other: how they are connected, whether the driver says that
+/** gpuhal/link.h: what lies between two devices, in each direction: how they are connected, whether the driver says that
  *  one reaches the other's memory, whether that is true, and how fast bytes go.
  *
  *  Links are facts with the keys GPUHAL_LINK_…. What the hardware is like comes from the plugin where both devices are of one
@@ -34,12 +34,12 @@ GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first question about a pair. */
 GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_why);
 
-/** Moves patterns from one device to the other, at odd offsets, by the way that gpuhal_copy() takes between memory of the two; reads
- *  them back from the destination by itself, and compares. Then measures, whatever is remembered. Sets GPUHAL_LINK_VERIFIED, and when all is well
+/** Moves patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between memory of the two; reads
+ *  them back from the destination by itself, and compares. Then measures, whatever the registry has. Sets GPUHAL_LINK_VERIFIED, and when all is well
  *  GPUHAL_LINK_PATH and the measured facts. Opens both devices. Uses up to 32 MiB of memory on each.
  *  @return GPUHAL_OK when every byte was right. DRIVER when bytes that were to go over a link between the two arrived wrong: the link
- *  is broken, GPUHAL_LINK_VERIFIED is 0, and the copies that were measured instead take another way. BUSY while another thread tries the same
- *  link. DEVICE_LOST when bytes arrived wrong by any other way. INVALID_ARGUMENT as for gpuhal_link_u64(); what gpuhal_device_open() and
+ *  is broken, GPUHAL_LINK_VERIFIED is 0, and the copies that were measured instead take another path. BUSY while another thread tries the same
+ *  link. DEVICE_LOST when bytes arrived wrong on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); what gpuhal_device_open() and
  *  gpuhal_copy() return
  *  Owner: nothing stays. Threads: any; others' work on the two devices blurs what is measured. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to);

@@ -1,7 +1,7 @@
 /** gpuhal/native.h: what stands in a gpuhal_native for every vendor object that can be got, adopted or wrapped.
  *
  *  A handle obtained through gpuhal_device_native(), gpuhal_buffer_native() or gpuhal_queue_native_begin() stays owned by the library: use it
- *  while the object it came from lives, never release it. docs/kernels.md shows the way to kernels of one's own. Types of events are
+ *  while the object it came from lives, never release it. docs/kernels.md shows how to launch your own kernels. Types of events are
  *  what plugins give; no public call hands them out. This header includes no vendor header; values are the vendor's handles as
  *  integers (`(cl_mem)(uintptr_t)native.values[0]`).
  */
@@ -32,9 +32,9 @@ enum {
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
     /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3] VkBufferUsageFlags it
      *  was created with. The buffer begins with the first byte of ours. To wrap one: transfer usage both ways; shared (CONCURRENT)
-     *  over the families of the device's queues where they are of more than one; [1] may be 0 when nobody else needs it. */
+     *  over the families of the device's queues where they are of more than one; [1] may be 0 when no other code needs it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
-    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only in a native section
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only during native access
      *  (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
@@ -92,8 +92,8 @@ typedef struct gpuhal_vulkan_device {
     uint32_t queue_count;
     const gpuhal_vulkan_queue *queues; /**< Queues of the device that may be used, at least one; families in any order. */
     const void *features;          /**< VkPhysicalDeviceFeatures2 with the chain that vkCreateDevice got; NULL: nothing enabled. */
-    /** Around every submission to a queue; both NULL when nobody else submits to these queues, or when got. May be called from any
-     *  thread, and on another one to unlock where a native section ends on another one. The caller holds such a lock for no longer than
+    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when got. May be called from any
+     *  thread, and on another one to unlock where native access ends on another one. The caller holds such a lock for no longer than
      *  a submission takes: waits of the library keep their time only as far as it does. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);

@@ -140,7 +140,7 @@ typedef struct gpuhal_alloc {
     uint64_t bytes;
     /** Power of two for the device address, and for the host address where there is one; 0: the device's own. */
     uint64_t alignment;
-    /** Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. Never HOST_POINTER: gpuhal_memory.host tells. */
+    /** Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. Never HOST_POINTER: gpuhal_memory.host has it. */
     uint32_t export_kinds;
     uint32_t peer_count;
     gpuhal_plugin_device *const *peers; /**< Devices that shall reach this memory. */
@@ -220,12 +220,12 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
                           const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-    /** Ordinary host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can write only some of its
+    /** Pageable host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can write only some of its
      *  memory directly (what the host sees, with nothing unfinished on the queue) answers NOT_SUPPORTED for the rest, before any
      *  side effect and without report(). */
     gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
                            const void *from, uint64_t bytes);
-    /** Device memory to ordinary host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for write. */
+    /** Device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
     /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; bytes is a multiple of it. Fallback: write. */
@@ -266,7 +266,7 @@ typedef struct gpuhal_ops {
      *  this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
     /** Hands what was enqueued to the device. NOT_READY, before any side effect and without report(), where that would have to wait (a
-     *  ring that is full, a vendor's queue that a native section holds): the core calls again later, from the queue's thread. The same
+     *  ring that is full, a vendor's queue that native access holds): the core calls again later, from the queue's thread. The same
      *  holds for event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
@@ -382,7 +382,7 @@ typedef struct gpuhal_plugin {
     /** BLOCKS. Reads values of a device that need not be open. @p count 0: all that it has. */
     gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-    /** BLOCKS. Facts about the way from one device to another; neither need be open. 0.x. */
+    /** BLOCKS. Facts about the link from one device to another; neither need be open. 0.x. */
     gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                           gpuhal_sink *sink);
     /** What the plugin offers beyond this header under "<vendor>.<name>", to applications that know it

@@ -1,6 +1,6 @@
 /** gpuhal/report.h: which plugins were found, what became of each, and why.
  *
- *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are those of the newest listing: of
+ *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are those of the newest enumeration: of
  *  gpuhal_open(), until gpuhal_rescan() makes others.
  */
 #ifndef GPUHAL_REPORT_H
@@ -20,7 +20,7 @@ enum {
     GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< The vendor's library is not installed. */
     GPUHAL_PLUGIN_NO_DEVICE = 2,     /**< The driver is there and lists no device. */
     GPUHAL_PLUGIN_NO_PERMISSION = 3, /**< The driver may not be used by this user. */
-    GPUHAL_PLUGIN_BROKEN = 4,        /**< It crashed, exited, failed, or said rubbish. */
+    GPUHAL_PLUGIN_FAILED = 4,        /**< It crashed, exited, returned an error, or sent what breaks the rules. */
     GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< It did not answer in time. */
     GPUHAL_PLUGIN_INCOMPATIBLE = 6,  /**< Another ABI, or another platform. */
     GPUHAL_PLUGIN_REJECTED = 7,      /**< File or manifest were refused before anything was loaded. */
@@ -54,16 +54,16 @@ typedef struct gpuhal_plugin_report {
     const char *name;     /**< Name of the backend. */
     const char *version;  /**< Of the plugin, once it was loaded. */
     const char *file;     /**< The shared library, or the manifest when that is as far as it came; "built in". */
-    const char *reason;   /**< A sentence that does not name the plugin; "" for OK without remark. */
+    const char *reason;   /**< A sentence that does not name the plugin; "" for OK without a note. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
-    uint64_t time_ns;     /**< From the start of its probe to the verdict; 0: it was not probed. */
+    uint64_t time_ns;     /**< From the start of its probe to the result; 0: it was not probed. */
     uint32_t device_count;
-    uint32_t isolated;    /**< 1: met in a helper process, 0: in this process or not at all. */
-    uint32_t remembered;  /**< 1: the verdict is from an earlier meeting: nothing that it depends on has changed. */
+    uint32_t isolated;    /**< 1: probed in a helper process, 0: in this process or not at all. */
+    uint32_t cached;      /**< 1: the result of an earlier probe: nothing that it depends on has changed. */
     uint32_t signal;      /**< Number of the signal that ended its helper process; 0: none. */
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
-    uint64_t met;         /**< When it was met in a helper process, in seconds since 1970; 0: it was not. */
-    const char *note;     /**< On how long the verdict is good, where that is not the ordinary: "" else. */
+    uint64_t probed_at;   /**< When it was probed in a helper process, in seconds since 1970; 0: it was not. */
+    const char *note;     /**< How long the result stays valid, where that is not the usual rule: "" else. */
 } gpuhal_plugin_report;
 
 /** How many plugins have a report.
@@ -86,10 +86,10 @@ GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
 
-/** A remark about the whole search, such as plugins that were not probed because the helper program is missing; NULL past the last.
+/** A note about the whole search, such as plugins that were not probed because the helper program is missing; NULL past the last.
  *  @return a sentence, or NULL
  *  Owner: lives as long as @p gpu. Threads: any. Blocks: no. */
-GPUHAL_API const char *gpuhal_remark_at(const gpuhal *gpu, uint32_t index);
+GPUHAL_API const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index);
 
 /** One environment variable of the library, and whether it was read. */
 typedef struct gpuhal_environment_entry {

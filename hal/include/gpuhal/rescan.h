@@ -7,7 +7,7 @@
  *  A program with an event loop watches the descriptor of gpuhal_change_descriptor(), and when it is readable:
  *
  *      gpuhal_change change = {.size = sizeof change};
- *      while (gpuhal_take_change(gpu, &change) == GPUHAL_OK) {
+ *      while (gpuhal_next_change(gpu, &change) == GPUHAL_OK) {
  *          if (change.kind == GPUHAL_CHANGE_VANISHED || change.kind == GPUHAL_CHANGE_LOST) {
  *              // release its buffers and queues, and gpuhal_select() another device
  *          }
@@ -46,7 +46,7 @@ typedef struct gpuhal_change {
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_generation(const gpuhal *gpu);
 
-/** Looks for plugins and devices again, in helpers as when nothing is remembered; only what is quarantined is not run. Several at once
+/** Looks for plugins and devices again, in helpers as without cached results; only what is quarantined is not run. Several at once
  *  become one. @p out_generation, afterwards, may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, BUSY from what takes a line of the log in the midst of a rescan, and while the object
  *  is being closed
@@ -63,13 +63,13 @@ typedef void gpuhal_change_fn(void *user, const gpuhal_change *change);
 
 /** Has @p listener called for every change from now on, on the thread of the library that serves all callbacks of the object; it may
  *  call the library, but not gpuhal_close(). NULL ends it: once this returns, it is not called any more, unless this is called by it.
- *  From now on the kernel's news of added and removed hardware make the library rescan by itself, where the system tells any, and so do
- *  announcements of plugins and the files that manifests tell to watch; also once gpuhal_change_descriptor() was called.
+ *  From now on the kernel's events of added and removed hardware make the library rescan by itself, where the system has them, and so do
+ *  announcements of plugins and the files that manifests name under `watch`; also once gpuhal_change_descriptor() was called.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user);
 
-/** A descriptor that is readable as long as gpuhal_take_change() has something to hand out. Nothing is read from it. Changes are kept
+/** A descriptor that is readable as long as gpuhal_next_change() has something to hand out. Nothing is read from it. Changes are kept
  *  from the first call on, at most 256; the oldest go.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
@@ -78,7 +78,7 @@ GPUHAL_API gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle 
 /** Hands out the next change. Set @p out_change->size first.
  *  @return GPUHAL_OK, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_take_change(gpuhal *gpu, gpuhal_change *out_change);
+GPUHAL_API gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change);
 
 #ifdef __cplusplus
 }

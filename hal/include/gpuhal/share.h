@@ -1,7 +1,7 @@
 /** gpuhal/share.h: one piece of memory, seen by several devices, programs or processes without copying.
  *
  *  A shared buffer is a buffer like any other: it has a device, takes part in transfers and is counted. It keeps the buffer that
- *  it was made from alive, whoever releases first. It does not count against the memory limit of its device: the memory is counted
+ *  it was made from alive, in whatever order they are released. It does not count against the memory limit of its device: the memory is counted
  *  once, where it was allocated.
  *
  *  Bytes written through one of them are seen through the others once the call that wrote them has returned and
@@ -10,7 +10,7 @@
  *  where memory is coherent. Such a mapping shows what the device has there, so synchronize before the kernels run: what others
  *  wrote to the same bytes in between may be lost. What two of them write to the same bytes at once is undefined, and one offset is
  *  one place: a copy between ranges that overlap is refused, whichever buffers name them. Of memory that was imported twice, each time
- *  by itself, nobody knows that it is one: there such a copy is undefined.
+ *  by itself, the library cannot know that it is one: there such a copy is undefined.
  *
  *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER where one side's memory has a host address and the other can import
  *  such memory, GPUHAL_HANDLE_OPAQUE_FD between two openings of the same driver for the same hardware, GPUHAL_HANDLE_DMABUF_FD
@@ -28,7 +28,7 @@ extern "C" {
 
 /** Called once, when the library has let go of memory that the caller lent it; may call the library except to open or close a
  *  gpuhal object. Runs inside the gpuhal_buffer_release() that took the last reference, that of a buffer that shares the memory
- *  included; in the child of a fork also, where the vendor is not told. Where queued work had the last reference, it runs soon after
+ *  included; in the child of a fork also, where the vendor's library is not called. Where queued work had the last reference, it runs soon after
  *  that has ended, on the thread that also makes the callbacks of events: never on a queue's thread nor inside a wait, so it may wait. */
 typedef void gpuhal_released_fn(void *user, void *memory);
 
@@ -89,7 +89,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const 
 GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle);
 
 /** Takes memory that gpuhal_buffer_export() gave out in this process or another one, for the same hardware and driver. @p desc is
- *  the one with which the buffer was created, `export_kinds` included: an opaque descriptor does not tell by itself. With
+ *  the one with which the buffer was created, `export_kinds` included: an opaque descriptor does not contain it. With
  *  GPUHAL_HANDLE_HOST_POINTER among its kinds both processes see the same devices, since their alignments decide the size.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for a descriptor that is none or of another kind, and for host pointers, which
  *  gpuhal_buffer_import_host() takes); NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
@@ -98,7 +98,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_hand
 GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle,
                                               gpuhal_buffer **out_buffer);
 
-/** Makes a buffer of a vendor's own memory object (native.h tells the types) which the caller keeps alive. Of any size; only on a
+/** Makes a buffer of a vendor's own memory object (native.h lists the types) which the caller keeps alive. Of any size; only on a
  *  device with copy_alignment_bytes above 1 the object reaches up to the next multiple of that. @p released as for
  *  gpuhal_buffer_import_host(), with a NULL `memory`.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an object of another type, or too small); NOT_SUPPORTED; what gpuhal_device_open() returns;

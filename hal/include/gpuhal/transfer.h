@@ -2,7 +2,7 @@
  *
  *  Every transfer takes a queue first (queue.h). With NULL the call returns when the bytes are there. With a queue it is enqueued: host
  *  memory stays the caller's until that work is done, buffers may be released at once, since the queue keeps them. The queue is one of a
- *  device that one of the buffers lies on, else the answer is INVALID_ARGUMENT; BUSY in a native section, and the cause of the queue's
+ *  device that one of the buffers lies on, else the answer is INVALID_ARGUMENT; BUSY during native access, and the cause of the queue's
  *  failure, come besides what each call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a
  *  success that does nothing.
  *  A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a thread of the queue
@@ -65,7 +65,7 @@ typedef struct gpuhal_rect {
 GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                           const uint64_t extent[3]);
 
-/** The way a copy between two buffers takes. */
+/** The path of a copy between two buffers. */
 typedef uint32_t gpuhal_path;
 enum {
     GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by its own copy. */
@@ -74,7 +74,7 @@ enum {
     GPUHAL_PATH_STAGED = 4  /**< Through a bounded ring of host memory, both halves at once: two passes. */
 };
 
-/** Tells which way gpuhal_copy() takes between two buffers, as far as is known: before the first copy from or to a buffer, a driver
+/** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known: before the first copy from or to a buffer, a driver
  *  that refuses direct access or sharing is not known to do so, and a link between two devices counts from the copy on, or the
  *  gpuhal_link_verify(), that proved it. Ranges that break the copy alignment of a device may be staged
  *  where others are shared.

@@ -37,15 +37,15 @@ extern "C" {
 #endif
 
 /** Answer of every call. Zero is success, positive is an answer that is no error, negative is an error; the words behind each
- *  tell the caller what to do. Details of the last error: gpuhal_last_error(). */
+ *  say what the caller can do. Details of the last error: gpuhal_last_error(). */
 typedef int32_t gpuhal_status;
 enum {
     GPUHAL_OK = 0,
     GPUHAL_NOT_READY = 1,                /**< Poll again: the work is not done yet. */
     GPUHAL_ERROR_INVALID_ARGUMENT = -1,  /**< Give up: a mistake in the calling program. */
     GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size leave the buffer. Nothing was done. */
-    GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Take another way: this device does not offer it. Nothing was done. */
-    GPUHAL_ERROR_OUT_OF_MEMORY = -4,     /**< Free device memory, then retry. The detail tells asked, free and total. */
+    GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Do without it: this device does not offer it. Nothing was done. */
+    GPUHAL_ERROR_OUT_OF_MEMORY = -4,     /**< Free device memory, then retry. The detail names asked, free and total. */
     GPUHAL_ERROR_TOO_LARGE = -5,         /**< Retry in smaller pieces: above the largest single allocation. */
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
     GPUHAL_ERROR_BUSY = -7,              /**< Retry later: somebody else holds it (a mapping, exclusive mode, a lease). */
@@ -70,10 +70,10 @@ enum {
     GPUHAL_MISSING_ASLEEP = 3,        /**< Reading it would wake the device. */
     GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source did not answer in time. */
     GPUHAL_MISSING_FAILED = 5,        /**< The source answered with an error. */
-    GPUHAL_MISSING_NOT_READ = 6       /**< Nobody has asked the source yet. */
+    GPUHAL_MISSING_NOT_READ = 6       /**< The source was not asked yet. */
 };
 
-/** Numbers that belong to whoever ships a backend, and are never given a meaning here: two backends may use one number for two things, so
+/** Numbers that belong to the vendor of a backend, and are never given a meaning here: two backends may use one number for two things, so
  *  read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of links, from GPUHAL_VENDOR_FIRST on; kinds
  *  of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of native objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
 #define GPUHAL_VENDOR_FIRST        0x80000000u
@@ -84,7 +84,7 @@ enum {
  *  the words behind the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
 typedef uint32_t gpuhal_key;
 enum {
-    /* Facts of a device: they stay true while the process lives, unless gpuhal/rescan.h tells of a change. */
+    /* Facts of a device: they stay true while the process lives, unless gpuhal/rescan.h reports a change. */
     GPUHAL_FACT_NAME = 1,                   /**< text: the vendor's name for the model. Mandatory. */
     GPUHAL_FACT_VENDOR = 2,                 /**< text: who made it. */
     GPUHAL_FACT_VENDOR_ID = 3,              /**< number: PCI vendor id, else Khronos vendor id. */
@@ -106,7 +106,7 @@ enum {
     GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,  /**< number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
     GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,  /**< number: power of two up to 4096 for offset and size of fill; missing: 1. */
     GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
-    GPUHAL_FACT_PAGEABLE_ACCESS = 22,       /**< number: ordinary host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
+    GPUHAL_FACT_PAGEABLE_ACCESS = 22,       /**< number: pageable host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
     GPUHAL_FACT_UNIFIED_MEMORY = 23,        /**< number: 1 when device and host share one memory, else 0. */
     GPUHAL_FACT_COMPUTE_UNITS = 24,         /**< number: the API's own count (SMs, CUs, cores). */
     GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25,  /**< number. */
@@ -155,14 +155,14 @@ enum {
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
-    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001, /**< number: one way, as the hardware is built, not as measured. */
+    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001, /**< number: in one direction, as the hardware is built, not as measured. */
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,            /**< number: 1 when the driver says that one reaches the other's memory, else 0. */
     GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
     GPUHAL_LINK_COUNT = 0x2004,                      /**< number: links side by side, or lanes of PCI Express. */
     /* These the library finds out by itself, in gpuhal_link_verify(), and remembers for these devices and drivers. */
     GPUHAL_LINK_VERIFIED = 0x2005,                      /**< number: 1 when bytes came through right, 0 when they did not. */
     GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path that copies took when they were measured. */
-    GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: one way, of large copies between memory of the two devices. */
+    GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: in one direction, of large copies between memory of the two devices. */
     GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008,           /**< number: of a small copy, from the call to the arrival. */
     GPUHAL_LINK_TRIED_SECONDS = 0x2009,                 /**< number: when these were found out, in seconds since 1970; an earlier time than this program's where
                                                              they are remembered. */
@@ -181,7 +181,7 @@ enum {
     GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the processor. */
     GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
     GPUHAL_LINK_SYSTEM = 8,           /**< From one NUMA node to another. */
-    GPUHAL_LINK_SAME_MEMORY = 9,      /**< They are faces of one device, or both work in the host's memory. */
+    GPUHAL_LINK_SAME_MEMORY = 9,      /**< They are interfaces of one device, or both work in the host's memory. */
     GPUHAL_LINK_HOST = 10             /**< Through the host's memory, in which one of them works, or because nothing closer is known. */
 };
 
@@ -268,7 +268,7 @@ typedef struct gpuhal_handle {
     } as;
 } gpuhal_handle;
 
-/** A vendor's own object: what it is, and the values that name it. native.h tells for every type what stands in which place. */
+/** A vendor's own object: what it is, and the values that name it. native.h states the values of each type. */
 typedef struct gpuhal_native {
     uint32_t size;      /**< sizeof(gpuhal_native). */
     uint32_t type;      /**< gpuhal_native_type, see native.h. */

@@ -1,4 +1,4 @@
-/** gpuhal/usage.h: what has been moved, by which way, and how fast.
+/** gpuhal/usage.h: what has been moved, on which path, and how fast.
  *
  *  Counted are transfers that succeeded through one gpuhal object: with a NULL queue when they ended, with a queue when they were handed
  *  to the device. Figures only grow. They can be read at any time; those of a transfer that ends just then may be seen one after the other.
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** What has gone one way. */
+/** What has been moved in one direction. */
 typedef struct gpuhal_traffic {
     uint64_t operations;
     uint64_t bytes;
@@ -42,12 +42,12 @@ typedef struct gpuhal_pair_traffic {
     gpuhal_traffic staged;
 } gpuhal_pair_traffic;
 
-/** Tells what a device has moved by itself.
+/** Returns what a device has moved by itself.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);
 
-/** Tells what was copied from one device to another, or within one.
+/** Returns what was copied from one device to another, or within one.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic);

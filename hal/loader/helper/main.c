@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/records.h"
 #include "core/text.h"
-#include "loader/attempt.h"
+#include "loader/load_context.h"
 #include "loader/backend.h"
 #include "loader/stream.h"
 #include "os/os.h"
@@ -52,10 +52,10 @@ static void send_records(gpuhal_text *records)
 
 static void tell_stage(void *user, gpuhal_plugin_stage stage)
 {
-    const gpuhal_attempt *attempt = user;
+    const gpuhal_load_context *load = user;
     gpuhal_text records = {0};
-    if (stage == GPUHAL_STAGE_START && attempt->version) {
-        gpuhal_stream_write_version(&records, attempt->version);
+    if (stage == GPUHAL_STAGE_START && load->version) {
+        gpuhal_stream_write_version(&records, load->version);
     }
     gpuhal_stream_write_stage(&records, stage);
     send_records(&records);
@@ -104,11 +104,11 @@ static void tell_device(__attribute__((unused)) void *user, const gpuhal_listed_
 
 /* Which files the answer came from: while they stay the same it can be remembered, and without them it is not. That memory ran out is no
  * answer of the plugin's. */
-static void tell_result(const gpuhal_attempt *attempt, bool good)
+static void tell_result(const gpuhal_load_context *load, bool good)
 {
     gpuhal_text records = {0};
     gpuhal_texts mapped;
-    if (!good && attempt->state == GPUHAL_PLUGIN_NOT_PROBED) {
+    if (!good && load->state == GPUHAL_PLUGIN_NOT_PROBED) {
         _exit(GPUHAL_HELPER_EXIT_HUNGRY);
     }
     gpuhal_key_mapped_files(&mapped);
@@ -116,25 +116,25 @@ static void tell_result(const gpuhal_attempt *attempt, bool good)
         gpuhal_stream_write_mapped(&records, &mapped);
     }
     gpuhal_texts_finish(&mapped);
-    gpuhal_stream_write_end(&records, attempt, good, device_count);
+    gpuhal_stream_write_end(&records, load, good, device_count);
     send_records(&records);
 }
 
 static void meet(char *name, char *file, char *options, uint32_t log_level, bool ignore_environment)
 {
     gpuhal_candidate candidate = {.name = name, .file = file, .options = *options ? options : NULL};
-    gpuhal_attempt attempt = {
+    gpuhal_load_context load = {
         .name = name,
         .log = gpuhal_log_create(tell_log, NULL, log_level, false),
         .ignore_environment = ignore_environment,
         .on_stage = tell_stage,
         .on_driver = tell_driver,
         .on_device = tell_device,
-        .user = &attempt,
+        .user = &load,
     };
     gpuhal_backend *backend = NULL;
-    bool good = gpuhal_backend_obtain(&attempt, &candidate, &backend);
-    tell_result(&attempt, good);
+    bool good = gpuhal_backend_obtain(&load, &candidate, &backend);
+    tell_result(&load, good);
 }
 
 int main(int count, char **arguments)

@@ -1,6 +1,6 @@
-/* registry/form.c: see form.h. Records are first cut out of the text and held against their checksums; only what passes is parsed.
+/* registry/serial.c: see form.h. Records are first cut out of the text and held against their checksums; only what passes is parsed.
  * A damaged `[` or `crc` line joins two records to one, which then fails as a whole. */
-#include "registry/form.h"
+#include "registry/serial.h"
 
 #include "registry/checksum.h"
 
@@ -27,21 +27,21 @@ static size_t begin_of_next(const gpuhal_text *to)
     return to->length > 0 ? to->length + 1 : 0;
 }
 
-void gpuhal_form_write(const gpuhal_content *content, gpuhal_text *to)
+void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to)
 {
     size_t count = 0;
     gpuhal_text_printf(to, "# What libgpuhal knows about this machine. It may be deleted: then plugins are met anew.\n");
     size_t begin = begin_of_next(to);
     gpuhal_records_write_kind(to, "registry");
     gpuhal_records_write_u64(to, "version", GPUHAL_REGISTRY_VERSION);
-    gpuhal_records_write_u64(to, "generation", content->generation);
-    gpuhal_records_write_u64(to, "next_physical", content->next_physical);
-    gpuhal_records_write_u64(to, "next_face", content->next_face);
+    gpuhal_records_write_u64(to, "generation", database->generation);
+    gpuhal_records_write_u64(to, "next_physical", database->next_physical);
+    gpuhal_records_write_u64(to, "next_interface", database->next_interface);
     end_record(to, begin);
     for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
-        for (size_t i = 0; i < content->records[kind].count && !to->failed; i++) {
+        for (size_t i = 0; i < database->records[kind].count && !to->failed; i++) {
             begin = begin_of_next(to);
-            gpuhal_record_write(kind, gpuhal_content_at(content, kind, i), to);
+            gpuhal_record_write(kind, gpuhal_database_at(database, kind, i), to);
             end_record(to, begin);
             count++;
         }
@@ -164,9 +164,9 @@ static gpuhal_read_result read_numbers(const piece *from, const char *const *nam
     return !memory ? GPUHAL_READ_NO_MEMORY : good ? GPUHAL_READ_OK : GPUHAL_READ_DAMAGED;
 }
 
-static gpuhal_read_result read_head(cutter *at, gpuhal_content *content, gpuhal_form_report *report)
+static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuhal_serial_report *report)
 {
-    static const char *const names[] = {"version", "generation", "next_physical", "next_face"};
+    static const char *const names[] = {"version", "generation", "next_physical", "next_interface"};
     uint64_t numbers[4] = {0};
     piece head;
     /* The version comes first and alone, since a later one may write the rest in another way. */
@@ -188,55 +188,55 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_content *content, gpuhal_
         report->headless = true;
         return GPUHAL_READ_OK;
     }
-    content->generation = numbers[1];
-    content->next_physical = (uint32_t)numbers[2];
-    content->next_face = (uint32_t)numbers[3];
+    database->generation = numbers[1];
+    database->next_physical = (uint32_t)numbers[2];
+    database->next_interface = (uint32_t)numbers[3];
     return GPUHAL_READ_OK;
 }
 
 /* Whether the numbers in a record are such as were given out before the text was written. */
-static bool numbers_were_given(const gpuhal_content *content, gpuhal_record_kind kind, const void *record)
+static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     if (kind == GPUHAL_RECORD_PHYSICAL) {
-        uint32_t number = ((const gpuhal_known_physical *)record)->number;
-        return number > 0 && number < content->next_physical;
+        uint32_t number = ((const gpuhal_database_physical *)record)->number;
+        return number > 0 && number < database->next_physical;
     }
-    if (kind == GPUHAL_RECORD_FACE) {
-        uint32_t number = ((const gpuhal_known_face *)record)->number;
-        return number > 0 && number < content->next_face;
+    if (kind == GPUHAL_RECORD_INTERFACE) {
+        uint32_t number = ((const gpuhal_database_interface *)record)->number;
+        return number > 0 && number < database->next_interface;
     }
     return true;
 }
 
 /* Adds the record; damaged is also one that stands for the same as another, and one too many. */
-static gpuhal_read_result take_record(gpuhal_content *content, const piece *from)
+static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_record_kind kind = gpuhal_record_kind_of(from->kind);
-    if (kind == GPUHAL_RECORD_KINDS || content->records[kind].count >= gpuhal_content_limit(kind)) {
+    if (kind == GPUHAL_RECORD_KINDS || database->records[kind].count >= gpuhal_database_limit(kind)) {
         return GPUHAL_READ_DAMAGED;
     }
-    void *record = gpuhal_content_add(content, kind);
+    void *record = gpuhal_database_add(database, kind);
     if (!record) {
         return GPUHAL_READ_NO_MEMORY;
     }
     gpuhal_read_result result = gpuhal_record_read(kind, from->begin, from->bytes, record);
-    if (result == GPUHAL_READ_OK && (!numbers_were_given(content, kind, record) || gpuhal_content_same(content, kind, record))) {
+    if (result == GPUHAL_READ_OK && (!numbers_were_given(database, kind, record) || gpuhal_database_same(database, kind, record))) {
         result = GPUHAL_READ_DAMAGED;
     }
     if (result != GPUHAL_READ_OK) {
-        gpuhal_content_remove(content, kind, content->records[kind].count - 1);
+        gpuhal_database_remove(database, kind, database->records[kind].count - 1);
     }
     return result;
 }
 
-gpuhal_read_result gpuhal_form_read(const char *text, size_t bytes, gpuhal_content *out_content, gpuhal_form_report *out_report)
+gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content, gpuhal_serial_report *out_report)
 {
     static const char *const count_name[] = {"records"};
     cutter at = {.next = text, .end = text + bytes};
     uint64_t records = 0, told = UINT64_MAX;
     piece found;
-    *out_content = GPUHAL_CONTENT_EMPTY;
-    *out_report = (gpuhal_form_report){0};
+    *out_content = GPUHAL_DATABASE_EMPTY;
+    *out_report = (gpuhal_serial_report){0};
     gpuhal_read_result result = read_head(&at, out_content, out_report);
     bool usable = result == GPUHAL_READ_OK && !out_report->newer && !out_report->headless;
     while (usable && told == UINT64_MAX && result != GPUHAL_READ_NO_MEMORY && next_piece(&at, &found)) {
@@ -249,16 +249,16 @@ gpuhal_read_result gpuhal_form_read(const char *text, size_t bytes, gpuhal_conte
         at.damaged += result == GPUHAL_READ_DAMAGED;
     }
     if (result == GPUHAL_READ_NO_MEMORY) {
-        gpuhal_content_finish(out_content);
+        gpuhal_database_finish(out_content);
         return result;
     }
     out_report->cut = usable && (told != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
-    gpuhal_content_trim(out_content);
+    gpuhal_database_trim(out_content);
     return GPUHAL_READ_OK;
 }
 
-bool gpuhal_form_is_damaged(const gpuhal_form_report *report)
+bool gpuhal_serial_is_damaged(const gpuhal_serial_report *report)
 {
     return !report->newer && (report->headless || report->cut || report->damaged > 0);
 }

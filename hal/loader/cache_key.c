@@ -1,5 +1,5 @@
-/* loader/circumstances.c: see circumstances.h. */
-#include "loader/circumstances.h"
+/* loader/cache_key.c: see circumstances.h. */
+#include "loader/cache_key.h"
 
 #include "core/text.h"
 #include "os/os.h"
@@ -70,7 +70,7 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
-void gpuhal_circumstances_watched(const gpuhal_candidate *candidate, gpuhal_texts *to)
+void gpuhal_cache_key_watched(const gpuhal_candidate *candidate, gpuhal_texts *to)
 {
     each_word(candidate->watch, add_watched, to);
 }
@@ -120,7 +120,7 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
+bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
                                gpuhal_texts *out_key)
 {
     gpuhal_texts files = {0}, variables = {0};
@@ -137,7 +137,7 @@ bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_t
             add_once(&files, mapped->list[i]);
         }
     }
-    gpuhal_circumstances_watched(candidate, &files);
+    gpuhal_cache_key_watched(candidate, &files);
     each_word(candidate->libraries, add_library_places, &files);
     each_word(candidate->environment, add_named_library, &files);
     each_word(candidate->environment, add_variable, &variables);
@@ -157,7 +157,7 @@ bool gpuhal_circumstances_make(const gpuhal_candidate *candidate, const gpuhal_t
 }
 
 /* Drivers put code that they write at run time into files without a name: those have no successor, and no library's name. */
-bool gpuhal_circumstances_replaced(const gpuhal_texts *mapped)
+bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {
         const char *path = mapped->list[i];

@@ -1,8 +1,8 @@
-/* device/known.c: see known.h. */
-#include "device/known.h"
+/* device/cached.c: see known.h. */
+#include "device/cached.h"
 
 #include "core/error.h"
-#include "loader/verdict.h"
+#include "loader/probe_cache.h"
 #include "registry/fields.h"
 
 #include <stdio.h>
@@ -11,23 +11,23 @@
 
 /* What several devices state alike names none of them, and a program on the processor states what is not its own: the identity leaves
  * the latter out, and doubts the former. */
-static const char *stated(const gpuhal_face *face, gpuhal_identity_level level)
+static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
-    return face->doubted & 1u << level ? NULL : face->values[level];
+    return iface->doubted & 1u << level ? NULL : iface->values[level];
 }
 
-static gpuhal_sighting sighting_of(const gpuhal_face *face)
+static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
 {
     return (gpuhal_sighting){
-        .group = face->physical,
-        .host = face->host,
-        .vendor_id = face->host ? 0 : (uint32_t)gpuhal_facts_u64(face->facts, GPUHAL_FACT_VENDOR_ID, 0),
-        .pci = stated(face, GPUHAL_IDENTITY_PCI),
-        .uuid = stated(face, GPUHAL_IDENTITY_UUID),
-        .backend = face->backend,
-        .part = face->part_name,
-        .name = gpuhal_facts_text(face->facts, GPUHAL_FACT_NAME),
-        .driver_version = gpuhal_facts_text(face->facts, GPUHAL_FACT_DRIVER_VERSION),
+        .group = iface->physical,
+        .host = iface->host,
+        .vendor_id = iface->host ? 0 : (uint32_t)gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0),
+        .pci = stated(iface, GPUHAL_IDENTITY_PCI),
+        .uuid = stated(iface, GPUHAL_IDENTITY_UUID),
+        .backend = iface->backend,
+        .partition = iface->partition_name,
+        .name = gpuhal_facts_text(iface->facts, GPUHAL_FACT_NAME),
+        .driver_version = gpuhal_facts_text(iface->facts, GPUHAL_FACT_DRIVER_VERSION),
     };
 }
 
@@ -59,31 +59,31 @@ static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing)
+gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
-    const gpuhal_identity *identity = &listing->identity;
-    const char **listed = listed_backends(&listing->candidates);
-    gpuhal_sighting *sightings = calloc(listing->fresh + 1u, sizeof *sightings);
+    const gpuhal_identity *identity = &snapshot->identity;
+    const char **listed = listed_backends(&snapshot->candidates);
+    gpuhal_sighting *sightings = calloc(snapshot->fresh + 1u, sizeof *sightings);
     gpuhal_status status = listed && sightings ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_changes changes = {
             .now = gpuhal_os_wall_clock(),
             .sightings = sightings,
-            .sighting_count = listing->fresh,
+            .sighting_count = snapshot->fresh,
             .listed = listed,
-            .plugins = listing->candidates.learned,
-            .plugin_count = listing->candidates.learned_count,
-            .faults = listing->candidates.faults,
-            .fault_count = listing->candidates.fault_count,
+            .plugins = snapshot->candidates.learned,
+            .plugin_count = snapshot->candidates.learned_count,
+            .faults = snapshot->candidates.faults,
+            .fault_count = snapshot->candidates.fault_count,
         };
-        for (uint32_t i = 0; i < listing->fresh; i++) {
-            sightings[i] = sighting_of(&identity->faces[i]);
+        for (uint32_t i = 0; i < snapshot->fresh; i++) {
+            sightings[i] = sighting_of(&identity->interfaces[i]);
         }
         status = update(gpu->registry, &changes);
     }
-    for (uint32_t i = 0; !status && i < listing->fresh; i++) {
-        listing->entries[i].known_physical = sightings[i].physical;
-        listing->entries[i].known_face = sightings[i].face;
+    for (uint32_t i = 0; !status && i < snapshot->fresh; i++) {
+        snapshot->entries[i].physical_number = sightings[i].physical;
+        snapshot->entries[i].interface_number = sightings[i].iface;
     }
     free(sightings);
     free(listed);
@@ -93,11 +93,11 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_listing *listing)
 /* ---- what is different once the plugin is loaded */
 
 /* Two devices of one plugin find the same difference: the record is written once. */
-static bool is_kept(gpuhal_registry *registry, const gpuhal_known_plugin *record)
+static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_known_plugin *kept = gpuhal_content_same(&snapshot->content, GPUHAL_RECORD_PLUGIN, record);
-    bool same = kept && gpuhal_verdict_same(kept, record);
+    const gpuhal_database_plugin *kept = gpuhal_database_same(&snapshot->database, GPUHAL_RECORD_PLUGIN, record);
+    bool same = kept && gpuhal_probe_cache_same(kept, record);
     gpuhal_snapshot_release(snapshot);
     return same;
 }
@@ -105,21 +105,21 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_known_plugin *record
 /* What is learned under other circumstances than those of the listing is not put in its place. */
 static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 {
-    return candidate->identity && candidate->key.count > 0 && gpuhal_verdict_holds(&gpu->settings, candidate);
+    return candidate->identity && candidate->key.count > 0 && gpuhal_probe_cache_is_valid(&gpu->settings, candidate);
 }
 
 /* Puts the record in the place of what was remembered under the circumstances of the newest listing. */
 static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuhal_plugin_state state, const char *reason,
                            const gpuhal_listed_devices *devices)
 {
-    gpuhal_known_plugin record = {0};
-    bool good = gpuhal_verdict_record(candidate, devices, &record);
+    gpuhal_database_plugin record = {0};
+    bool good = gpuhal_probe_cache_record(candidate, devices, &record);
     record.state = state;
     if (reason) {
         free(record.reason);
         record.reason = gpuhal_text_copy(reason);
     }
-    gpuhal_changes changes = {.now = record.met, .plugins = &record, .plugin_count = 1};
+    gpuhal_changes changes = {.now = record.probed_at, .plugins = &record, .plugin_count = 1};
     gpuhal_status status = GPUHAL_OK;
     if (good && !is_kept(gpu->registry, &record)) {
         status = update(gpu->registry, &changes);
@@ -131,11 +131,11 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
 }
 
 /* A driver that was started before the look knows less of the machine than the helper that looked: it has nothing to tell. */
-void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
+void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
-    const gpuhal_listing *listing = gpuhal_listing_now(device->gpu);
-    const gpuhal_entry *entry = gpuhal_listing_entry(listing, device);
-    if (!entry || gpuhal_backend_begun_ns(backend) < listing->begun_ns || atomic_exchange(&device->compared, true)) {
+    const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
+    const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
+    if (!entry || gpuhal_backend_begun_ns(backend) < snapshot->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }
     char sentence[GPUHAL_DIFFERENCE_BYTES];
@@ -158,9 +158,9 @@ void gpuhal_known_compare(gpuhal_device *device, const gpuhal_backend *backend, 
     gpuhal_error_restore(&before);
 }
 
-void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status)
+void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status)
 {
-    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
+    const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     bool of_the_plugin = status != GPUHAL_ERROR_FORKED && status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_BUSY;
     if (!entry || !of_the_plugin || !has_record(device->gpu, entry->candidate) || atomic_exchange(&device->compared, true)) {
         return;
@@ -168,7 +168,7 @@ void gpuhal_known_failed(gpuhal_device *device, gpuhal_status status)
     gpuhal_error_detail before;
     const gpuhal_listed_devices none = {0};
     gpuhal_error_save(&before);
-    replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_BROKEN, before.sentence, &none);
+    replace_record(device->gpu, entry->candidate, GPUHAL_PLUGIN_FAILED, before.sentence, &none);
     gpuhal_error_restore(&before);
 }
 
@@ -178,18 +178,18 @@ static bool is_quarantined(gpuhal_registry *registry, const char *identity)
     gpuhal_registry_refresh(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     size_t count;
-    const gpuhal_known_plugin *plugins = gpuhal_content_plugins(&snapshot->content, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(&snapshot->database, &count);
     bool found = false;
     for (size_t i = 0; i < count && !found; i++) {
-        found = gpuhal_known_is_quarantine(&plugins[i], identity);
+        found = gpuhal_database_is_quarantine(&plugins[i], identity);
     }
     gpuhal_snapshot_release(snapshot);
     return found;
 }
 
-void gpuhal_known_opened(gpuhal_device *device)
+void gpuhal_cached_opened(gpuhal_device *device)
 {
-    const gpuhal_entry *entry = gpuhal_listing_entry(gpuhal_listing_now(device->gpu), device);
+    const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     const char *identity = entry ? entry->candidate->identity : NULL;
     if (!identity || !is_quarantined(device->gpu->registry, identity)) {
         return;

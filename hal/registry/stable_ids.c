@@ -1,4 +1,4 @@
-/* registry/numbers.c: which numbers the hardware had that is seen now.
+/* registry/stable_ids.c: which numbers the hardware had that is seen now.
  *
  * Hardware is known again by a UUID of one of its faces; else by its PCI address, if it has the same vendor and no face denies it;
  * else, where an address is unknown, by backend and name, in the order in which it is listed. A face denies it when its UUID changed
@@ -18,13 +18,13 @@
 
 /* What one call works on. */
 typedef struct numbering {
-    const gpuhal_content *content;
+    const gpuhal_database *database;
     gpuhal_sighting *sightings;
     size_t count;
     uint64_t now;
 } numbering;
 
-typedef bool match_fn(const numbering *at, uint32_t group, const gpuhal_known_physical *physical);
+typedef bool match_fn(const numbering *at, uint32_t group, const gpuhal_database_physical *physical);
 
 static bool is_said(const char *text)
 {
@@ -65,9 +65,9 @@ static bool same_name(const char *kept, const char *seen)
     return strlen(kept ? kept : "") == length && (length == 0 || memcmp(kept, seen, length) == 0);
 }
 
-static const char *last_driver(const gpuhal_known_face *face)
+static const char *last_driver(const gpuhal_database_interface *iface)
 {
-    return face->drivers.count > 0 ? face->drivers.list[face->drivers.count - 1].version : NULL;
+    return iface->drivers.count > 0 ? iface->drivers.list[iface->drivers.count - 1].version : NULL;
 }
 
 /* ---- hardware */
@@ -103,13 +103,13 @@ static bool group_is_host(const numbering *at, uint32_t group)
 
 /* Whether a face that is seen and one that is known, of this group and this hardware, are related in some way. */
 static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
-                     bool (*related)(const gpuhal_sighting *seen, const gpuhal_known_face *known))
+                     bool (*related)(const gpuhal_sighting *seen, const gpuhal_database_interface *known))
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(at->database, &count);
     for (size_t f = 0; f < count; f++) {
-        for (size_t i = 0; faces[f].physical == physical && i < at->count; i++) {
-            if (at->sightings[i].group == group && related(&at->sightings[i], &faces[f])) {
+        for (size_t i = 0; interfaces[f].physical == physical && i < at->count; i++) {
+            if (at->sightings[i].group == group && related(&at->sightings[i], &interfaces[f])) {
                 return true;
             }
         }
@@ -117,44 +117,44 @@ static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
     return false;
 }
 
-static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
-    return same_said(seen->uuid, known->uuid) && same(seen->part, known->part);
+    return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
-static bool denies(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
-    return same(seen->backend, known->backend) && same(seen->part, known->part) && is_said(seen->uuid) && is_said(known->uuid) &&
+    return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) && is_said(known->uuid) &&
            !same(seen->uuid, known->uuid) && same_said(seen->driver_version, last_driver(known));
 }
 
-static bool has_same_name(const gpuhal_sighting *seen, const gpuhal_known_face *known)
+static bool has_same_name(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
-    return same(seen->backend, known->backend) && same(seen->part, known->part) && same_name(known->name, seen->name);
+    return same(seen->backend, known->backend) && same(seen->partition, known->partition) && same_name(known->name, seen->name);
 }
 
-static bool match_host(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+static bool match_host(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return physical->host && group_is_host(at, group);
 }
 
-static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
 }
 
-static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
 }
 
-static bool match_pci(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && same_said(group_pci(at, group), physical->pci) &&
            !any_pair(at, group, physical->number, denies);
 }
 
-static bool match_name(const numbering *at, uint32_t group, const gpuhal_known_physical *physical)
+static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&
            any_pair(at, group, physical->number, has_same_name) && !any_pair(at, group, physical->number, denies);
@@ -192,7 +192,7 @@ static bool is_taken(const numbering *at, uint32_t number)
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
-    const gpuhal_known_physical *physicals = gpuhal_content_physicals(at->content, &count);
+    const gpuhal_database_physical *physicals = gpuhal_database_physicals(at->database, &count);
     for (size_t i = 0; i < at->count; i++) {
         uint32_t group = at->sightings[i].group;
         for (size_t p = 0; p < count && number_of(at, group) == 0; p++) {
@@ -218,12 +218,12 @@ static bool keep(char **to, const char *text)
 }
 
 /* The hardware of a group that has a number, made where it is new. NULL without memory. */
-static gpuhal_known_physical *physical_of(const numbering *at, gpuhal_content *to, uint32_t group)
+static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
-    gpuhal_known_physical wanted = {.number = number_of(at, group)};
-    gpuhal_known_physical *physical = gpuhal_content_same(to, GPUHAL_RECORD_PHYSICAL, &wanted);
+    gpuhal_database_physical wanted = {.number = number_of(at, group)};
+    gpuhal_database_physical *physical = gpuhal_database_same(to, GPUHAL_RECORD_PHYSICAL, &wanted);
     if (wanted.number == 0) {
-        physical = gpuhal_content_add(to, GPUHAL_RECORD_PHYSICAL);
+        physical = gpuhal_database_add(to, GPUHAL_RECORD_PHYSICAL);
         if (physical) {
             physical->number = to->next_physical++;
             physical->first_seen = at->now;
@@ -234,17 +234,17 @@ static gpuhal_known_physical *physical_of(const numbering *at, gpuhal_content *t
 }
 
 /* More hardware than is kept, all of it there: what comes last gets no number, so that what has one keeps it. */
-static bool is_beyond(const gpuhal_content *content, uint32_t number)
+static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
-    return number == 0 && !gpuhal_content_has_room(content);
+    return number == 0 && !gpuhal_database_has_room(database);
 }
 
-static bool note_physical(const numbering *at, gpuhal_content *to, const gpuhal_sighting *seen)
+static bool note_physical(const numbering *at, gpuhal_database *to, const gpuhal_sighting *seen)
 {
     if (is_beyond(to, number_of(at, seen->group))) {
         return true;
     }
-    gpuhal_known_physical *physical = physical_of(at, to, seen->group);
+    gpuhal_database_physical *physical = physical_of(at, to, seen->group);
     if (!physical) {
         return false;
     }
@@ -259,39 +259,39 @@ static bool note_physical(const numbering *at, gpuhal_content *to, const gpuhal_
 
 /* ---- faces */
 
-static bool face_is_taken(const numbering *at, uint32_t number)
+static bool interface_is_taken(const numbering *at, uint32_t number)
 {
     bool taken = false;
     for (size_t i = 0; i < at->count; i++) {
-        taken = taken || at->sightings[i].face == number;
+        taken = taken || at->sightings[i].iface == number;
     }
     return taken;
 }
 
-static void match_face(const numbering *at, gpuhal_sighting *seen, bool by_name)
+static void match_interface(const numbering *at, gpuhal_sighting *seen, bool by_name)
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
-    for (size_t f = 0; f < count && seen->face == 0; f++) {
-        if (faces[f].physical == seen->physical && same(faces[f].backend, seen->backend) && same(faces[f].part, seen->part) &&
-            (!by_name || same_name(faces[f].name, seen->name)) && !face_is_taken(at, faces[f].number)) {
-            seen->face = faces[f].number;
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(at->database, &count);
+    for (size_t f = 0; f < count && seen->iface == 0; f++) {
+        if (interfaces[f].physical == seen->physical && same(interfaces[f].backend, seen->backend) && same(interfaces[f].partition, seen->partition) &&
+            (!by_name || same_name(interfaces[f].name, seen->name)) && !interface_is_taken(at, interfaces[f].number)) {
+            seen->iface = interfaces[f].number;
         }
     }
 }
 
-static bool note_driver(gpuhal_known_versions *drivers, const char *version, uint64_t now)
+static bool note_driver(gpuhal_database_versions *drivers, const char *version, uint64_t now)
 {
     if (!is_said(version) || (drivers->count > 0 && same_name(drivers->list[drivers->count - 1].version, version))) {
         return true;
     }
     char *copy = gpuhal_text_copy_range(version, kept_bytes(version));
-    gpuhal_known_version *list = copy ? realloc(drivers->list, (drivers->count + 1) * sizeof *list) : NULL;
+    gpuhal_database_version *list = copy ? realloc(drivers->list, (drivers->count + 1) * sizeof *list) : NULL;
     if (!list) {
         free(copy);
         return false;
     }
-    list[drivers->count] = (gpuhal_known_version){.since = now, .version = copy};
+    list[drivers->count] = (gpuhal_database_version){.since = now, .version = copy};
     drivers->list = list;
     drivers->capacity = ++drivers->count;
     if (drivers->count > VERSIONS_KEPT_MAX) {
@@ -301,55 +301,55 @@ static bool note_driver(gpuhal_known_versions *drivers, const char *version, uin
     return true;
 }
 
-static bool note_face(const numbering *at, gpuhal_content *to, gpuhal_sighting *seen)
+static bool note_interface(const numbering *at, gpuhal_database *to, gpuhal_sighting *seen)
 {
     if (seen->physical == 0) {
         return true;
     }
-    const gpuhal_known_face wanted = {.number = seen->face};
-    gpuhal_known_face *face = gpuhal_content_same(to, GPUHAL_RECORD_FACE, &wanted);
-    if (seen->face == 0) {
-        face = gpuhal_content_add(to, GPUHAL_RECORD_FACE);
+    const gpuhal_database_interface wanted = {.number = seen->iface};
+    gpuhal_database_interface *iface = gpuhal_database_same(to, GPUHAL_RECORD_INTERFACE, &wanted);
+    if (seen->iface == 0) {
+        iface = gpuhal_database_add(to, GPUHAL_RECORD_INTERFACE);
         char *backend = gpuhal_text_copy_range(seen->backend ? seen->backend : "", kept_bytes(seen->backend));
-        if (!face || !backend) {
+        if (!iface || !backend) {
             free(backend);
             return false;
         }
-        face->backend = backend;
-        face->number = to->next_face++;
-        face->physical = seen->physical;
-        face->first_seen = at->now;
-        seen->face = face->number;
+        iface->backend = backend;
+        iface->number = to->next_interface++;
+        iface->physical = seen->physical;
+        iface->first_seen = at->now;
+        seen->iface = iface->number;
     }
-    face->generation = to->generation;
-    face->last_seen = at->now;
-    face->present = 1;
-    return keep(&face->part, seen->part) && keep(&face->name, seen->name) &&
-           keep(&face->uuid, seen->uuid) && note_driver(&face->drivers, seen->driver_version, at->now);
+    iface->generation = to->generation;
+    iface->last_seen = at->now;
+    iface->present = 1;
+    return keep(&iface->partition, seen->partition) && keep(&iface->name, seen->name) &&
+           keep(&iface->uuid, seen->uuid) && note_driver(&iface->drivers, seen->driver_version, at->now);
 }
 
 /* Before anything is noted as present. */
-static void note_absence(gpuhal_content *content, const char *const *listed)
+static void note_absence(gpuhal_database *database, const char *const *listed)
 {
     size_t count;
-    gpuhal_known_face *faces = gpuhal_content_faces(content, &count);
+    gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     for (size_t f = 0; f < count; f++) {
         for (const char *const *backend = listed; backend && *backend; backend++) {
-            if (same(faces[f].backend, *backend)) {
-                faces[f].present = 0;
+            if (same(interfaces[f].backend, *backend)) {
+                interfaces[f].present = 0;
             }
         }
     }
 }
 
 /* More than can be kept are not looked at: a plugin that lists thousands shall not hold everybody up. */
-static numbering begin_numbering(const gpuhal_content *content, const gpuhal_changes *changes)
+static numbering begin_numbering(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
-    size_t most = gpuhal_content_limit(GPUHAL_RECORD_FACE), count = changes->sighting_count;
-    const numbering at = {content, changes->sightings, count < most ? count : most, changes->now};
+    size_t most = gpuhal_database_limit(GPUHAL_RECORD_INTERFACE), count = changes->sighting_count;
+    const numbering at = {database, changes->sightings, count < most ? count : most, changes->now};
     for (size_t i = 0; i < count; i++) {
-        changes->sightings[i].physical = changes->sightings[i].face = 0;
+        changes->sightings[i].physical = changes->sightings[i].iface = 0;
     }
     for (size_t r = 0; r < sizeof reasons / sizeof *reasons; r++) {
         match_all(&at, reasons[r]);
@@ -361,25 +361,25 @@ static numbering begin_numbering(const gpuhal_content *content, const gpuhal_cha
 static void match_faces(const numbering *at)
 {
     for (size_t i = 0; i < 2 * at->count; i++) {
-        match_face(at, &at->sightings[i % at->count], i < at->count);
+        match_interface(at, &at->sightings[i % at->count], i < at->count);
     }
 }
 
-bool gpuhal_content_number(gpuhal_content *content, const gpuhal_changes *changes)
+bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *changes)
 {
-    note_absence(content, changes->listed);
-    const numbering at = begin_numbering(content, changes);
+    note_absence(database, changes->listed);
+    const numbering at = begin_numbering(database, changes);
     /* What is known first: only then it shows how much room there is for what is new. */
     for (size_t i = 0; i < 2 * at.count; i++) {
         const gpuhal_sighting *seen = &at.sightings[i % at.count];
         bool known = number_of(&at, seen->group) != 0;
-        if ((known || i >= at.count) && !note_physical(&at, content, seen)) {
+        if ((known || i >= at.count) && !note_physical(&at, database, seen)) {
             return false;
         }
     }
     match_faces(&at);
     for (size_t i = 0; i < at.count; i++) {
-        if (!note_face(&at, content, &at.sightings[i])) {
+        if (!note_interface(&at, database, &at.sightings[i])) {
             return false;
         }
     }
@@ -401,14 +401,14 @@ static bool is_fresh(uint64_t last_seen, uint64_t now)
 static bool physical_is_noted(const numbering *at, size_t index)
 {
     const gpuhal_sighting *seen = &at->sightings[index];
-    const gpuhal_known_physical wanted = {.number = seen->physical};
-    const gpuhal_known_physical *physical = gpuhal_content_same(at->content, GPUHAL_RECORD_PHYSICAL, &wanted);
+    const gpuhal_database_physical wanted = {.number = seen->physical};
+    const gpuhal_database_physical *physical = gpuhal_database_same(at->database, GPUHAL_RECORD_PHYSICAL, &wanted);
     uint32_t vendor = group_vendor(at, seen->group);
     bool first = true;
     for (size_t i = 0; i < index; i++) {
         first = first && at->sightings[i].group != seen->group;
     }
-    if (is_beyond(at->content, seen->physical)) {
+    if (is_beyond(at->database, seen->physical)) {
         return true;
     }
     return physical && is_fresh(physical->last_seen, at->now) && physical->host == group_is_host(at, seen->group) &&
@@ -416,25 +416,25 @@ static bool physical_is_noted(const numbering *at, size_t index)
            (!first || would_keep(physical->name, seen->name));
 }
 
-static bool face_is_noted(const numbering *at, const gpuhal_sighting *seen)
+static bool interface_is_noted(const numbering *at, const gpuhal_sighting *seen)
 {
-    const gpuhal_known_face wanted = {.number = seen->face};
-    const gpuhal_known_face *face = gpuhal_content_same(at->content, GPUHAL_RECORD_FACE, &wanted);
+    const gpuhal_database_interface wanted = {.number = seen->iface};
+    const gpuhal_database_interface *iface = gpuhal_database_same(at->database, GPUHAL_RECORD_INTERFACE, &wanted);
     if (seen->physical == 0) {
         return true;
     }
-    return face && face->present && is_fresh(face->last_seen, at->now) && would_keep(face->part, seen->part) &&
-           would_keep(face->name, seen->name) && would_keep(face->uuid, seen->uuid) &&
-           would_keep(last_driver(face), seen->driver_version);
+    return iface && iface->present && is_fresh(iface->last_seen, at->now) && would_keep(iface->partition, seen->partition) &&
+           would_keep(iface->name, seen->name) && would_keep(iface->uuid, seen->uuid) &&
+           would_keep(last_driver(iface), seen->driver_version);
 }
 
 static bool absence_is_noted(const numbering *at, const char *const *listed)
 {
     size_t count;
-    const gpuhal_known_face *faces = gpuhal_content_faces(at->content, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(at->database, &count);
     for (size_t f = 0; f < count; f++) {
-        for (const char *const *backend = listed; faces[f].present && backend && *backend; backend++) {
-            if (same(faces[f].backend, *backend) && !face_is_taken(at, faces[f].number)) {
+        for (const char *const *backend = listed; interfaces[f].present && backend && *backend; backend++) {
+            if (same(interfaces[f].backend, *backend) && !interface_is_taken(at, interfaces[f].number)) {
                 return false;
             }
         }
@@ -442,9 +442,9 @@ static bool absence_is_noted(const numbering *at, const char *const *listed)
     return true;
 }
 
-bool gpuhal_content_has_noted(const gpuhal_content *content, const gpuhal_changes *changes)
+bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_changes *changes)
 {
-    const numbering at = begin_numbering(content, changes);
+    const numbering at = begin_numbering(database, changes);
     bool noted = true;
     for (size_t i = 0; i < at.count && noted; i++) {
         noted = physical_is_noted(&at, i);
@@ -453,7 +453,7 @@ bool gpuhal_content_has_noted(const gpuhal_content *content, const gpuhal_change
         match_faces(&at);
     }
     for (size_t i = 0; i < at.count && noted; i++) {
-        noted = face_is_noted(&at, &at.sightings[i]);
+        noted = interface_is_noted(&at, &at.sightings[i]);
     }
     return noted && absence_is_noted(&at, changes->listed);
 }

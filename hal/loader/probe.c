@@ -1,5 +1,5 @@
-/* loader/meet.c: see meet.h. */
-#include "loader/meet.h"
+/* loader/probe.c: see meet.h. */
+#include "loader/probe.h"
 
 #include "core/call.h"
 #include "loader/device_rules.h"
@@ -9,54 +9,54 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool broke_rule(gpuhal_attempt *attempt, const char *problem)
+static bool broke_rule(gpuhal_load_context *load, const char *problem)
 {
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_BROKEN, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
 }
 
 /* Each step begins and ends the attempt around the call, so that what the plugin says belongs to it. */
-static bool start(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
+static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
 {
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_START);
-    gpuhal_attempt_call_begin(attempt);
+    gpuhal_load_enter(load, GPUHAL_STAGE_START);
+    gpuhal_load_call_begin(load);
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     *out_instance = NULL;
     gpuhal_status status = plugin->start(gpuhal_host_table(), out_instance);
     gpuhal_call_end(call);
-    gpuhal_attempt_call_end(attempt);
+    gpuhal_load_call_end(load);
     if (status) {
         *out_instance = NULL;
-        return gpuhal_attempt_fail_call(attempt, status, "starting");
+        return gpuhal_load_fail_call(load, status, "starting");
     }
-    gpuhal_attempt_name_unknown_options(attempt, plugin->name);
+    gpuhal_load_name_unknown_options(load, plugin->name);
     return true;
 }
 
 /* A broken rule weighs more than the answer: the list is not to be trusted, whatever the plugin thinks of it. */
-static bool enumerate(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                       gpuhal_listed_devices *devices)
 {
-    gpuhal_attempt_enter(attempt, GPUHAL_STAGE_ENUMERATE);
+    gpuhal_load_enter(load, GPUHAL_STAGE_ENUMERATE);
     gpuhal_sink sink = {.devices = devices};
-    gpuhal_attempt_call_begin(attempt);
+    gpuhal_load_call_begin(load);
     const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
     gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
     gpuhal_call_end(call);
-    gpuhal_attempt_call_end(attempt);
+    gpuhal_load_call_end(load);
     if (sink.problem[0]) {
-        return broke_rule(attempt, sink.problem);
+        return broke_rule(load, sink.problem);
     }
     if (status != GPUHAL_OK) {
-        return gpuhal_attempt_fail_call(attempt, status, "listing its devices");
+        return gpuhal_load_fail_call(load, status, "listing its devices");
     }
     if (devices->count == 0) {
-        return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
     }
     return true;
 }
 
 /* The area is larger than what this library knows, so that a plugin with a later minor version stays inside of it. */
-static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
 {
     union {
@@ -64,19 +64,19 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
         unsigned char space[GPUHAL_OPS_SPACE];
     } answer = {.space = {0}};
     answer.ops.size = sizeof answer.ops;
-    gpuhal_attempt_call_begin(attempt);
+    gpuhal_load_call_begin(load);
     const gpuhal_call call = gpuhal_call_prompt(plugin);
     gpuhal_status status = plugin->describe(gpuhal_host_table(), instance, device->index, &answer.ops);
     gpuhal_call_end(call);
-    gpuhal_attempt_call_end(attempt);
+    gpuhal_load_call_end(load);
     char what[48], problem[160], sentence[224];
     if (status != GPUHAL_OK) {
         snprintf(what, sizeof what, "describing device %" PRIu32, device->index);
-        return gpuhal_attempt_fail_call(attempt, status, what);
+        return gpuhal_load_fail_call(load, status, what);
     }
     if (!gpuhal_rules_slots(&answer.ops, problem, sizeof problem)) {
         snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", device->index, problem);
-        return broke_rule(attempt, sentence);
+        return broke_rule(load, sentence);
     }
     device->capabilities = gpuhal_rules_capabilities(&answer.ops, &device->facts);
     return true;
@@ -84,21 +84,21 @@ static bool describe(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuha
 
 /* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing
  * by it. */
-static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                    gpuhal_listed_device *device)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     if (!plugin->sample) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
-        return !device->facts.failed || gpuhal_attempt_no_memory(attempt);
+        return !device->facts.failed || gpuhal_load_no_memory(load);
     }
-    if (attempt->hangs) {
+    if (load->hangs) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
-        return !device->facts.failed || gpuhal_attempt_no_memory(attempt);
+        return !device->facts.failed || gpuhal_load_no_memory(load);
     }
     gpuhal_facts values;
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-    uint64_t deadline_ns = attempt->sample_ns ? attempt->sample_ns : GPUHAL_QUERY_NS;
+    uint64_t deadline_ns = load->sample_ns ? load->sample_ns : GPUHAL_QUERY_NS;
     gpuhal_status status = gpuhal_query_sample(plugin, instance, device->index, &key, 1, deadline_ns, &values, problem);
     const gpuhal_fact *value = gpuhal_facts_find(&values, key);
     if (problem[0] == 0 && status != GPUHAL_OK) {
@@ -110,46 +110,46 @@ static bool sample(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_
     } else {
         gpuhal_facts_set_u64(&device->facts, key, value->u64);
     }
-    attempt->hangs = attempt->hangs || (value && value->missing == GPUHAL_MISSING_TIMED_OUT);
+    load->hangs = load->hangs || (value && value->missing == GPUHAL_MISSING_TIMED_OUT);
     bool whole = !values.failed && !device->facts.failed;
     gpuhal_facts_finish(&values);
     if (problem[0]) {
-        return broke_rule(attempt, problem);
+        return broke_rule(load, problem);
     }
-    return whole || gpuhal_attempt_no_memory(attempt);
+    return whole || gpuhal_load_no_memory(load);
 }
 
 /* Facts are checked once more as a whole: the sink sees them one by one and cannot know which never came. */
-static bool complete(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_devices *devices)
 {
     char problem[160];
     for (size_t i = 0; i < devices->count; i++) {
         gpuhal_listed_device *device = &devices->list[i];
         if (device->facts.failed) {
-            return gpuhal_attempt_no_memory(attempt);
+            return gpuhal_load_no_memory(load);
         }
         if (!gpuhal_rules_device(device, problem, sizeof problem)) {
-            return broke_rule(attempt, problem);
+            return broke_rule(load, problem);
         }
-        if (!describe(attempt, plugin, instance, device) || !sample(attempt, plugin, instance, device)) {
+        if (!describe(load, plugin, instance, device) || !sample(load, plugin, instance, device)) {
             return false;
         }
-        if (attempt->on_device) {
-            attempt->on_device(attempt->user, device);
+        if (load->on_device) {
+            load->on_device(load->user, device);
         }
     }
     return true;
 }
 
-bool gpuhal_plugin_meet(gpuhal_attempt *attempt, const gpuhal_plugin *plugin, bool *started_before,
+bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin, bool *started_before,
                         gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
 {
     *out_devices = (gpuhal_listed_devices){0};
-    bool started = *started_before || start(attempt, plugin, instance);
+    bool started = *started_before || start(load, plugin, instance);
     *started_before = started;
-    if (started && enumerate(attempt, plugin, *instance, out_devices) &&
-        complete(attempt, plugin, *instance, out_devices)) {
+    if (started && enumerate(load, plugin, *instance, out_devices) &&
+        complete(load, plugin, *instance, out_devices)) {
         return true;
     }
     gpuhal_listed_devices_finish(out_devices);

@@ -1,10 +1,10 @@
-/* loader/attempt.h: one plugin's way through the stages, and where and why it ended.
+/* loader/load_context.h: one plugin's way through the stages, and where and why it ended.
  *
  * Every step of the loader takes the attempt, enters its stage, and on failure leaves state, status and a sentence in it and
- * returns false. Only gpuhal_attempt_fail_call touches the thread's last error, which then has the vendor's code too.
+ * returns false. Only gpuhal_load_fail_call touches the thread's last error, which then has the vendor's code too.
  */
-#ifndef GPUHAL_LOADER_ATTEMPT_H
-#define GPUHAL_LOADER_ATTEMPT_H
+#ifndef GPUHAL_LOADER_LOAD_CONTEXT_H
+#define GPUHAL_LOADER_LOAD_CONTEXT_H
 
 #include "core/listed.h"
 #include "core/log.h"
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-typedef struct gpuhal_attempt {
+typedef struct gpuhal_load_context {
     const char *name; /* of the backend, for log lines; may be NULL */
     gpuhal_log *log;  /* may be NULL */
     bool ignore_environment;
@@ -33,39 +33,39 @@ typedef struct gpuhal_attempt {
     void (*on_driver)(void *user, const char *path);
     void (*on_device)(void *user, const gpuhal_listed_device *device); /* complete, and by the rules */
     void *user;
-    struct gpuhal_attempt *outer; /* of gpuhal_attempt_call_begin */
-} gpuhal_attempt;
+    struct gpuhal_load_context *outer; /* of gpuhal_load_call_begin */
+} gpuhal_load_context;
 
-void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage);
+void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage);
 /* Returns false. */
-bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
+bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The plugin answered `status`: with its own report in the sentence. `what` as in gpuhal_error_from_plugin. Returns false. */
-bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what);
-bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt);
+bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, const char *what);
+bool gpuhal_load_no_memory(gpuhal_load_context *load);
 /* Copies an option for the plugin to `out_value`, as gpuhal_host.option() does. Both as in an attempt. */
-gpuhal_status gpuhal_attempt_option(const char *options, uint64_t *asked, const char *key, char *out_value,
+gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const char *key, char *out_value,
                                     uint32_t bytes);
 /* Warns of options that the plugin did not ask for while it started. */
-void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const char *plugin);
-void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path);
+void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin);
+void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path);
 /* Makes the failure this thread's last error, and returns its status. */
-gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt);
-void gpuhal_attempt_finish(gpuhal_attempt *attempt);
+gpuhal_status gpuhal_load_tell(const gpuhal_load_context *load);
+void gpuhal_load_finish(gpuhal_load_context *load);
 
 /* Around calls into the plugin: host functions on this thread belong to this attempt. */
-void gpuhal_attempt_call_begin(gpuhal_attempt *attempt);
-void gpuhal_attempt_call_end(gpuhal_attempt *attempt);
-gpuhal_attempt *gpuhal_attempt_current(void);
+void gpuhal_load_call_begin(gpuhal_load_context *load);
+void gpuhal_load_call_end(gpuhal_load_context *load);
+gpuhal_load_context *gpuhal_load_current(void);
 /* The status that a plugin reported last on this thread, GPUHAL_OK when there was none: the one way to learn why a query returned NULL.
  * It is forgotten before a call that may fail without a report. */
-void gpuhal_attempt_forget_report(void);
-void gpuhal_attempt_note_report(gpuhal_status status);
-gpuhal_status gpuhal_attempt_reported(void);
+void gpuhal_load_forget_report(void);
+void gpuhal_load_note_report(gpuhal_status status);
+gpuhal_status gpuhal_load_reported(void);
 /* The value of GPUHAL_<name><suffix>, where the attempt under way may read the environment. */
-const char *gpuhal_attempt_variable(const char *name, const char *suffix);
+const char *gpuhal_load_variable(const char *name, const char *suffix);
 
 /* "while loading": a stage as the end of a sentence. */
-const char *gpuhal_attempt_while(gpuhal_plugin_stage stage);
+const char *gpuhal_load_while(gpuhal_plugin_stage stage);
 
 #endif

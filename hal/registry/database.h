@@ -1,11 +1,11 @@
-/* registry/content.h: what the registry knows, in memory.
+/* registry/database.h: what the registry knows, in memory.
  *
  * One list for each kind of record. Members that are texts are malloc'ed, or NULL for nothing known. Every record begins with the
  * generation in which it was last written: generations order records by age, whatever the clock does; times are for people and
  * decide nothing. Numbers of physical devices and faces begin with 1, belong to one thing for ever, and are not given again.
  */
-#ifndef GPUHAL_REGISTRY_CONTENT_H
-#define GPUHAL_REGISTRY_CONTENT_H
+#ifndef GPUHAL_REGISTRY_DATABASE_H
+#define GPUHAL_REGISTRY_DATABASE_H
 
 #include "core/listed.h"
 #include "registry/texts.h"
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* What came of meeting a plugin. The same file met under other circumstances, its key, is another record. */
-typedef struct gpuhal_known_plugin {
+typedef struct gpuhal_database_plugin {
     uint64_t generation;
     char *identity;   /* of the file: gpuhal_key_identity() */
     gpuhal_texts key; /* the circumstances: key.h */
@@ -28,43 +28,43 @@ typedef struct gpuhal_known_plugin {
     uint32_t signal; /* that ended the helper; 0: none */
     char *reason;
     gpuhal_texts output; /* the last lines that it said */
-    uint64_t met;        /* time of the verdict; seconds since 1970, as all times here */
+    uint64_t probed_at;        /* time of the verdict; seconds since 1970, as all times here */
     uint64_t deadline_ns; /* that it did not keep; 0: none */
     gpuhal_listed_devices devices;
-} gpuhal_known_plugin;
+} gpuhal_database_plugin;
 
 /* A piece of hardware. It is there while one of its faces is. */
-typedef struct gpuhal_known_physical {
+typedef struct gpuhal_database_physical {
     uint64_t generation;
     uint32_t number;
     uint32_t host;      /* 1: the host's processor */
     uint32_t vendor_id; /* 0: unknown */
     char *pci, *name;
     uint64_t first_seen, last_seen;
-} gpuhal_known_physical;
+} gpuhal_database_physical;
 
-typedef struct gpuhal_known_version {
+typedef struct gpuhal_database_version {
     uint64_t since;
     char *version;
-} gpuhal_known_version;
+} gpuhal_database_version;
 
-typedef struct gpuhal_known_versions {
-    gpuhal_known_version *list;
+typedef struct gpuhal_database_versions {
+    gpuhal_database_version *list;
     size_t count, capacity;
-} gpuhal_known_versions;
+} gpuhal_database_versions;
 
 /* A piece of hardware, or a part of it, as one backend sees it. */
-typedef struct gpuhal_known_face {
+typedef struct gpuhal_database_interface {
     uint64_t generation;
     uint32_t number, physical;
     uint32_t present; /* 1: it was there when its backend was last listed */
-    char *backend, *part, *name, *uuid;
+    char *backend, *partition, *name, *uuid;
     uint64_t first_seen, last_seen;
-    gpuhal_known_versions drivers; /* the newest is the last */
-} gpuhal_known_face;
+    gpuhal_database_versions drivers; /* the newest is the last */
+} gpuhal_database_interface;
 
 /* What was found out about the way from one face to another, with these drivers. */
-typedef struct gpuhal_known_link {
+typedef struct gpuhal_database_link {
     uint64_t generation;
     uint32_t from, to; /* numbers of faces */
     char *from_driver, *to_driver;
@@ -72,17 +72,17 @@ typedef struct gpuhal_known_link {
     uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
     char *reason;
     uint64_t tried;
-} gpuhal_known_link;
+} gpuhal_database_link;
 
 /* Which of two paths large writes from pageable memory take. Valid for this driver and this plugin alone. */
-typedef struct gpuhal_known_write {
+typedef struct gpuhal_database_write {
     uint64_t generation;
-    uint32_t face;
+    uint32_t iface;
     char *driver, *plugin; /* version, and identity of the plugin's file; NULL: none is known */
     uint32_t staged;       /* 1: through the library's staging memory; 0: the plugin's own write */
     uint64_t plugin_bytes_per_second, staged_bytes_per_second;
     uint64_t measured;
-} gpuhal_known_write;
+} gpuhal_database_write;
 
 typedef enum {
     GPUHAL_FAULT_CRASH = 1,
@@ -92,19 +92,19 @@ typedef enum {
 } gpuhal_fault_kind;
 
 /* What went wrong, how often. It happened to a face, or to a plugin where that is all that is known. */
-typedef struct gpuhal_known_fault {
+typedef struct gpuhal_database_fault {
     uint64_t generation;
     uint32_t kind; /* gpuhal_fault_kind */
-    uint32_t face; /* 0: none */
+    uint32_t iface; /* 0: none */
     char *plugin;  /* identity; NULL: none */
     char *driver_version, *detail; /* of the last time */
     uint64_t count, first, last;
-} gpuhal_known_fault;
+} gpuhal_database_fault;
 
 typedef enum {
     GPUHAL_RECORD_PLUGIN,
     GPUHAL_RECORD_PHYSICAL,
-    GPUHAL_RECORD_FACE,
+    GPUHAL_RECORD_INTERFACE,
     GPUHAL_RECORD_LINK,
     GPUHAL_RECORD_WRITE,
     GPUHAL_RECORD_FAULT,
@@ -117,60 +117,60 @@ typedef struct gpuhal_record_list {
     size_t count, capacity;
 } gpuhal_record_list;
 
-typedef struct gpuhal_content {
+typedef struct gpuhal_database {
     uint64_t generation; /* rises by one with every change */
-    uint32_t next_physical, next_face;
+    uint32_t next_physical, next_interface;
     gpuhal_record_list records[GPUHAL_RECORD_KINDS];
-} gpuhal_content;
+} gpuhal_database;
 
-#define GPUHAL_CONTENT_EMPTY ((gpuhal_content){.next_physical = 1, .next_face = 1})
+#define GPUHAL_DATABASE_EMPTY ((gpuhal_database){.next_physical = 1, .next_interface = 1})
 
-static inline gpuhal_known_plugin *gpuhal_content_plugins(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_plugin *gpuhal_database_plugins(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_PLUGIN].count;
-    return content->records[GPUHAL_RECORD_PLUGIN].list;
+    *out_count = database->records[GPUHAL_RECORD_PLUGIN].count;
+    return database->records[GPUHAL_RECORD_PLUGIN].list;
 }
-static inline gpuhal_known_physical *gpuhal_content_physicals(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_physical *gpuhal_database_physicals(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_PHYSICAL].count;
-    return content->records[GPUHAL_RECORD_PHYSICAL].list;
+    *out_count = database->records[GPUHAL_RECORD_PHYSICAL].count;
+    return database->records[GPUHAL_RECORD_PHYSICAL].list;
 }
-static inline gpuhal_known_face *gpuhal_content_faces(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_interface *gpuhal_database_interfaces(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_FACE].count;
-    return content->records[GPUHAL_RECORD_FACE].list;
+    *out_count = database->records[GPUHAL_RECORD_INTERFACE].count;
+    return database->records[GPUHAL_RECORD_INTERFACE].list;
 }
-static inline gpuhal_known_link *gpuhal_content_links(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_link *gpuhal_database_links(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_LINK].count;
-    return content->records[GPUHAL_RECORD_LINK].list;
+    *out_count = database->records[GPUHAL_RECORD_LINK].count;
+    return database->records[GPUHAL_RECORD_LINK].list;
 }
-static inline gpuhal_known_write *gpuhal_content_writes(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_write *gpuhal_database_writes(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_WRITE].count;
-    return content->records[GPUHAL_RECORD_WRITE].list;
+    *out_count = database->records[GPUHAL_RECORD_WRITE].count;
+    return database->records[GPUHAL_RECORD_WRITE].list;
 }
-static inline gpuhal_known_fault *gpuhal_content_faults(const gpuhal_content *content, size_t *out_count)
+static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = content->records[GPUHAL_RECORD_FAULT].count;
-    return content->records[GPUHAL_RECORD_FAULT].list;
+    *out_count = database->records[GPUHAL_RECORD_FAULT].count;
+    return database->records[GPUHAL_RECORD_FAULT].list;
 }
 
 /* A new record at the end of its list, all zero; NULL without memory. */
-void *gpuhal_content_add(gpuhal_content *content, gpuhal_record_kind kind);
-void *gpuhal_content_at(const gpuhal_content *content, gpuhal_record_kind kind, size_t index);
-void gpuhal_content_remove(gpuhal_content *content, gpuhal_record_kind kind, size_t index);
+void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind);
+void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index);
+void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index);
 /* The record, another one than `record` itself, that stands for the same thing; NULL when there is none. */
-void *gpuhal_content_same(const gpuhal_content *content, gpuhal_record_kind kind, const void *record);
+void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record);
 /* Drops what is too much, and what belonged to it: the oldest first; of hardware what is absent, before the last that came of what is there. */
-void gpuhal_content_trim(gpuhal_content *content);
+void gpuhal_database_trim(gpuhal_database *database);
 /* Whether hardware that is new can be kept: fewer than the limit are there, and what is absent gives way. */
-bool gpuhal_content_has_room(const gpuhal_content *content);
+bool gpuhal_database_has_room(const gpuhal_database *database);
 /* Drops the oldest record of the kind that can best be done without; false when there is none left. */
-bool gpuhal_content_drop_oldest(gpuhal_content *content);
-void gpuhal_content_finish(gpuhal_content *content);
+bool gpuhal_database_drop_oldest(gpuhal_database *database);
+void gpuhal_database_finish(gpuhal_database *database);
 
 /* Most records of a kind that are kept. */
-size_t gpuhal_content_limit(gpuhal_record_kind kind);
+size_t gpuhal_database_limit(gpuhal_record_kind kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* device/face.c: what one listed device states about itself, in the form in which it can be compared: drivers' texts that say
+/* device/interface.c: what one listed device states about itself, in the form in which it can be compared: drivers' texts that say
  * nothing are dropped here, and what runtimes hide in a PCI address is taken out of it. */
 #include "device/identity.h"
 
@@ -10,9 +10,9 @@
 #define VENDOR_AMD    0x1002u
 #define VENDOR_NVIDIA 0x10deu
 
-static const char *fact(const gpuhal_face *face, gpuhal_key key)
+static const char *fact(const gpuhal_interface *iface, gpuhal_key key)
 {
-    const char *text = gpuhal_facts_text(face->facts, key);
+    const char *text = gpuhal_facts_text(iface->facts, key);
     return text && *text ? text : NULL;
 }
 
@@ -21,7 +21,7 @@ static bool differ(const char *a, const char *b)
     return a && b && strcmp(a, b) != 0;
 }
 
-bool gpuhal_face_same_driver(const gpuhal_face *a, const gpuhal_face *b)
+bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     return strcmp(a->backend, b->backend) == 0 && !differ(fact(a, GPUHAL_FACT_DRIVER_UUID), fact(b, GPUHAL_FACT_DRIVER_UUID)) &&
            !differ(fact(a, GPUHAL_FACT_DRIVER_VERSION), fact(b, GPUHAL_FACT_DRIVER_VERSION));
@@ -70,22 +70,22 @@ bool gpuhal_identity_pci(const char *text, char out[24])
 
 /* NVML tells no function, so NVIDIA's is always 0. AMD's runtimes put the number of a partition there; no such function exists on
  * the bus (ROCm/rocm_smi_lib#208). */
-static void read_pci(gpuhal_face *face, uint64_t vendor)
+static void read_pci(gpuhal_interface *iface, uint64_t vendor)
 {
     uint32_t address[4];
-    const char *text = fact(face, GPUHAL_FACT_PCI_ADDRESS);
+    const char *text = fact(iface, GPUHAL_FACT_PCI_ADDRESS);
     if (!text || !parse_pci(text, address) || is_root_bridge(address)) {
         return;
     }
-    if (vendor == VENDOR_AMD && address[3] && !*face->part_name) {
-        snprintf(face->part_space, sizeof face->part_space, "%" PRIu32, address[3]);
-        face->part_name = face->part_space;
+    if (vendor == VENDOR_AMD && address[3] && !*iface->partition_name) {
+        snprintf(iface->partition_space, sizeof iface->partition_space, "%" PRIu32, address[3]);
+        iface->partition_name = iface->partition_space;
     }
     if (vendor == VENDOR_AMD || vendor == VENDOR_NVIDIA) {
         address[3] = 0;
     }
-    write_pci(address, face->pci);
-    face->values[GPUHAL_IDENTITY_PCI] = face->pci;
+    write_pci(address, iface->pci);
+    iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
 /* Texts that say nothing: zeros, ones, and the "XX" that HIP gives for a chip without a unique id. */
@@ -96,45 +96,45 @@ static const char *identifying(const char *text)
     return !text || zeros || ones || strcmp(text, "58580000-0000-0000-0000-000000000000") == 0 ? NULL : text;
 }
 
-static void read_face(gpuhal_face *face)
+static void read_interface(gpuhal_interface *iface)
 {
-    uint64_t vendor = gpuhal_facts_u64(face->facts, GPUHAL_FACT_VENDOR_ID, 0);
-    snprintf(face->id, sizeof face->id, "%s:%" PRIu32, face->backend, face->index);
+    uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
+    snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
     /* Such a program may state the address of a card that it draws for: that is not where it runs. */
-    face->host = gpuhal_facts_u64(face->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
-                 gpuhal_facts_u64(face->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
-    face->part_name = "";
-    if (face->host) {
+    iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
+                 gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
+    iface->partition_name = "";
+    if (iface->host) {
         return;
     }
-    const char *part = fact(face, GPUHAL_FACT_PARTITION);
-    face->part_name = part ? part : "";
-    read_pci(face, vendor);
-    face->values[GPUHAL_IDENTITY_DRM] = identifying(fact(face, GPUHAL_FACT_DRM_RENDER_NODE));
-    face->values[GPUHAL_IDENTITY_UUID] = identifying(fact(face, GPUHAL_FACT_UUID));
-    face->values[GPUHAL_IDENTITY_LUID] = identifying(fact(face, GPUHAL_FACT_LUID));
-    face->maker = vendor;
+    const char *partition = fact(iface, GPUHAL_FACT_PARTITION);
+    iface->partition_name = partition ? partition : "";
+    read_pci(iface, vendor);
+    iface->values[GPUHAL_IDENTITY_DRM] = identifying(fact(iface, GPUHAL_FACT_DRM_RENDER_NODE));
+    iface->values[GPUHAL_IDENTITY_UUID] = identifying(fact(iface, GPUHAL_FACT_UUID));
+    iface->values[GPUHAL_IDENTITY_LUID] = identifying(fact(iface, GPUHAL_FACT_LUID));
+    iface->maker = vendor;
 }
 
 /* The first partition has function 0, as the undivided card has: that it is one shows beside its siblings of the same driver. */
 static void name_first_partitions(gpuhal_identity *identity)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
-        gpuhal_face *face = &identity->faces[i];
-        for (uint32_t k = 0; k < identity->count && *face->pci && !*face->part_name && face->maker == VENDOR_AMD; k++) {
-            const gpuhal_face *sibling = &identity->faces[k];
-            bool divided = *sibling->part_space != 0; /* told by its own function, not by what is found here */
-            if (divided && strcmp(face->pci, sibling->pci) == 0 && gpuhal_face_same_driver(face, sibling)) {
-                face->part_name = "0";
+        gpuhal_interface *iface = &identity->interfaces[i];
+        for (uint32_t k = 0; k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
+            const gpuhal_interface *sibling = &identity->interfaces[k];
+            bool divided = *sibling->partition_space != 0; /* told by its own function, not by what is found here */
+            if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
+                iface->partition_name = "0";
             }
         }
     }
 }
 
-void gpuhal_faces_read(gpuhal_identity *identity)
+void gpuhal_interfaces_read(gpuhal_identity *identity)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
-        read_face(&identity->faces[i]);
+        read_interface(&identity->interfaces[i]);
     }
     name_first_partitions(identity);
 }

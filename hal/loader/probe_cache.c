@@ -1,10 +1,10 @@
-/* loader/verdict.c: see verdict.h. */
-#include "loader/verdict.h"
+/* loader/probe_cache.c: see verdict.h. */
+#include "loader/probe_cache.h"
 
 #include "core/error.h"
 #include "core/text.h"
 #include "loader/candidates.h"
-#include "loader/circumstances.h"
+#include "loader/cache_key.h"
 #include "os/os.h"
 #include "registry/fields.h"
 #include "registry/key.h"
@@ -16,28 +16,28 @@
 /* ---- circumstances */
 
 /* Whether settings are heard is a circumstance like the others. */
-static const gpuhal_texts *machine_of(gpuhal_verdicts *verdicts)
+static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
-    if (!verdicts->machine_made) {
-        gpuhal_key_machine("", &verdicts->machine);
-        if (verdicts->settings->ignore_environment) {
-            gpuhal_texts_add(&verdicts->machine, "settings ignored");
+    if (!cache->machine_made) {
+        gpuhal_key_machine("", &cache->machine);
+        if (cache->settings->ignore_environment) {
+            gpuhal_texts_add(&cache->machine, "settings ignored");
         }
         char *options =
-            verdicts->settings->options ? gpuhal_text_format("options %s", verdicts->settings->options) : NULL;
-        verdicts->machine.failed = verdicts->machine.failed || (verdicts->settings->options && !options);
+            cache->settings->options ? gpuhal_text_format("options %s", cache->settings->options) : NULL;
+        cache->machine.failed = cache->machine.failed || (cache->settings->options && !options);
         if (options) {
-            gpuhal_texts_add(&verdicts->machine, options);
+            gpuhal_texts_add(&cache->machine, options);
         }
         free(options);
-        verdicts->machine_made = true;
+        cache->machine_made = true;
     }
-    return &verdicts->machine;
+    return &cache->machine;
 }
 
-void gpuhal_verdicts_finish(gpuhal_verdicts *verdicts)
+void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache)
 {
-    gpuhal_texts_finish(&verdicts->machine);
+    gpuhal_texts_finish(&cache->machine);
 }
 
 /* ---- what is known */
@@ -61,10 +61,10 @@ static bool is_asked_for(const gpuhal_settings *settings, const char *name)
     return false;
 }
 
-void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts)
+void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
 {
-    const gpuhal_candidates *candidates = verdicts->candidates;
-    const char *at = verdicts->settings->retry ? verdicts->settings->retry : "";
+    const gpuhal_candidates *candidates = cache->candidates;
+    const char *at = cache->settings->retry ? cache->settings->retry : "";
     while (*at) {
         at += strspn(at, ", \t");
         size_t length = strcspn(at, ", \t");
@@ -73,7 +73,7 @@ void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts)
             known = candidates->list[i].name && is_word(at, length, candidates->list[i].name);
         }
         if (!known) {
-            gpuhal_candidates_remark(verdicts->candidates, verdicts->log, "no plugin is called \"%.*s\", which was to be met again",
+            gpuhal_candidates_remark(cache->candidates, cache->log, "no plugin is called \"%.*s\", which was to be met again",
                                      (int)length, at);
         }
         at += length;
@@ -82,7 +82,7 @@ void gpuhal_verdict_check_retry(const gpuhal_verdicts *verdicts)
 
 /* How a known state is taken: as it is, as a reason not to run the plugin, or as nothing. The cpu plugin is the last resort, and is asked
  * whatever it failed at; a device that comes to a plugin whose manifest watches nothing would never be noticed. */
-static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate, const gpuhal_known_plugin *record)
+static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate, const gpuhal_database_plugin *record)
 {
     if (record->state != GPUHAL_PLUGIN_OK && gpuhal_candidate_is_cpu(candidate)) {
         return GPUHAL_PLUGIN_NOT_PROBED;
@@ -104,11 +104,11 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     }
 }
 
-static char *word_quarantine(const gpuhal_known_plugin *record)
+static char *describe_quarantine(const gpuhal_database_plugin *record)
 {
     char when[48] = "at an unknown time";
     struct tm parts;
-    time_t met = (time_t)record->met;
+    time_t met = (time_t)record->probed_at;
     if (gmtime_r(&met, &parts)) {
         strftime(when, sizeof when, "on %Y-%m-%d at %H:%M UTC", &parts);
     }
@@ -146,10 +146,10 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
     return !to->failed;
 }
 
-static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_known_plugin *record, gpuhal_plugin_state state)
+static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record, gpuhal_plugin_state state)
 {
     bool quarantined = state == GPUHAL_PLUGIN_QUARANTINED, ok = state == GPUHAL_PLUGIN_OK;
-    char *reason = quarantined ? word_quarantine(record) : gpuhal_text_copy(record->reason);
+    char *reason = quarantined ? describe_quarantine(record) : gpuhal_text_copy(record->reason);
     bool good = put_text(&candidate->reason, reason, quarantined || record->reason) &&
                 put_text(&candidate->version, gpuhal_text_copy(record->version), record->version) &&
                 put_text(&candidate->driver, gpuhal_text_copy(record->driver), record->driver) &&
@@ -159,26 +159,26 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_known_p
     candidate->state = state;
     candidate->stage = record->stage;
     candidate->signal = record->signal;
-    candidate->met = record->met;
-    candidate->decided = candidate->remembered = candidate->isolated = true;
+    candidate->probed_at = record->probed_at;
+    candidate->decided = candidate->cached = candidate->isolated = true;
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-gpuhal_status gpuhal_verdict_recall(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
+gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
-    if (!verdicts->known) {
+    if (!cache->known) {
         return GPUHAL_OK;
     }
     free(candidate->identity);
     candidate->identity = gpuhal_key_identity(candidate->file);
-    if (!candidate->identity || verdicts->settings->isolation != GPUHAL_ISOLATION_ONCE ||
-        is_asked_for(verdicts->settings, candidate->name)) {
+    if (!candidate->identity || cache->settings->isolation != GPUHAL_ISOLATION_ONCE ||
+        is_asked_for(cache->settings, candidate->name)) {
         return GPUHAL_OK;
     }
-    const gpuhal_known_plugin *record =
-        gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
-    gpuhal_plugin_state state = record ? state_now(verdicts->settings, candidate, record) : GPUHAL_PLUGIN_NOT_PROBED;
-    bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (verdicts->afresh && state != GPUHAL_PLUGIN_QUARANTINED);
+    const gpuhal_database_plugin *record =
+        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
+    gpuhal_plugin_state state = record ? state_now(cache->settings, candidate, record) : GPUHAL_PLUGIN_NOT_PROBED;
+    bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (cache->afresh && state != GPUHAL_PLUGIN_QUARANTINED);
     return asks ? GPUHAL_OK : take_over(candidate, record, state);
 }
 
@@ -206,10 +206,10 @@ static char *copy_of(const char *text, bool *failed)
     return copy;
 }
 
-bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_known_plugin *out_record)
+bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_database_plugin *out_record)
 {
     bool failed = false;
-    *out_record = (gpuhal_known_plugin){
+    *out_record = (gpuhal_database_plugin){
         .identity = copy_of(candidate->identity, &failed),
         .name = copy_of(candidate->name, &failed),
         .file = copy_of(candidate->file, &failed),
@@ -219,31 +219,31 @@ bool gpuhal_verdict_record(const gpuhal_candidate *candidate, const gpuhal_liste
         .state = candidate->state,
         .stage = candidate->stage,
         .signal = candidate->signal,
-        .met = gpuhal_os_wall_clock(),
+        .probed_at = gpuhal_os_wall_clock(),
     };
     return !failed && copy_texts(&candidate->key, &out_record->key) && keep_devices(devices, &out_record->devices);
 }
 
-bool gpuhal_verdict_holds(const gpuhal_settings *settings, const gpuhal_candidate *candidate)
+bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_candidate *candidate)
 {
-    gpuhal_verdicts verdicts = {.settings = settings};
-    bool holds = gpuhal_key_is_current(&candidate->key, machine_of(&verdicts), NULL);
-    gpuhal_verdicts_finish(&verdicts);
+    gpuhal_probe_cache cache = {.settings = settings};
+    bool holds = gpuhal_key_is_current(&candidate->key, machine_of(&cache), NULL);
+    gpuhal_probe_cache_finish(&cache);
     return holds;
 }
 
 /* Whether the registry says the same already, by which a later start will go. */
-static bool is_known(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record)
+static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
-    const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, record->name, record->identity, machine_of(verdicts));
-    return known && gpuhal_texts_same(&known->key, &record->key) && gpuhal_verdict_same(known, record);
+    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
+    return known && gpuhal_texts_same(&known->key, &record->key) && gpuhal_probe_cache_same(known, record);
 }
 
-bool gpuhal_verdict_same(const gpuhal_known_plugin *known, const gpuhal_known_plugin *record)
+bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
-    gpuhal_known_plugin one = *known, other = *record;
+    gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
-    one.generation = other.generation = one.met = other.met = 0;
+    one.generation = other.generation = one.probed_at = other.probed_at = 0;
     gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &one, &texts[0]);
     gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &other, &texts[1]);
     bool same = !texts[0].failed && !texts[1].failed && strcmp(gpuhal_text_get(&texts[0]), gpuhal_text_get(&texts[1])) == 0;
@@ -252,9 +252,9 @@ bool gpuhal_verdict_same(const gpuhal_known_plugin *known, const gpuhal_known_pl
     return same;
 }
 
-static bool add_record(gpuhal_candidates *candidates, const gpuhal_known_plugin *record)
+static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plugin *record)
 {
-    gpuhal_known_plugin *list = realloc(candidates->learned, (candidates->learned_count + 1) * sizeof *list);
+    gpuhal_database_plugin *list = realloc(candidates->learned, (candidates->learned_count + 1) * sizeof *list);
     if (list) {
         candidates->learned = list;
         list[candidates->learned_count++] = *record;
@@ -265,9 +265,9 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_known_plugin 
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;
-    gpuhal_known_fault fault = {
+    gpuhal_database_fault fault = {
         .kind = kind, .count = 1, .plugin = copy_of(candidate->identity, &failed), .detail = copy_of(candidate->reason, &failed)};
-    gpuhal_known_fault *list = failed ? NULL : realloc(candidates->faults, (candidates->fault_count + 1) * sizeof *list);
+    gpuhal_database_fault *list = failed ? NULL : realloc(candidates->faults, (candidates->fault_count + 1) * sizeof *list);
     if (!list) {
         gpuhal_record_finish(GPUHAL_RECORD_FAULT, &fault);
         return false;
@@ -278,25 +278,25 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
 }
 
 /* What may have been somebody else's doing counts when it has happened the last time, too. */
-static bool is_to_blame(gpuhal_verdicts *verdicts, const gpuhal_known_plugin *record, const gpuhal_meeting *meeting)
+static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record, const gpuhal_probe_result *result)
 {
-    if (!meeting->doubtful) {
-        return meeting->unruly;
+    if (!result->doubtful) {
+        return result->unruly;
     }
-    const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, record->name, record->identity, machine_of(verdicts));
+    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
     return known && known->signal == record->signal;
 }
 
 /* Whether what is known under the circumstances of now is that it lists devices: then one stall, of the machine or of the driver, is no
  * reason to do without it, and only a second one in a row is. */
-static bool has_worked(gpuhal_verdicts *verdicts, const gpuhal_candidate *candidate)
+static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
-    const gpuhal_known_plugin *known = gpuhal_key_find(verdicts->known, candidate->name, candidate->identity, machine_of(verdicts));
+    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
 /* A process that may do less than others fails where they would not; and the cpu plugin is what is left when all else fails. */
-static bool is_kept(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate)
+static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     char why[128];
     if (candidate->state == GPUHAL_PLUGIN_OK) {
@@ -306,7 +306,7 @@ static bool is_kept(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate
         return false;
     }
     if (gpuhal_os_is_limited(why, sizeof why)) {
-        gpuhal_log_line(verdicts->log, GPUHAL_LEVEL_INFO, "%s: the failure is not kept for other programs: this process is limited: %s", candidate->name,
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_INFO, "%s: the failure is not kept for other programs: this process is limited: %s", candidate->name,
                         why);
         put_text(&candidate->note, gpuhal_text_format("the failure is not kept for other programs, since this one is limited: %s", why), false);
         return false;
@@ -314,31 +314,31 @@ static bool is_kept(const gpuhal_verdicts *verdicts, gpuhal_candidate *candidate
     return true;
 }
 
-static bool learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
+static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
-    gpuhal_known_plugin record = {0};
-    bool good = gpuhal_circumstances_make(candidate, meeting->mapped, machine_of(verdicts), &candidate->key) &&
-                gpuhal_verdict_record(candidate, meeting->devices, &record) && copy_texts(meeting->output, &record.output);
-    record.status = meeting->status;
+    gpuhal_database_plugin record = {0};
+    bool good = gpuhal_cache_key_make(candidate, result->mapped, machine_of(cache), &candidate->key) &&
+                gpuhal_probe_cache_record(candidate, result->devices, &record) && copy_texts(result->output, &record.output);
+    record.status = result->status;
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
-        record.deadline_ns = has_worked(verdicts, candidate) ? 0 : verdicts->settings->helper_deadline_ns;
-    } else if (is_to_blame(verdicts, &record, meeting)) {
+        record.deadline_ns = has_worked(cache, candidate) ? 0 : cache->settings->helper_deadline_ns;
+    } else if (is_to_blame(cache, &record, result)) {
         record.state = GPUHAL_PLUGIN_QUARANTINED;
     }
-    bool kept = good && !is_known(verdicts, &record) && add_record(verdicts->candidates, &record);
+    bool kept = good && !is_known(cache, &record) && add_record(cache->candidates, &record);
     if (!kept) {
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
     }
-    return good && (meeting->fault == 0 || add_fault(verdicts->candidates, candidate, meeting->fault));
+    return good && (result->fault == 0 || add_fault(cache->candidates, candidate, result->fault));
 }
 
-void gpuhal_verdict_learn(gpuhal_verdicts *verdicts, gpuhal_candidate *candidate, const gpuhal_meeting *meeting)
+void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
-    if (!verdicts->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
-        gpuhal_circumstances_replaced(meeting->mapped) || !is_kept(verdicts, candidate)) {
+    if (!cache->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
+        gpuhal_cache_key_replaced(result->mapped) || !is_kept(cache, candidate)) {
         return;
     }
-    if (!learn(verdicts, candidate, meeting)) {
-        gpuhal_log_line(verdicts->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember the verdict", candidate->name);
+    if (!learn(cache, candidate, result)) {
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember the verdict", candidate->name);
     }
 }

@@ -1,5 +1,5 @@
-/* loader/attempt.c: see attempt.h. */
-#include "loader/attempt.h"
+/* loader/load_context.c: see attempt.h. */
+#include "loader/load_context.h"
 
 #include "core/error.h"
 #include "core/options.h"
@@ -13,31 +13,31 @@
 #include <string.h>
 
 /* The plugin calls back without saying which attempt it belongs to; it does so on the thread that called it. */
-static _Thread_local gpuhal_attempt *current;
+static _Thread_local gpuhal_load_context *current;
 static _Thread_local gpuhal_status reported;
 
-void gpuhal_attempt_enter(gpuhal_attempt *attempt, gpuhal_plugin_stage stage)
+void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage)
 {
-    attempt->stage = stage;
-    if (attempt->on_stage) {
-        attempt->on_stage(attempt->user, stage);
+    load->stage = stage;
+    if (load->on_stage) {
+        load->on_stage(load->user, stage);
     }
 }
 
 /* Keeps the first reason: what fails after it is a consequence. */
-static bool end(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, char *reason)
+static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, char *reason)
 {
-    if (attempt->reason) {
+    if (load->reason) {
         free(reason);
         return false;
     }
-    attempt->state = state;
-    attempt->status = status;
-    attempt->reason = reason;
+    load->state = state;
+    load->status = status;
+    load->reason = reason;
     return false;
 }
 
-bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
+bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
 {
     char sentence[1024];
     va_list arguments;
@@ -46,10 +46,10 @@ bool gpuhal_attempt_fail(gpuhal_attempt *attempt, gpuhal_plugin_state state, gpu
     va_end(arguments);
     /* Names of files and of what they need are somebody else's. */
     gpuhal_records_clean(sentence);
-    return end(attempt, state, status, gpuhal_text_copy(sentence));
+    return end(load, state, status, gpuhal_text_copy(sentence));
 }
 
-/* A plugin that says why it cannot be used is not broken. */
+/* A plugin that says why it cannot be used has not failed. */
 static gpuhal_plugin_state state_of(gpuhal_status status)
 {
     switch (status) {
@@ -62,79 +62,79 @@ static gpuhal_plugin_state state_of(gpuhal_status status)
     case GPUHAL_ERROR_INCOMPATIBLE:
         return GPUHAL_PLUGIN_INCOMPATIBLE;
     default:
-        return GPUHAL_PLUGIN_BROKEN;
+        return GPUHAL_PLUGIN_FAILED;
     }
 }
 
-bool gpuhal_attempt_fail_call(gpuhal_attempt *attempt, gpuhal_status status, const char *what)
+bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, const char *what)
 {
-    gpuhal_status answer = gpuhal_error_from_plugin(status, attempt->name, NULL, what);
-    const size_t named = strlen(attempt->name ? attempt->name : "plugin") + strlen(": ");
-    return end(attempt, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence + named));
+    gpuhal_status answer = gpuhal_error_from_plugin(status, load->name, NULL, what);
+    const size_t named = strlen(load->name ? load->name : "plugin") + strlen(": ");
+    return end(load, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence + named));
 }
 
-bool gpuhal_attempt_no_memory(gpuhal_attempt *attempt)
+bool gpuhal_load_no_memory(gpuhal_load_context *load)
 {
-    return gpuhal_attempt_fail(attempt, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
                                "the host has no memory left for the library's own records");
 }
 
 /* The first library counts: it is the driver; what a plugin opens later are its helpers. */
-void gpuhal_attempt_set_driver(gpuhal_attempt *attempt, const char *path)
+void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
 {
-    if (attempt->driver || !path) {
+    if (load->driver || !path) {
         return;
     }
-    attempt->driver = gpuhal_text_copy(path);
-    if (attempt->on_driver) {
-        attempt->on_driver(attempt->user, path);
+    load->driver = gpuhal_text_copy(path);
+    if (load->on_driver) {
+        load->on_driver(load->user, path);
     }
 }
 
-gpuhal_status gpuhal_attempt_tell(const gpuhal_attempt *attempt)
+gpuhal_status gpuhal_load_tell(const gpuhal_load_context *load)
 {
-    if (!attempt->reason) {
+    if (!load->reason) {
         return gpuhal_error_host_memory();
     }
     /* Where the detail already speaks of this failure, behind a name, it has the vendor's code too. */
     const char *last = gpuhal_last_error()->sentence;
-    const size_t all = strlen(last), length = strlen(attempt->reason);
-    if (all >= length && strcmp(last + all - length, attempt->reason) == 0) {
-        return attempt->status;
+    const size_t all = strlen(last), length = strlen(load->reason);
+    if (all >= length && strcmp(last + all - length, load->reason) == 0) {
+        return load->status;
     }
-    const char *name = attempt->name ? attempt->name : "";
-    return gpuhal_error_set(attempt->status, "%s%s%s", name, *name ? ": " : "", attempt->reason);
+    const char *name = load->name ? load->name : "";
+    return gpuhal_error_set(load->status, "%s%s%s", name, *name ? ": " : "", load->reason);
 }
 
-void gpuhal_attempt_finish(gpuhal_attempt *attempt)
+void gpuhal_load_finish(gpuhal_load_context *load)
 {
-    free(attempt->reason);
-    free(attempt->driver);
-    free(attempt->version);
-    *attempt = (gpuhal_attempt){0};
+    free(load->reason);
+    free(load->driver);
+    free(load->version);
+    *load = (gpuhal_load_context){0};
 }
 
 /* Calls nest where a plugin, while it starts, makes the core meet another one. A report left from an earlier call must not be
  * taken for this one's. */
-void gpuhal_attempt_call_begin(gpuhal_attempt *attempt)
+void gpuhal_load_call_begin(gpuhal_load_context *load)
 {
-    attempt->outer = current;
-    current = attempt;
-    gpuhal_attempt_forget_report();
+    load->outer = current;
+    current = load;
+    gpuhal_load_forget_report();
 }
 
-void gpuhal_attempt_call_end(gpuhal_attempt *attempt)
+void gpuhal_load_call_end(gpuhal_load_context *load)
 {
-    current = attempt->outer;
-    attempt->outer = NULL;
+    current = load->outer;
+    load->outer = NULL;
 }
 
-gpuhal_attempt *gpuhal_attempt_current(void)
+gpuhal_load_context *gpuhal_load_current(void)
 {
     return current;
 }
 
-const char *gpuhal_attempt_while(gpuhal_plugin_stage stage)
+const char *gpuhal_load_while(gpuhal_plugin_stage stage)
 {
     switch (stage) {
     case GPUHAL_STAGE_LOAD:
@@ -150,7 +150,7 @@ const char *gpuhal_attempt_while(gpuhal_plugin_stage stage)
     }
 }
 
-gpuhal_status gpuhal_attempt_option(const char *options, uint64_t *asked, const char *key, char *out_value,
+gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const char *key, char *out_value,
                                     uint32_t bytes)
 {
     gpuhal_option option, found = {0};
@@ -173,13 +173,13 @@ gpuhal_status gpuhal_attempt_option(const char *options, uint64_t *asked, const 
 }
 
 /* To all who listen: a start serves every object that gives these options. */
-void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const char *plugin)
+void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin)
 {
     char line[256];
     gpuhal_option option;
-    const char *at = attempt->options;
+    const char *at = load->options;
     for (uint32_t i = 0; i < 64 && gpuhal_options_next(&at, &option); i++) {
-        if (!(attempt->options_asked >> i & 1)) {
+        if (!(load->options_asked >> i & 1)) {
             snprintf(line, sizeof line, "%s: there is no option %.*s", plugin,
                      (int)(option.key_length < 100 ? option.key_length : 100), option.key);
             gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);
@@ -189,7 +189,7 @@ void gpuhal_attempt_name_unknown_options(const gpuhal_attempt *attempt, const ch
 
 const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
 {
-    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "broken",     "timed_out",
+    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "failed",     "timed_out",
                                         "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined"};
     return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
@@ -201,30 +201,30 @@ const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
     return stage < sizeof names / sizeof *names ? names[stage] : "unknown";
 }
 
-void gpuhal_attempt_forget_report(void)
+void gpuhal_load_forget_report(void)
 {
     reported = GPUHAL_OK;
     gpuhal_error_forget_report();
 }
 
-void gpuhal_attempt_note_report(gpuhal_status status)
+void gpuhal_load_note_report(gpuhal_status status)
 {
     reported = status;
 }
 
-gpuhal_status gpuhal_attempt_reported(void)
+gpuhal_status gpuhal_load_reported(void)
 {
     return reported;
 }
 
 /* A name that does not fit is no setting of ours. An empty variable counts as not set, as in core/config.c. While an attempt is
  * under way on this thread its configuration decides; outside of one nobody knows whose configuration it would be. */
-const char *gpuhal_attempt_variable(const char *name, const char *suffix)
+const char *gpuhal_load_variable(const char *name, const char *suffix)
 {
-    const gpuhal_attempt *attempt = gpuhal_attempt_current();
+    const gpuhal_load_context *load = gpuhal_load_current();
     char variable[96];
     int length = snprintf(variable, sizeof variable, "GPUHAL_%s%s", name, suffix);
-    if (length < 0 || (size_t)length >= sizeof variable || (attempt && attempt->ignore_environment)) {
+    if (length < 0 || (size_t)length >= sizeof variable || (load && load->ignore_environment)) {
         return NULL;
     }
     const char *value = gpuhal_os_environment(variable);

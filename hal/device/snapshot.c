@@ -1,0 +1,456 @@
+/* device/snapshot.c: see listing.h. What plugins list becomes entries, entries find the devices that they are, and what is left on either
+ * side has appeared or is gone. All of it is ready before anything is published, so that a failure changes nothing. */
+#include "device/snapshot.h"
+
+#include "core/error.h"
+#include "device/cached.h"
+#include "device/link.h"
+#include "loader/candidates.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot)
+{
+    if (snapshot) {
+        gpuhal_identity_finish(&snapshot->identity);
+        gpuhal_identity_evidence_finish(&snapshot->evidence);
+        gpuhal_candidates_finish(&snapshot->candidates);
+        free(snapshot->entries);
+        free(snapshot->physicals);
+        free(snapshot->devices);
+        free(snapshot->places);
+        free(snapshot);
+    }
+}
+
+/* ---- entries */
+
+/* What a plugin lists with a bad end, or not at all, says nothing of what it does not list: "timed out" is no "no device". */
+static bool is_told(const gpuhal_candidates *candidates, const char *backend)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        bool complete = candidate->state == GPUHAL_PLUGIN_OK || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
+        if (complete && candidate->name && strcmp(candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_found_again(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *was)
+{
+    for (uint32_t i = 0; i < snapshot->fresh; i++) {
+        const gpuhal_entry *entry = &snapshot->entries[i];
+        if (strcmp(entry->candidate->name, was->candidate->name) == 0 && gpuhal_listed_same(entry->listed, was->listed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
+{
+    uint32_t number = snapshot->identity.count++;
+    gpuhal_interface *iface = &snapshot->identity.interfaces[number];
+    snapshot->entries[number].candidate = candidate;
+    snapshot->entries[number].listed = listed;
+    iface->backend = candidate->name;
+    iface->index = listed->index;
+    iface->facts = &listed->facts;
+}
+
+/* Everything that the candidates list, then what backends listed before that told nothing this time, hidden or not. */
+static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
+{
+    size_t most = before ? before->identity.count : 0;
+    for (size_t c = 0; c < snapshot->candidates.count; c++) {
+        most += snapshot->candidates.list[c].devices.count;
+    }
+    snapshot->entries = calloc(most + 1, sizeof *snapshot->entries);
+    snapshot->identity.interfaces = calloc(most + 1, sizeof *snapshot->identity.interfaces);
+    if (!snapshot->entries || !snapshot->identity.interfaces) {
+        return gpuhal_error_host_memory();
+    }
+    for (size_t c = 0; c < snapshot->candidates.count; c++) {
+        const gpuhal_candidate *candidate = &snapshot->candidates.list[c];
+        for (size_t i = 0; i < candidate->devices.count; i++) {
+            add_entry(snapshot, candidate, &candidate->devices.list[i]);
+        }
+    }
+    snapshot->fresh = snapshot->identity.count;
+    for (uint32_t i = 0; before && i < before->identity.count; i++) {
+        const gpuhal_entry *was = &before->entries[i];
+        if (!is_told(&snapshot->candidates, was->candidate->name) && !is_found_again(snapshot, was)) {
+            add_entry(snapshot, was->candidate, was->listed);
+            gpuhal_entry *entry = &snapshot->entries[snapshot->identity.count - 1];
+            entry->physical_number = was->physical_number;
+            entry->interface_number = was->interface_number;
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Room for all that were there and all that could be new; those that were there have no entry yet. */
+static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
+{
+    uint32_t old = before ? before->device_count : 0;
+    size_t most = (size_t)old + snapshot->identity.count + 1;
+    snapshot->devices = calloc(most, sizeof(gpuhal_device *));
+    snapshot->places = calloc(most, sizeof *snapshot->places);
+    if (!snapshot->devices || !snapshot->places) {
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t d = 0; d < old; d++) {
+        snapshot->devices[d] = before->devices[d];
+        snapshot->places[d] = GPUHAL_NOWHERE;
+    }
+    snapshot->device_count = old;
+    return GPUHAL_OK;
+}
+
+/* ---- new devices */
+
+static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend, uint32_t index, bool also_gone)
+{
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        const gpuhal_device *device = snapshot->devices[d];
+        bool counts = also_gone || snapshot->places[d] != GPUHAL_NOWHERE;
+        if (counts && device->index == index && strcmp(device->candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; also_gone && i < snapshot->identity.count; i++) {
+        if (snapshot->entries[i].listed->index == index && strcmp(snapshot->entries[i].candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A driver that counts anew gives a number that another device of the list has by now, whose name must stay its own. */
+static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
+{
+    uint32_t index = entry->listed->index;
+    if (is_taken(snapshot, entry->candidate->name, index, false)) {
+        for (index = 0; is_taken(snapshot, entry->candidate->name, index, true);) {
+            index++;
+        }
+    }
+    return index;
+}
+
+static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        gpuhal_entry *entry = &snapshot->entries[i];
+        if (entry->device) {
+            continue;
+        }
+        gpuhal_device *device = gpuhal_device_create(gpu, entry->candidate, entry->listed, index_for(snapshot, entry));
+        if (!device) {
+            return gpuhal_error_host_memory();
+        }
+        device->physical_number = entry->physical_number;
+        device->interface_number = entry->interface_number;
+        device->position = snapshot->device_count;
+        entry->device = device;
+        entry->is_new = true;
+        snapshot->places[snapshot->device_count] = i;
+        snapshot->devices[snapshot->device_count++] = device;
+    }
+    return GPUHAL_OK;
+}
+
+/* All of them before any is matched: what is malformed is malformed on every machine. */
+static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source,
+                               gpuhal_selector *selectors)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (size_t i = 0; !status && i < count; i++) {
+        if (!*texts[i]) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "%s: \"%s\" has an empty element: selectors are separated by one comma each", source,
+                                    list);
+        }
+        status = gpuhal_selector_parse(texts[i], source, &selectors[i]);
+    }
+    return status;
+}
+
+/* Which devices one list of selectors names: sets `bit` in kept[]. The first time each selector must match something. */
+static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, const char *source, uint8_t bit, uint8_t *kept)
+{
+    size_t count = 0;
+    char **texts = gpuhal_text_split(list ? list : "", ',', &count);
+    gpuhal_selector *selectors = texts ? calloc(count + 1, sizeof *selectors) : NULL;
+    gpuhal_status status = selectors ? parse_all(texts, count, list, source, selectors) : gpuhal_error_host_memory();
+    for (uint32_t d = 0; !list && d < snapshot->device_count; d++) {
+        kept[d] |= bit;
+    }
+    for (size_t i = 0; !status && i < count; i++) {
+        bool matched = gpuhal_device_snapshot_now(gpu) != NULL;
+        for (uint32_t d = 0; d < snapshot->device_count; d++) {
+            if (gpuhal_selector_matches(&selectors[i], snapshot, snapshot->devices[d])) {
+                kept[d] |= bit;
+                matched = true;
+            }
+        }
+        if (!matched) {
+            status = gpuhal_selector_unmatched(snapshot, &selectors[i], texts[i], source);
+        }
+    }
+    free(selectors);
+    gpuhal_text_list_free(texts);
+    return status;
+}
+
+enum { ALLOWED = 1, NARROWED = 2, BOTH = ALLOWED | NARROWED };
+
+/* Nothing is in both lists: what the program allows of the cpu backend is left, which the environment does not take away either. */
+static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint8_t *kept)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    bool any = false;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        if (strcmp(snapshot->devices[d]->candidate->name, "cpu") == 0 && kept[d] & ALLOWED) {
+            kept[d] = BOTH;
+            any = true;
+        }
+    }
+    if (any) {
+        gpuhal_candidates_remark(&snapshot->candidates, gpu->log,
+                                 "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so cpu alone is left",
+                                 settings->environment_devices, settings->devices);
+    }
+    if (any || gpuhal_device_snapshot_now(gpu)) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
+                            settings->environment_devices, settings->devices);
+}
+
+static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint8_t *kept)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    gpuhal_status status = choose_by(gpu, snapshot, settings->devices, "config.devices", ALLOWED, kept);
+    status = status ? status : choose_by(gpu, snapshot, settings->environment_devices, "GPUHAL_DEVICES", NARROWED, kept);
+    bool any = false;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        any = any || kept[d] == BOTH;
+    }
+    bool both = settings->devices && settings->environment_devices;
+    return status || any || !both ? status : fall_back_to_cpu(gpu, snapshot, kept);
+}
+
+/* Takes the devices from `old` on out of the listing that shall not be seen; kept NULL: all of them. */
+static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const uint8_t *kept)
+{
+    uint32_t left = old;
+    for (uint32_t d = old; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        if (kept && kept[d] == BOTH) {
+            device->position = left;
+            snapshot->places[left] = snapshot->places[d];
+            snapshot->devices[left++] = device;
+        } else {
+            snapshot->entries[snapshot->places[d]].device = NULL;
+            gpuhal_device_destroy(device);
+        }
+    }
+    snapshot->device_count = left;
+}
+
+static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint32_t old)
+{
+    if (!gpu->settings.devices && !gpu->settings.environment_devices) {
+        return GPUHAL_OK;
+    }
+    uint8_t *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
+    gpuhal_status status = kept ? choose_visible(gpu, snapshot, kept) : gpuhal_error_host_memory();
+    if (!status) {
+        drop_devices(snapshot, old, kept);
+    }
+    free(kept);
+    return status;
+}
+
+static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t d = 0; d < snapshot->device_count && !status; d++) {
+        status = gpuhal_links_grow(snapshot->devices[d], snapshot->device_count);
+    }
+    return status;
+}
+
+/* ---- what is new */
+
+__attribute__((format(printf, 4, 5))) static void tell(gpuhal_device_events *news, gpuhal_device *device, gpuhal_change_kind kind,
+                                                        const char *format, ...)
+{
+    gpuhal_change *change = &news->list[news->count++];
+    *change = (gpuhal_change){.size = sizeof *change, .kind = kind, .device = device};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(change->sentence, sizeof change->sentence, format, arguments);
+    va_end(arguments);
+}
+
+static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, const char *instead)
+{
+    const char *text = gpuhal_facts_text(&listed->facts, key);
+    return text && *text ? text : instead;
+}
+
+static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, gpuhal_device_events *news)
+{
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
+        if (entry && entry->is_new) {
+            tell(news, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
+            continue;
+        }
+        const gpuhal_entry *was = gpuhal_device_snapshot_entry(before, device);
+        if (!entry && was) {
+            tell(news, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
+        }
+        /* Which number the driver counts is no change of the device. */
+        char sentence[GPUHAL_DIFFERENCE_BYTES];
+        if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
+            tell(news, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
+        }
+    }
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
+{
+    return a->state == b->state && a->stage == b->stage && a->priority == b->priority && a->isolated == b->isolated &&
+           a->devices.count == b->devices.count && same_text(a->name, b->name) && same_text(a->version, b->version) &&
+           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) && gpuhal_texts_same(&a->key, &b->key);
+}
+
+/* Whether a reader would find the older listing just as good. */
+static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, const gpuhal_device_events *news)
+{
+    const gpuhal_candidates *old = &before->candidates, *new = &snapshot->candidates;
+    bool same = news->count == 0 && before->identity.count == snapshot->identity.count && old->count == new->count &&
+                old->remark_count == new->remark_count;
+    for (uint32_t i = 0; same && i < snapshot->identity.count; i++) {
+        same = before->entries[i].device == snapshot->entries[i].device;
+    }
+    for (size_t i = 0; same && i < new->count; i++) {
+        same = same_report(&old->list[i], &new->list[i]);
+    }
+    for (size_t i = 0; same && i < new->remark_count; i++) {
+        same = same_text(old->remarks[i], new->remarks[i]);
+    }
+    return same;
+}
+
+/* ---- all of it */
+
+static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    gpuhal_status status = gather(before, snapshot);
+    status = status ? status : gpuhal_identity_find(&snapshot->identity);
+    status = status ? status : gpuhal_devices_know(gpu, snapshot);
+    status = status ? status : make_room(before, snapshot);
+    if (status) {
+        return status;
+    }
+    gpuhal_entries_match(gpu, snapshot);
+    uint32_t old = snapshot->device_count;
+    status = make_devices(gpu, snapshot);
+    status = status ? status : hide_devices(gpu, snapshot, old);
+    status = status ? status : gpuhal_device_snapshot_prefer(snapshot);
+    status = status ? status : grow_links(snapshot);
+    if (status) {
+        drop_devices(snapshot, old, NULL);
+    }
+    return status;
+}
+
+/* Links lie ready for every device that can be found from here on. */
+static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    uint64_t now = gpuhal_os_wall_clock();
+    snapshot->older = atomic_load(&gpu->snapshot);
+    atomic_store(&gpu->snapshot, snapshot);
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
+            uint32_t lost = atomic_load(&device->lost);
+            device->vanished = now;
+            while (lost != GPUHAL_LOST_HUNG &&
+                   !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_VANISHED)) {
+            }
+        }
+    }
+}
+
+static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_news)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    *out_news = (gpuhal_device_events){0};
+    gpuhal_device_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot) {
+        return gpuhal_error_host_memory();
+    }
+    /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
+    snapshot->begun_ns = gpuhal_os_monotonic_ns();
+    if (before) {
+        gpuhal_registry_refresh(gpu->registry); /* somebody may have lifted a quarantine */
+    }
+    gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
+    gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL, &snapshot->candidates);
+    gpuhal_snapshot_release(known);
+    status = status ? status : prepare(gpu, snapshot);
+    if (status) {
+        gpuhal_device_snapshot_free(snapshot);
+        return status;
+    }
+    out_news->list = calloc(snapshot->device_count + 1u, sizeof *out_news->list);
+    if (!out_news->list) {
+        drop_devices(snapshot, before ? before->device_count : 0, NULL);
+        gpuhal_device_snapshot_free(snapshot);
+        return gpuhal_error_host_memory();
+    }
+    compare(before, snapshot, out_news);
+    if (before && is_the_same(before, snapshot, out_news)) {
+        gpuhal_device_snapshot_free(snapshot);
+    } else {
+        publish(gpu, snapshot);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_news)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = list(gpu, out_news);
+    gpuhal_os_cancel_restore(cancel);
+    return status;
+}
+
+uint32_t gpuhal_device_count(const gpuhal *gpu)
+{
+    const gpuhal_device_snapshot *snapshot = gpu ? gpuhal_device_snapshot_now(gpu) : NULL;
+    return snapshot ? snapshot->device_count : 0;
+}
+
+gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
+{
+    const gpuhal_device_snapshot *snapshot = gpu ? gpuhal_device_snapshot_now(gpu) : NULL;
+    return snapshot && index < snapshot->device_count ? snapshot->devices[index] : NULL;
+}

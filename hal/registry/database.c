@@ -1,0 +1,238 @@
+/* registry/database.c: see content.h. Lists are short, a few hundred records at most, so everything searches them from end to end. */
+#include "registry/database.h"
+
+#include "registry/fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often one plugin file is kept, under different circumstances: in containers, with other variables. */
+#define CIRCUMSTANCES_MAX 8
+
+size_t gpuhal_database_limit(gpuhal_record_kind kind)
+{
+    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256, 256};
+    return limits[kind];
+}
+
+void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index)
+{
+    return (char *)database->records[kind].list + index * gpuhal_record_size(kind);
+}
+
+void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind)
+{
+    gpuhal_record_list *records = &database->records[kind];
+    size_t size = gpuhal_record_size(kind);
+    if (records->count == records->capacity) {
+        size_t capacity = records->capacity ? 2 * records->capacity : 8;
+        void *list = realloc(records->list, capacity * size);
+        if (!list) {
+            return NULL;
+        }
+        records->list = list;
+        records->capacity = capacity;
+    }
+    void *record = gpuhal_database_at(database, kind, records->count++);
+    memset(record, 0, size);
+    return record;
+}
+
+void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index)
+{
+    gpuhal_record_list *records = &database->records[kind];
+    char *record = gpuhal_database_at(database, kind, index);
+    size_t size = gpuhal_record_size(kind);
+    gpuhal_record_finish(kind, record);
+    records->count--;
+    memmove(record, record + size, (records->count - index) * size);
+}
+
+void gpuhal_database_finish(gpuhal_database *database)
+{
+    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+        for (size_t i = 0; i < database->records[kind].count; i++) {
+            gpuhal_record_finish(kind, gpuhal_database_at(database, kind, i));
+        }
+        free(database->records[kind].list);
+    }
+    *database = GPUHAL_DATABASE_EMPTY;
+}
+
+static bool same_text(const char *one, const char *other)
+{
+    return strcmp(one ? one : "", other ? other : "") == 0;
+}
+
+static bool is_same(gpuhal_record_kind kind, const void *one, const void *other)
+{
+    switch (kind) {
+    case GPUHAL_RECORD_PLUGIN: {
+        const gpuhal_database_plugin *a = one, *b = other;
+        return same_text(a->identity, b->identity) && gpuhal_texts_same(&a->key, &b->key);
+    }
+    case GPUHAL_RECORD_PHYSICAL:
+        return ((const gpuhal_database_physical *)one)->number == ((const gpuhal_database_physical *)other)->number;
+    case GPUHAL_RECORD_INTERFACE:
+        return ((const gpuhal_database_interface *)one)->number == ((const gpuhal_database_interface *)other)->number;
+    case GPUHAL_RECORD_LINK: {
+        const gpuhal_database_link *a = one, *b = other;
+        return a->from == b->from && a->to == b->to && same_text(a->from_driver, b->from_driver) &&
+               same_text(a->to_driver, b->to_driver);
+    }
+    case GPUHAL_RECORD_WRITE:
+        return ((const gpuhal_database_write *)one)->iface == ((const gpuhal_database_write *)other)->iface;
+    case GPUHAL_RECORD_FAULT: {
+        const gpuhal_database_fault *a = one, *b = other;
+        return a->kind == b->kind && a->iface == b->iface && same_text(a->plugin, b->plugin);
+    }
+    default:
+        return false;
+    }
+}
+
+void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+{
+    for (size_t i = 0; i < database->records[kind].count; i++) {
+        void *other = gpuhal_database_at(database, kind, i);
+        if (other != record && is_same(kind, other, record)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* The generation is the first member of every record. */
+static uint64_t generation_of(const void *record)
+{
+    uint64_t generation;
+    memcpy(&generation, record, sizeof generation);
+    return generation;
+}
+
+/* Hardware is there while one of its faces is, or when it was noted just now. What is no hardware is as good as absent. */
+static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+{
+    size_t count;
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
+    if (kind == GPUHAL_RECORD_INTERFACE) {
+        return ((const gpuhal_database_interface *)record)->present != 0;
+    }
+    if (kind == GPUHAL_RECORD_PHYSICAL && generation_of(record) == database->generation) {
+        return true;
+    }
+    for (size_t f = 0; kind == GPUHAL_RECORD_PHYSICAL && f < count; f++) {
+        if (interfaces[f].present && interfaces[f].physical == ((const gpuhal_database_physical *)record)->number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is absent goes first, the oldest of it; of hardware that is there the last that came, since others may be known by their numbers. */
+static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
+{
+    size_t victim = 0;
+    bool present = is_present(database, kind, gpuhal_database_at(database, kind, 0));
+    for (size_t i = 1; i < database->records[kind].count; i++) {
+        const void *record = gpuhal_database_at(database, kind, i);
+        bool is_here = is_present(database, kind, record);
+        bool older = generation_of(record) < generation_of(gpuhal_database_at(database, kind, victim));
+        if (is_here == present ? present || older : present) {
+            victim = i;
+            present = is_here;
+        }
+    }
+    gpuhal_database_remove(database, kind, victim);
+}
+
+bool gpuhal_database_drop_oldest(gpuhal_database *database)
+{
+    /* Verdicts are found again by meeting the plugin, measurements by measuring; numbers come last, they cannot be found again. */
+    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_WRITE,
+                                               GPUHAL_RECORD_FAULT,  GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        if (database->records[order[i]].count > 0) {
+            drop_one_of(database, order[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Plugins of this identity beyond the limit. */
+static void trim_circumstances(gpuhal_database *database)
+{
+    size_t count;
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
+    for (size_t i = 0; i < count; i++) {
+        size_t same = 0, oldest = i;
+        for (size_t j = i; j < count; j++) {
+            if (same_text(plugins[j].identity, plugins[i].identity)) {
+                same++;
+                oldest = plugins[j].generation < plugins[oldest].generation ? j : oldest;
+            }
+        }
+        if (same > CIRCUMSTANCES_MAX) {
+            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, oldest);
+            plugins = gpuhal_database_plugins(database, &count);
+            i--;
+        }
+    }
+}
+
+static bool has_physical(const gpuhal_database *database, uint32_t number)
+{
+    const gpuhal_database_physical wanted = {.number = number};
+    return gpuhal_database_same(database, GPUHAL_RECORD_PHYSICAL, &wanted) != NULL;
+}
+
+static bool has_interface(const gpuhal_database *database, uint32_t number)
+{
+    const gpuhal_database_interface wanted = {.number = number};
+    return gpuhal_database_same(database, GPUHAL_RECORD_INTERFACE, &wanted) != NULL;
+}
+
+/* Whether what the record belongs to is still there. */
+static bool belongs(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+{
+    if (kind == GPUHAL_RECORD_INTERFACE) {
+        return has_physical(database, ((const gpuhal_database_interface *)record)->physical);
+    }
+    if (kind == GPUHAL_RECORD_LINK) {
+        const gpuhal_database_link *link = record;
+        return has_interface(database, link->from) && has_interface(database, link->to);
+    }
+    if (kind == GPUHAL_RECORD_WRITE) {
+        return has_interface(database, ((const gpuhal_database_write *)record)->iface);
+    }
+    if (kind == GPUHAL_RECORD_FAULT) {
+        const gpuhal_database_fault *fault = record;
+        return fault->iface == 0 || has_interface(database, fault->iface);
+    }
+    return true;
+}
+
+bool gpuhal_database_has_room(const gpuhal_database *database)
+{
+    size_t count = database->records[GPUHAL_RECORD_PHYSICAL].count, present = 0;
+    for (size_t i = 0; i < count; i++) {
+        present += is_present(database, GPUHAL_RECORD_PHYSICAL, gpuhal_database_at(database, GPUHAL_RECORD_PHYSICAL, i));
+    }
+    return present < gpuhal_database_limit(GPUHAL_RECORD_PHYSICAL);
+}
+
+void gpuhal_database_trim(gpuhal_database *database)
+{
+    trim_circumstances(database);
+    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+        for (size_t i = database->records[kind].count; i > 0; i--) {
+            if (!belongs(database, kind, gpuhal_database_at(database, kind, i - 1))) {
+                gpuhal_database_remove(database, kind, i - 1);
+            }
+        }
+        while (database->records[kind].count > gpuhal_database_limit(kind)) {
+            drop_one_of(database, kind);
+        }
+    }
+}
