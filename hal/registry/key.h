@@ -4,7 +4,7 @@
  *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of what lies in it
  *     variable POCL_DEVICES=basic                                                          without `=` when it is not set
  *     boot …, kernel …, mounts …, processors 8                                             of the machine, below
- *     memory 8589934592, library 0.1.0                             the limit of the control groups; who judged
+ *     memory 8589934592, library 0.2.0                             the limit of the control groups; who judged
  *     instances gpu0 gi1 access ci0                                parts of a GPU
  *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and what it drives
  *     node 65024-7-…-rw /dev/nvidia0                                                       told apart without opening

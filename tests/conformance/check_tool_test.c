@@ -84,7 +84,7 @@ TEST(help_and_version_leave_with_success)
     assert_int_equal(check("--help"), 0);
     expect_printed("Usage: gpuhal-check");
     assert_int_equal(check("--version"), 0);
-    expect_printed("gpuhal-check 0.1.0, plugin ABI 0.2\n");
+    expect_printed("gpuhal-check 0.2.0, plugin ABI 0.2\n");
 }
 
 TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)

@@ -41,7 +41,7 @@ def each_device_and_direction_and_each_pair_of_devices_has_a_panel(plot):
     assert words.count("gpuhal") == 3 and words.count("direct calls") == 2 and words.count("slower side alone") == 1, words
     assert words.count("GiB/s") == 3 and words.count("256 B") == 3 and words.count("4 MiB") == 3, words
     assert any(word.startswith("* a software device") for word in words), words
-    assert "libgpuhal 0.1.0 on machine: a processor, 2 processors" in words, words
+    assert "libgpuhal 0.2.0 on machine: a processor, 2 processors" in words, words
 
 
 def without_a_baseline_the_curves_of_gpuhal_are_drawn_alone(plot):

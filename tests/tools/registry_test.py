@@ -50,7 +50,7 @@ def face(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARC
 
 def plugin(name, state=0, stage=9, reason="", key=(), signal=0, output=(), file="/usr/lib/gpuhal/gpuhal-x.so"):
     return record("plugin", ("generation", 3), ("identity", f"1-2-3-{name}"), *[("key", line) for line in key], ("name", name), ("file", file),
-                  ("version", "0.1.0"), ("driver", "/usr/lib/libx.so.1"), ("state", state), ("stage", stage), ("status", 0), ("signal", signal),
+                  ("version", "0.2.0"), ("driver", "/usr/lib/libx.so.1"), ("state", state), ("stage", stage), ("status", 0), ("signal", signal),
                   ("reason", reason), *[("output", line) for line in output], ("probed_at", JULY))
 
 

@@ -87,7 +87,7 @@ static const struct argp_option known[] = {
 static void print_version(FILE *out)
 {
     const uint32_t abi = gpuhal_abi_version();
-    fprintf(out, "gpuhal-probe %s (library %s, plugin ABI %u.%u)\n", PROBE_VERSION, gpuhal_version(), abi >> 16,
+    fprintf(out, "gpuhal-probe %s (library %s, plugin ABI %u.%u)\n", GPUHAL_VERSION, gpuhal_version(), abi >> 16,
             abi & 0xffff);
 }
 

@@ -83,7 +83,7 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
  *  Blocks: yes, closing devices, all at once: for at most hang_ns where their drivers stop. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
-/** Version of the library at run time, "0.1.0".
+/** Version of the library at run time, "0.2.0".
  *  @return never NULL
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_version(void);
