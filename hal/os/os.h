@@ -2,12 +2,11 @@
  *
  * Pre-conditions that hold for every function here: pointers are not NULL, paths are absolute unless said otherwise, and the
  * caller has checked sizes. A function that can fail returns errno, 0 for success; the layers above put it into words. Nothing
- * here logs, allocates more than its result, or keeps global state, except the fork page.
+ * here logs, allocates more than its result, or keeps global state, except the fork page. No type of a system's stands here.
  */
 #ifndef GPUHAL_OS_H
 #define GPUHAL_OS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,23 +29,23 @@ static inline uint32_t gpuhal_os_fork_generation(void)
 
 /* A mutex that a child of a fork finds unlocked: a lock held by a thread that the child does not have is made anew. */
 typedef struct gpuhal_mutex {
-    pthread_mutex_t mutex;
-    _Atomic uint32_t generation; /* fork generation in which `mutex` was initialised; with its top bit set while it is being made anew */
+    uint64_t system[6];          /* the system's mutex */
+    _Atomic uint32_t generation; /* fork generation in which it was initialised; with its top bit set while it is being made anew */
 } gpuhal_mutex;
 void gpuhal_mutex_init(gpuhal_mutex *mutex);
 void gpuhal_mutex_finish(gpuhal_mutex *mutex);
 void gpuhal_mutex_lock(gpuhal_mutex *mutex);
 void gpuhal_mutex_unlock(gpuhal_mutex *mutex);
 /* For statics: ready without gpuhal_mutex_init, made at the first lock. */
-#define GPUHAL_MUTEX_INITIALIZER { PTHREAD_MUTEX_INITIALIZER, 0 }
+#define GPUHAL_MUTEX_INITIALIZER { {0}, 0 }
 
 /* A condition to wait for with a gpuhal_mutex held, and to signal with it held. In the child of a fork it has no waiters. */
 typedef struct gpuhal_condition {
-    pthread_cond_t condition;
-    uint32_t generation; /* fork generation of `condition`; protected by the mutex */
+    uint64_t system[6];  /* the system's condition */
+    uint32_t generation; /* fork generation in which it was initialised; protected by the mutex */
 } gpuhal_condition;
-/* For statics. */
-#define GPUHAL_CONDITION_INITIALIZER { PTHREAD_COND_INITIALIZER, 0 }
+/* For statics: made when it is first waited for or signalled. */
+#define GPUHAL_CONDITION_INITIALIZER { {0}, 0 }
 void gpuhal_condition_init(gpuhal_condition *condition);
 void gpuhal_condition_finish(gpuhal_condition *condition);
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
@@ -56,14 +55,14 @@ void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mute
 bool gpuhal_condition_is_inherited(const gpuhal_condition *condition);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
-/* Defers pthread_cancel() of the calling thread until the restore, which gets what this returns: a thread that ends in the midst of what others wait
- * for leaves its locks and promises behind. The waits above do so by themselves. */
+/* Keeps others from cancelling the calling thread until the restore, which gets what this returns: a thread that ends in the midst of
+ * what others wait for leaves its locks and promises behind. The waits above do so by themselves. */
 int gpuhal_os_cancel_defer(void);
 void gpuhal_os_cancel_restore(int before);
 
 /* Starts a thread with all signals blocked that others send, so that the host's handlers of those never run on it. Returns 0 or errno. */
 typedef struct gpuhal_thread {
-    pthread_t thread;
+    uintptr_t system; /* the system's name for it */
 } gpuhal_thread;
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user);
 void gpuhal_thread_join(gpuhal_thread *thread);

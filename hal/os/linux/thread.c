@@ -2,10 +2,32 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof((gpuhal_mutex *)0)->system, "a mutex of the system's fits");
+_Static_assert(sizeof(pthread_cond_t) <= sizeof((gpuhal_condition *)0)->system, "a condition of the system's fits");
+_Static_assert(sizeof(pthread_t) == sizeof((gpuhal_thread *)0)->system, "a thread of the system's fits");
+_Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(uint64_t) && _Alignof(pthread_cond_t) <= _Alignof(uint64_t), "and so they are aligned");
+
+static pthread_mutex_t *own_mutex(gpuhal_mutex *mutex)
+{
+    return (pthread_mutex_t *)(void *)mutex->system;
+}
+
+static pthread_cond_t *own_condition(gpuhal_condition *condition)
+{
+    return (pthread_cond_t *)(void *)condition->system;
+}
+
+/* A number in one C library, a pointer in another. */
+static pthread_t own_thread(const gpuhal_thread *thread)
+{
+    return (pthread_t)thread->system;
+}
 
 /* Marks a lock that a thread of generation `now` is making anew; another generation's mark is as old as its lock. */
 static uint32_t being_made(uint32_t now)
@@ -15,13 +37,13 @@ static uint32_t being_made(uint32_t now)
 
 void gpuhal_mutex_init(gpuhal_mutex *mutex)
 {
-    pthread_mutex_init(&mutex->mutex, NULL);
+    pthread_mutex_init(own_mutex(mutex), NULL);
     atomic_init(&mutex->generation, gpuhal_os_fork_generation());
 }
 
 void gpuhal_mutex_finish(gpuhal_mutex *mutex)
 {
-    pthread_mutex_destroy(&mutex->mutex);
+    pthread_mutex_destroy(own_mutex(mutex));
 }
 
 /* In the child of a fork the lock may be held by a thread that is not there: exactly one thread makes it anew. A static mutex
@@ -29,7 +51,7 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
-        pthread_mutex_init(&mutex->mutex, NULL);
+        pthread_mutex_init(own_mutex(mutex), NULL);
         atomic_store_explicit(&mutex->generation, now, memory_order_release);
         return;
     }
@@ -45,12 +67,12 @@ void gpuhal_mutex_lock(gpuhal_mutex *mutex)
     if (seen != now) {
         make_anew(mutex, seen, now);
     }
-    pthread_mutex_lock(&mutex->mutex);
+    pthread_mutex_lock(own_mutex(mutex));
 }
 
 void gpuhal_mutex_unlock(gpuhal_mutex *mutex)
 {
-    pthread_mutex_unlock(&mutex->mutex);
+    pthread_mutex_unlock(own_mutex(mutex));
 }
 
 void gpuhal_condition_init(gpuhal_condition *condition)
@@ -58,7 +80,7 @@ void gpuhal_condition_init(gpuhal_condition *condition)
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&condition->condition, &attributes);
+    pthread_cond_init(own_condition(condition), &attributes);
     pthread_condattr_destroy(&attributes);
     condition->generation = gpuhal_os_fork_generation();
 }
@@ -67,7 +89,7 @@ void gpuhal_condition_init(gpuhal_condition *condition)
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
     if (condition->generation == gpuhal_os_fork_generation()) {
-        pthread_cond_destroy(&condition->condition);
+        pthread_cond_destroy(own_condition(condition));
     }
 }
 
@@ -94,7 +116,7 @@ void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex)
 {
     renew(condition);
     int cancel = gpuhal_os_cancel_defer();
-    pthread_cond_wait(&condition->condition, &mutex->mutex);
+    pthread_cond_wait(own_condition(condition), own_mutex(mutex));
     gpuhal_os_cancel_restore(cancel);
 }
 
@@ -103,7 +125,7 @@ void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mute
     const struct timespec deadline = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
     renew(condition);
     int cancel = gpuhal_os_cancel_defer();
-    pthread_cond_timedwait(&condition->condition, &mutex->mutex, &deadline);
+    pthread_cond_timedwait(own_condition(condition), own_mutex(mutex), &deadline);
     gpuhal_os_cancel_restore(cancel);
 }
 
@@ -115,7 +137,7 @@ bool gpuhal_condition_is_inherited(const gpuhal_condition *condition)
 void gpuhal_condition_signal_all(gpuhal_condition *condition)
 {
     renew(condition);
-    pthread_cond_broadcast(&condition->condition);
+    pthread_cond_broadcast(own_condition(condition));
 }
 
 /* What a thread's own instruction causes reaches the handler all the same: blocked, it would end the process without a crash report, or, as
@@ -129,7 +151,7 @@ int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *u
         sigdelset(&all, own[i]);
     }
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&out_thread->thread, NULL, run, user);
+    int error = pthread_create((pthread_t *)(void *)&out_thread->system, NULL, run, user);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -146,18 +168,18 @@ int gpuhal_thread_start_detached(void *(*run)(void *), void *user)
 
 void gpuhal_thread_detach(gpuhal_thread *thread)
 {
-    pthread_detach(thread->thread);
+    pthread_detach(own_thread(thread));
 }
 
 bool gpuhal_thread_is_this(const gpuhal_thread *thread)
 {
-    return pthread_equal(thread->thread, pthread_self());
+    return pthread_equal(own_thread(thread), pthread_self());
 }
 
 void gpuhal_thread_join(gpuhal_thread *thread)
 {
     int cancel = gpuhal_os_cancel_defer();
-    pthread_join(thread->thread, NULL);
+    pthread_join(own_thread(thread), NULL);
     gpuhal_os_cancel_restore(cancel);
 }
 
