@@ -20,9 +20,11 @@ typedef struct gpuhal_checked_file {
  * process it belongs to root alone; elsewhere another owner than root and the user is worth a warning. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
 /* Complete, and for this machine. `program`: may be an executable of fixed addresses too. */
-bool gpuhal_file_check_elf(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
+bool gpuhal_file_check_image(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
 /* Both. */
 bool gpuhal_file_check(gpuhal_load_context *load, const char *path, bool program, gpuhal_checked_file *out_file);
+/* Says why a file cannot be read, an errno; always false. */
+bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error);
 void gpuhal_checked_file_finish(gpuhal_checked_file *file);
 
 #endif

@@ -271,13 +271,15 @@ char *gpuhal_os_library_file(void *library);
 char *gpuhal_os_library_path(const void *address);
 /* The directory that libgpuhal itself (or, linked statically, the program) lies in; malloc'ed; NULL when unknown. */
 char *gpuhal_os_own_directory(void);
-/* What an ELF header of this machine must say. */
-typedef struct gpuhal_machine {
-    uint8_t elf_class, elf_data;
-    uint16_t elf_machine;
-    const char *name; /* "x86-64" */
-} gpuhal_machine;
-gpuhal_machine gpuhal_os_machine(void);
+
+/* ---- image.c */
+
+/* What a file is to the dynamic loader and the kernel: whole and for this machine; no library or program at all, or damaged; for another
+ * machine; or not to be read. */
+typedef enum { GPUHAL_IMAGE_GOOD = 0, GPUHAL_IMAGE_BAD, GPUHAL_IMAGE_FOREIGN, GPUHAL_IMAGE_UNREADABLE } gpuhal_image;
+/* Judges a file of `bytes` bytes as a shared library, or as a `program`, without executing or mapping it. `why` gets what is wrong, to be
+ * put behind the file's name; with UNREADABLE *out_error gets the errno instead. */
+gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool program, char *why, size_t why_bytes, int *out_error);
 
 /* ---- process.c */
 

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     const gpuhal_checked_file file = {.path = path, .bytes = count};
     for (int program = 0; program < 2; program++) {
         gpuhal_load_context load = {.name = "fuzzed"};
-        if (gpuhal_file_check_elf(&load, &file, program)) {
+        if (gpuhal_file_check_image(&load, &file, program)) {
             CHECK(!load.reason);
             check_accepted(bytes, count, program);
         } else {

@@ -11,34 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define MACHINE      EM_X86_64
-#define MACHINE_NAME "x86-64"
-#elif defined(__aarch64__)
-#define MACHINE      EM_AARCH64
-#define MACHINE_NAME "aarch64"
-#elif defined(__i386__)
-#define MACHINE      EM_386
-#define MACHINE_NAME "x86"
-#elif defined(__arm__)
-#define MACHINE      EM_ARM
-#define MACHINE_NAME "arm"
-#elif defined(__riscv)
-#define MACHINE      EM_RISCV
-#define MACHINE_NAME "riscv"
-#elif defined(__powerpc64__)
-#define MACHINE      EM_PPC64
-#define MACHINE_NAME "ppc64"
-#elif defined(__s390x__)
-#define MACHINE      EM_S390
-#define MACHINE_NAME "s390x"
-#elif defined(__loongarch__)
-#define MACHINE      EM_LOONGARCH
-#define MACHINE_NAME "loongarch"
-#else
-#error "name the ELF machine of this processor here"
-#endif
-
 /* NOW: a missing symbol shows here and not in the middle of a copy. LOCAL: two vendors' copies of one library do not mix.
  * NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers that the host brings along. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
@@ -122,14 +94,4 @@ char *gpuhal_os_own_directory(void)
     }
     slash[slash == path] = 0;
     return path;
-}
-
-gpuhal_machine gpuhal_os_machine(void)
-{
-    return (gpuhal_machine){
-        .elf_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32,
-        .elf_data = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB,
-        .elf_machine = MACHINE,
-        .name = MACHINE_NAME,
-    };
 }

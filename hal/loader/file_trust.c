@@ -1,0 +1,186 @@
+/* loader/file_trust.c: who may change a file, and put another in its place: by owners and modes, of the file and of everything on the way
+ * to it. See file_check.h. */
+#include "loader/file_check.h"
+
+#include "core/text.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMED_MAX 256u  /* bytes of a path that are named */
+#define STEPS_MAX 1024u /* parts of a path, and of the links on it */
+
+/* "Does not exist" is the one everybody meets: a sentence of its own. */
+bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
+{
+    if (error == ENOENT) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND, "%s does not exist", path);
+    }
+    if (error == ELOOP) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND,
+                                   "%s: the symbolic links run in a circle", path);
+    }
+    gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
+    /* The longest names must not push the reason out of the sentence. */
+    bool cut = strlen(path) > NAMED_MAX;
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
+                               cut ? "..." : "", strerror(error));
+}
+
+static bool refuse_permissions(gpuhal_load_context *load, const char *path, const char *why)
+{
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION, "%s %s", path, why);
+}
+
+/* Root can do everything anyway, and so can the user with what is the user's. */
+static bool is_trusted_owner(uint32_t owner)
+{
+    return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
+}
+
+/* Nobody else may put another file in its place. In a sticky directory, such as /tmp, only owners can rename or remove. */
+static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
+{
+    char *directory = gpuhal_text_copy(path);
+    if (!directory) {
+        return gpuhal_load_no_memory(load);
+    }
+    bool good = true;
+    for (char *slash = strrchr(directory, '/'); good && slash; slash = strrchr(directory, '/')) {
+        bool top = slash == directory;
+        slash[top] = 0;
+        gpuhal_file_info info;
+        int error = gpuhal_os_file_info(directory, &info);
+        if (error) {
+            good = gpuhal_file_refuse_unreadable(load, directory, error);
+        } else if (info.world_writable && !(info.sticky && is_trusted_owner(owner))) {
+            good = gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
+                                       "%s lies below %s, which everybody may write to", path, directory);
+        }
+        owner = info.owner;
+        if (top) {
+            break;
+        }
+    }
+    free(directory);
+    return good;
+}
+
+/* Files of a third user are common on shared machines and in user namespaces: too strict would be a mistake as well. */
+static bool check_permissions(gpuhal_load_context *load, const char *path, const gpuhal_file_info *info)
+{
+    if (!info->regular) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_DRIVER, "%s is %s", path,
+                                   info->directory ? "a directory" : "no regular file");
+    }
+    if (info->world_writable) {
+        return refuse_permissions(load, path, "may be written to by everybody");
+    }
+    if (gpuhal_os_privileged() && (info->owner != 0 || info->group_writable)) {
+        return refuse_permissions(load, path, "is not root's alone, which a process with more rights than its user demands");
+    }
+    if (!is_trusted_owner(info->owner)) {
+        gpuhal_log_line(load->log, GPUHAL_LEVEL_WARNING, "%s belongs to user %" PRIu32 ", neither root nor this user", path,
+                        info->owner);
+    }
+    return check_parents(load, path, info->owner);
+}
+
+/* A way along a path, through the links on it. */
+typedef struct walk {
+    gpuhal_load_context *load;
+    const char *path; /* the whole, for sentences */
+    uint32_t steps;   /* parts looked at so far: links that lead to links would multiply without a limit */
+} walk;
+
+static bool check_way(walk *at, const char *path);
+
+/* The link at the end of `part`, whose own name begins at `name`. */
+static bool check_target(walk *at, const char *part, size_t name, const char *target)
+{
+    char *path = target[0] == '/' ? gpuhal_text_copy(target) : gpuhal_text_format("%.*s%s", (int)name, part, target);
+    bool good = path ? check_way(at, path) : gpuhal_load_no_memory(at->load);
+    free(path);
+    return good;
+}
+
+/* Whoever may put something there decides where the path leads: where everybody may write, only what belongs to a trusted user
+ * counts, and only where others cannot rename it. */
+static bool check_part(walk *at, char *part, size_t name)
+{
+    if (strcmp(part + name, ".") == 0 || strcmp(part + name, "..") == 0) {
+        return true;
+    }
+    if (++at->steps > STEPS_MAX) {
+        return gpuhal_file_refuse_unreadable(at->load, at->path, ELOOP);
+    }
+    uint32_t owner = 0;
+    char *target = NULL;
+    gpuhal_file_info directory;
+    char first = part[name];
+    part[name] = 0;
+    int error = gpuhal_os_file_info(part, &directory);
+    bool open = !error && directory.world_writable;
+    part[name] = first;
+    error = error ? error : gpuhal_os_link_info(part, &owner, &target);
+    bool good = true;
+    if (error) {
+        good = error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
+    } else if (open && !(directory.sticky && is_trusted_owner(owner))) {
+        good = gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
+                                   "%s leads through %.*s, which everybody may write to", at->path,
+                                   (int)(name > 1 ? name - 1 : 1), part);
+    } else if (target) {
+        good = check_target(at, part, name, target);
+    }
+    free(target);
+    return good;
+}
+
+/* Part by part, as the kernel goes. */
+static bool check_way(walk *at, const char *path)
+{
+    char *part = gpuhal_text_copy(path);
+    if (!part) {
+        return gpuhal_load_no_memory(at->load);
+    }
+    bool good = true;
+    for (size_t begin = 1; good && part[begin - 1]; begin++) {
+        size_t end = begin + strcspn(part + begin, "/");
+        char next = part[end];
+        part[end] = 0;
+        good = end == begin || check_part(at, part, begin);
+        part[end] = next;
+        begin = end;
+    }
+    free(part);
+    return good;
+}
+
+/* The path is resolved and the rules are applied to what it leads to, and to the way there: symbolic links are allowed. */
+bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file)
+{
+    *out_file = (gpuhal_checked_file){0};
+    int error = 0;
+    char *real = gpuhal_os_real_path(path, &error);
+    if (!real) {
+        return gpuhal_file_refuse_unreadable(load, path, error);
+    }
+    walk at = {.load = load, .path = path};
+    if (!check_way(&at, path)) {
+        free(real);
+        return false;
+    }
+    gpuhal_file_info info;
+    error = gpuhal_os_file_info(real, &info);
+    bool good = error ? gpuhal_file_refuse_unreadable(load, real, error) : check_permissions(load, real, &info);
+    if (!good) {
+        free(real);
+        return false;
+    }
+    *out_file = (gpuhal_checked_file){.path = real, .device = info.device, .inode = info.inode, .bytes = info.bytes};
+    return true;
+}
