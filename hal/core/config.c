@@ -130,10 +130,10 @@ static char *user_folder(const char *variable, const char *below_home, const cha
 {
     const char *folder = gpuhal_os_environment(variable);
     const char *home = gpuhal_os_environment("HOME");
-    if (folder && *folder == '/') {
+    if (folder && gpuhal_os_path_is_absolute(folder)) {
         return gpuhal_text_format("%s/%s", folder, name);
     }
-    return home && *home == '/' ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
+    return home && gpuhal_os_path_is_absolute(home) ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
 }
 
 /* A privileged process keeps none: who started it has a say in where that would be. */
@@ -141,7 +141,7 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
 {
     const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
     const char *value = variable ? variable : config->registry;
-    if (value && *value && *value != '/' && strcmp(value, "none") != 0) {
+    if (value && *value && !gpuhal_os_path_is_absolute(value) && strcmp(value, "none") != 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; it is an absolute directory, or none",
                                 variable ? "GPUHAL_REGISTRY" : "config.registry", value);
     }
@@ -150,7 +150,7 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     }
     if (!value || !*value) {
         settings->registry = user_folder("XDG_STATE_HOME", ".local/state", "gpuhal");
-    } else if (*value == '/') {
+    } else if (gpuhal_os_path_is_absolute(value)) {
         settings->registry = gpuhal_text_copy(value);
         return settings->registry ? GPUHAL_OK : gpuhal_error_host_memory();
     }

@@ -1,6 +1,8 @@
 /* core/text.c: see text.h. */
 #include "core/text.h"
 
+#include "os/os.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +160,7 @@ char **gpuhal_text_split(const char *text, char separator, size_t *out_count)
 
 char **gpuhal_text_split_paths(const char *text, size_t *out_count)
 {
-    return split(text, ':', false, out_count);
+    return split(text, gpuhal_os_path_separator(), false, out_count);
 }
 
 void gpuhal_text_list_free(char **list)

@@ -2,17 +2,16 @@
 #include "core/error.h"
 #include "device/device.h"
 #include "device/fault_log.h"
+#include "os/os.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 static gpuhal_status is_gone(const gpuhal_device *device)
 {
     char since[40] = "";
-    time_t when = (time_t)device->vanished;
     struct tm parts;
-    if (gmtime_r(&when, &parts)) {
+    if (gpuhal_os_utc(device->vanished, &parts)) {
         strftime(since, sizeof since, " since %Y-%m-%d at %H:%M:%S UTC", &parts);
     }
     return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +30,27 @@ static bool is_gpu(const gpuhal_device *device)
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
 }
 
+/* `*` stands for any bytes, `?` for one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
+static bool glob_matches(const char *glob, const char *text)
+{
+    const char *behind_star = NULL, *taken = NULL;
+    while (*text) {
+        if (*glob == '*') {
+            behind_star = ++glob;
+            taken = text;
+        } else if (*glob == '?' || *glob == *text) {
+            glob++;
+            text++;
+        } else if (behind_star) {
+            glob = behind_star;
+            text = ++taken;
+        } else {
+            return false;
+        }
+    }
+    return glob[strspn(glob, "*")] == 0;
+}
+
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -53,7 +73,7 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
         text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
         snprintf(name, sizeof name, "%s", text ? text : "");
         gpuhal_selector_lower(name);
-        return fnmatch(selector->text, name, 0) == 0;
+        return glob_matches(selector->text, name);
     }
     return false;
 }

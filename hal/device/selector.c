@@ -43,20 +43,6 @@ static bool is_backend_name(const char *text, size_t length)
     return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
 }
 
-/* In lower case; in a glob only `*` and `?` have a meaning, what else fnmatch would read is escaped. */
-static void take_value(gpuhal_selector *selector, const char *value)
-{
-    size_t at = 0;
-    for (; *value && at + 2 < sizeof selector->text; value++) {
-        if (selector->form == GPUHAL_SELECT_NAME && (*value == '[' || *value == '\\')) {
-            selector->text[at++] = '\\';
-        }
-        selector->text[at++] = *value;
-    }
-    selector->text[at] = 0;
-    gpuhal_selector_lower(selector->text);
-}
-
 /* "pci=0000:c1:00.0", of which the key ends before the `=` at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
@@ -78,7 +64,8 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     if (!*value) {
         return refuse(word, source, "nothing follows \"%s\"", word);
     }
-    take_value(selector, value);
+    snprintf(selector->text, sizeof selector->text, "%s", value);
+    gpuhal_selector_lower(selector->text);
     char unused[24], problem[160];
     if (selector->form == GPUHAL_SELECT_PCI && !gpuhal_identity_pci(selector->text, unused)) {
         return refuse(word, source, "\"%s\" is not a PCI address (domain:bus:device.function, with devices to 1f and functions to 7)", value);

@@ -29,11 +29,11 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     char **paths = value ? gpuhal_text_split_paths(value, &count) : NULL;
     to->failed = to->failed || !name || (value && !paths);
     for (size_t i = 0; i < count; i++) {
-        char *path = paths[i][0] == '/' ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;
+        char *path = gpuhal_os_path_is_absolute(paths[i]) ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;
         if (path) {
             add_once(to, path);
         }
-        to->failed = to->failed || (!path && paths[i][0] == '/');
+        to->failed = to->failed || (!path && gpuhal_os_path_is_absolute(paths[i]));
         free(path);
     }
     gpuhal_text_list_free(paths);
@@ -65,7 +65,7 @@ static void add_watched(const char *word, gpuhal_texts *to)
 {
     if (word[0] == '$') {
         add_from_variable(word, to);
-    } else if (word[0] == '/') {
+    } else if (gpuhal_os_path_is_absolute(word)) {
         add_once(to, word);
     }
 }
@@ -92,7 +92,7 @@ static void add_named_library(const char *word, gpuhal_texts *to)
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
     size_t length = strlen(word), end = sizeof back - 1;
     const char *path = gpuhal_os_environment(word);
-    if (path && path[0] == '/' && length > end && strncmp(word, front, sizeof front - 1) == 0 && strcmp(word + length - end, back) == 0) {
+    if (path && gpuhal_os_path_is_absolute(path) && length > end && strncmp(word, front, sizeof front - 1) == 0 && strcmp(word + length - end, back) == 0) {
         add_once(to, path);
     }
 }
@@ -166,7 +166,7 @@ bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
         }
         gpuhal_file_info info;
         char *successor = gpuhal_text_copy_range(path, strlen(path) - strlen(DELETED));
-        if (!successor || strstr(path, ".so") || gpuhal_os_file_info(successor, &info) == 0) {
+        if (!successor || strstr(path, gpuhal_os_library_suffix()) || gpuhal_os_file_info(successor, &info) == 0) {
             free(successor);
             return true;
         }

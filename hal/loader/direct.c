@@ -34,7 +34,7 @@ gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plu
     if (!file || !out_plugin) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: %s is NULL", file ? "out_plugin" : "file");
     }
-    if (file[0] != '/') {
+    if (!gpuhal_os_path_is_absolute(file)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is no absolute path", file);
     }
     if (gpuhal_os_privileged()) {

@@ -101,7 +101,7 @@ static bool check_way(walk *at, const char *path);
 /* The link at the end of `part`, whose own name begins at `name`. */
 static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
-    char *path = target[0] == '/' ? gpuhal_text_copy(target) : gpuhal_text_format("%.*s%s", (int)name, part, target);
+    char *path = gpuhal_os_path_is_absolute(target) ? gpuhal_text_copy(target) : gpuhal_text_format("%.*s%s", (int)name, part, target);
     bool good = path ? check_way(at, path) : gpuhal_load_no_memory(at->load);
     free(path);
     return good;

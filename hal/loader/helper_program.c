@@ -9,8 +9,8 @@
 
 #define HELPER "gpuhal-helper"
 
-/* Checks one place. Returns the resolved path, or NULL with the reason. */
-static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
+/* Checks one file. Returns the resolved path, or NULL with the reason. */
+static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
 {
     gpuhal_load_context load = {.log = log};
     gpuhal_checked_file file;
@@ -26,6 +26,15 @@ static char *check_helper(const char *path, gpuhal_log *log, char **out_reason)
     return helper;
 }
 
+/* The same for the one that lies in a directory. */
+static char *check_helper(const char *directory, gpuhal_log *log, char **out_reason)
+{
+    char *path = gpuhal_text_format("%s/" HELPER "%s", directory, gpuhal_os_program_suffix());
+    char *helper = path ? check_file(path, log, out_reason) : NULL;
+    free(path);
+    return helper;
+}
+
 /* Beside plugins: whoever may put a file there may put a plugin there, which is trusted as much. NULL where none is. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
@@ -33,9 +42,7 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     char **directories = paths ? gpuhal_text_split_paths(paths, &count) : NULL;
     char *helper = NULL;
     for (size_t i = 0; i < count && !helper; i++) {
-        char *path = directories[i][0] == '/' ? gpuhal_text_format("%s/" HELPER, directories[i]) : NULL;
-        helper = path ? check_helper(path, log, out_reason) : NULL;
-        free(path);
+        helper = gpuhal_os_path_is_absolute(directories[i]) ? check_helper(directories[i], log, out_reason) : NULL;
     }
     gpuhal_text_list_free(directories);
     return helper;
@@ -45,17 +52,17 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {
-        return check_helper(GPUHAL_PLUGIN_DIRECTORY "/" HELPER, log, out_reason);
+        return check_helper(GPUHAL_PLUGIN_DIRECTORY, log, out_reason);
     }
     if (settings->helper_path) {
-        return check_helper(settings->helper_path, log, out_reason);
+        return check_file(settings->helper_path, log, out_reason);
     }
     char *own = gpuhal_os_own_directory();
-    char *path = own ? gpuhal_text_format("%s/gpuhal/" HELPER, own) : NULL;
-    char *helper = path ? check_helper(path, log, out_reason) : NULL;
-    free(path);
+    char *beside = own ? gpuhal_text_format("%s/gpuhal", own) : NULL;
+    char *helper = beside ? check_helper(beside, log, out_reason) : NULL;
+    free(beside);
     free(own);
-    helper = helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY "/" HELPER, log, out_reason);
+    helper = helper ? helper : check_helper(GPUHAL_PLUGIN_DIRECTORY, log, out_reason);
     helper = helper ? helper : look_beside_plugins(settings->environment_plugin_path, log, out_reason);
     return helper ? helper : look_beside_plugins(settings->plugin_path, log, out_reason);
 }

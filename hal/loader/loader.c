@@ -309,7 +309,7 @@ gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_candidates = (gpuhal_candidates){0};
-    if (settings->helper_path && settings->helper_path[0] != '/') {
+    if (settings->helper_path && !gpuhal_os_path_is_absolute(settings->helper_path)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
                                 settings->helper_path);
     }

@@ -45,17 +45,21 @@ static bool take_name(reading *at, const char *value, uint32_t line)
 }
 
 /* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory only
- * manifests lie, and a relative name there would be a mistake that looks like a missing file. */
+ * manifests lie, and a relative name there would be a mistake that looks like a missing file. A name without a dot gets the system's suffix:
+ * so one manifest serves every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
         return refuse_line(at, line, "library is empty");
     }
-    if (value[0] != '/' && at->absolute_only) {
+    const bool absolute = gpuhal_os_path_is_absolute(value);
+    if (!absolute && at->absolute_only) {
         return refuse_line(at, line, "library must be an absolute path in this directory");
     }
-    int directory = (int)(strrchr(at->path, '/') - at->path);
-    at->manifest->library = value[0] == '/' ? gpuhal_text_copy(value) : gpuhal_text_format("%.*s/%s", directory, at->path, value);
+    const char *slash = strrchr(value, '/');
+    const char *suffix = strchr(slash ? slash : value, '.') ? "" : gpuhal_os_library_suffix();
+    int directory = absolute ? 0 : (int)(strrchr(at->path, '/') + 1 - at->path);
+    at->manifest->library = gpuhal_text_format("%.*s%s%s", directory, at->path, value, suffix);
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 

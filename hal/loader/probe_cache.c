@@ -1,4 +1,4 @@
-/* loader/probe_cache.c: see verdict.h. */
+/* loader/probe_cache.c: see probe_cache.h. */
 #include "loader/probe_cache.h"
 
 #include "core/error.h"
@@ -108,8 +108,7 @@ static char *describe_quarantine(const gpuhal_database_plugin *record)
 {
     char when[48] = "at an unknown time";
     struct tm parts;
-    time_t met = (time_t)record->probed_at;
-    if (gmtime_r(&met, &parts)) {
+    if (gpuhal_os_utc(record->probed_at, &parts)) {
         strftime(when, sizeof when, "on %Y-%m-%d at %H:%M UTC", &parts);
     }
     const char *last = record->output.count > 0 ? record->output.list[record->output.count - 1] : NULL;

@@ -20,7 +20,6 @@
 
 #define MANIFEST_SUFFIX ".gpuhal"
 #define LIBRARY_PREFIX  "gpuhal-"
-#define LIBRARY_SUFFIX  ".so"
 
 typedef struct searched_directory {
     char *path;
@@ -102,7 +101,7 @@ static gpuhal_status add_directory(search *at, const char *path, const char *sou
     return GPUHAL_OK;
 }
 
-/* A list of directories, separated by ':'. */
+/* A list of directories, separated as the system does. */
 static gpuhal_status add_list(search *at, const char *paths, const char *source)
 {
     if (!paths) {
@@ -114,7 +113,7 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     for (size_t i = 0; i < count && !status; i++) {
         if (!elements[i][0]) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": an element is empty", source, paths);
-        } else if (elements[i][0] != '/') {
+        } else if (!gpuhal_os_path_is_absolute(elements[i])) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is no absolute path", source, paths,
                                       elements[i]);
         }
@@ -255,7 +254,7 @@ static bool has_name(const searched_directory *directory, const char *name)
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
-    char *name = name_inside(file, LIBRARY_PREFIX, LIBRARY_SUFFIX);
+    char *name = name_inside(file, LIBRARY_PREFIX, gpuhal_os_library_suffix());
     char *manifest = gpuhal_text_format("%s" MANIFEST_SUFFIX, name ? name : "NAME");
     gpuhal_status status = path && manifest ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status && !is_named(at, path) && !has_name(directory, manifest)) {
@@ -292,7 +291,7 @@ static gpuhal_status read_directories(search *at)
         const searched_directory *directory = &at->list[d];
         for (size_t i = 0; i < directory->count && !status; i++) {
             const char *file = directory->names[i];
-            bool looks = strncmp(file, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0 && has_suffix(file, LIBRARY_SUFFIX);
+            bool looks = strncmp(file, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0 && has_suffix(file, gpuhal_os_library_suffix());
             status = looks ? add_stray(at, directory, file) : GPUHAL_OK;
         }
     }

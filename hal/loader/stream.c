@@ -117,7 +117,7 @@ static bool take_stage(gpuhal_stream *stream, const char *key, const char *value
 
 static bool take_library(gpuhal_stream *stream, const char *key, const char *value)
 {
-    return strcmp(key, "path") == 0 && value[0] == '/' && keep_text(&stream->load->driver, value);
+    return strcmp(key, "path") == 0 && gpuhal_os_path_is_absolute(value) && keep_text(&stream->load->driver, value);
 }
 
 static bool take_plugin(gpuhal_stream *stream, const char *key, const char *value)

@@ -23,7 +23,6 @@
 #include "registry/texts.h"
 
 #define GPUHAL_HELPER_PROTOCOL     3u
-#define GPUHAL_HELPER_STREAM       3  /* the descriptor */
 #define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper that are no answer of a plugin */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the stream was closed under its feet */
 #define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for what it wanted to say */

@@ -57,7 +57,7 @@ static void *try_name(const char *name, gpuhal_text *tried)
 static void *open_first(const char *setting, const char *const *sonames, gpuhal_text *tried)
 {
     const char *override = setting ? gpuhal_load_variable(setting, "_LIBRARY") : NULL;
-    if (override && override[0] != '/') {
+    if (override && !gpuhal_os_path_is_absolute(override)) {
         gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is no absolute path", setting, override);
         return NULL;
     }

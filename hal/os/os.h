@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* ---- fork.c */
 
@@ -82,6 +83,8 @@ uint32_t gpuhal_os_processors(void);
 /* ---- clock.c */
 
 uint64_t gpuhal_os_monotonic_ns(void);
+/* The parts of a time in seconds since 1970, in UTC; false for a time that no calendar has. */
+bool gpuhal_os_utc(uint64_t seconds, struct tm *out_parts);
 /* Lets at least so much time pass, less than a second. */
 void gpuhal_os_sleep(uint64_t ns);
 
@@ -148,6 +151,16 @@ const char *gpuhal_os_environment(const char *name);
 const char *gpuhal_os_environment_raw(const char *name);
 /* "linux", "windows", "macos", "android": the word for this platform in manifests. */
 const char *gpuhal_os_platform(void);
+
+/* ---- path.c: what a path looks like. On every system '/' separates its parts; where the system knows other separators, what these
+ * functions give out has '/' alone. */
+
+bool gpuhal_os_path_is_absolute(const char *path);
+/* Stands between the paths of a list, as in PATH. */
+char gpuhal_os_path_separator(void);
+/* What the names of shared libraries, and of programs, end with: ".so" and "". */
+const char *gpuhal_os_library_suffix(void);
+const char *gpuhal_os_program_suffix(void);
 
 /* ---- limits.c */
 
@@ -323,6 +336,10 @@ int64_t gpuhal_os_process_own(void);
 /* Called by the helper program first of all: closes descriptors from 4 on, no core dump, the first to go when the machine runs out of
  * memory, dies with its parent, which is `parent`: ends at once where that is gone already. */
 void gpuhal_os_helper_prepare(int64_t parent);
+/* Called by the helper program: sends all bytes to the parent. False when nobody reads them any more. Async-signal-safe. */
+bool gpuhal_os_helper_send(const char *bytes, size_t count);
+/* Ends the helper program without exit handlers, the driver's among them. */
+_Noreturn void gpuhal_os_helper_exit(int code);
 /* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends.
  * `describe` returns whether it was heard; else the process dies of the signal, so that its end tells it. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));

@@ -48,6 +48,8 @@ TEST(selectors_choose_what_they_name)
     assert_string_equal(chosen(gpu, "uuid=01234567-89AB-cdef-0123-456789abcdef", 0), "lab:2");
     assert_string_equal(chosen(gpu, "name=*gpu 900?", 0), "lab:2");
     assert_string_equal(chosen(gpu, "name=*9001", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "name=*0*01*", 0), "lab:3"); /* the first 0 is followed by another */
+    assert_string_equal(chosen(gpu, "name=*9001?", 0), "none");
     gpuhal_close(gpu);
 }
 

@@ -48,6 +48,21 @@ TEST(a_whole_manifest_is_read)
     gpuhal_load_finish(&load);
 }
 
+TEST(a_library_without_a_suffix_gets_that_of_the_system)
+{
+    new_folder();
+    static const char *const names[][2] = {{"lib.d/plain", "lib.d/plain.so"}, {"plain", "plain.so"}, {"named.so.1", "named.so.1"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_manifest("bare.gpuhal", "bare", names[i][0], "");
+        gpuhal_load_context load = {0};
+        gpuhal_manifest manifest;
+        assert_true(gpuhal_manifest_read(&load, in_folder("bare.gpuhal"), false, &manifest));
+        assert_string_equal(manifest.library, in_folder(names[i][1]));
+        gpuhal_manifest_finish(&manifest);
+        gpuhal_load_finish(&load);
+    }
+}
+
 TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
 {
     new_folder();

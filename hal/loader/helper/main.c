@@ -1,9 +1,9 @@
 /* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through
- * descriptor 3.
+ * the stream between them.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * Whatever the plugin does here ends with this process. It leaves by _exit: exit handlers of drivers are not run.
+ * Whatever the plugin does here ends with this process. It leaves without running exit handlers, which drivers may have added.
  */
 #include "core/log.h"
 #include "core/records.h"
@@ -14,9 +14,7 @@
 #include "os/os.h"
 #include "registry/key.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOG_BYTES_MAX (256u << 10)
 
@@ -27,13 +25,8 @@ static size_t device_count; /* devices that were told */
 /* Without a listener there is nothing left to do here. */
 static void send_bytes(const char *bytes, size_t count)
 {
-    while (count > 0) {
-        ssize_t sent = write(GPUHAL_HELPER_STREAM, bytes, count);
-        if (sent < 0 && errno != EINTR) {
-            _exit(GPUHAL_HELPER_EXIT_UNHEARD);
-        }
-        bytes += sent > 0 ? sent : 0;
-        count -= sent > 0 ? (size_t)sent : 0;
+    if (!gpuhal_os_helper_send(bytes, count)) {
+        gpuhal_os_helper_exit(GPUHAL_HELPER_EXIT_UNHEARD);
     }
 }
 
@@ -41,7 +34,7 @@ static void send_bytes(const char *bytes, size_t count)
 static void send_records(gpuhal_text *records)
 {
     if (records->failed) {
-        _exit(GPUHAL_HELPER_EXIT_HUNGRY);
+        gpuhal_os_helper_exit(GPUHAL_HELPER_EXIT_HUNGRY);
     }
     gpuhal_mutex_lock(&stream_mutex);
     send_bytes("\n", 1);
@@ -82,7 +75,7 @@ static void tell_log(__attribute__((unused)) void *user, int32_t level, const ch
     }
 }
 
-/* Async-signal-safe: no lock, no allocation, one write. */
+/* Async-signal-safe: no lock, no allocation. */
 static bool tell_crash(int signal_number)
 {
     char record[] = "\n[crash]\nsignal = 000\n";
@@ -90,7 +83,7 @@ static bool tell_crash(int signal_number)
     record[digits] = (char)('0' + signal_number / 100 % 10);
     record[digits + 1] = (char)('0' + signal_number / 10 % 10);
     record[digits + 2] = (char)('0' + signal_number % 10);
-    return write(GPUHAL_HELPER_STREAM, record, sizeof record - 1) == (ssize_t)sizeof record - 1;
+    return gpuhal_os_helper_send(record, sizeof record - 1);
 }
 
 /* At once, so that it is known even when the next one never comes. */
@@ -109,7 +102,7 @@ static void tell_result(const gpuhal_load_context *load, bool good)
     gpuhal_text records = {0};
     gpuhal_texts mapped;
     if (!good && load->state == GPUHAL_PLUGIN_NOT_PROBED) {
-        _exit(GPUHAL_HELPER_EXIT_HUNGRY);
+        gpuhal_os_helper_exit(GPUHAL_HELPER_EXIT_HUNGRY);
     }
     gpuhal_key_mapped_files(&mapped);
     if (!mapped.failed) {
@@ -155,5 +148,5 @@ int main(int count, char **arguments)
         gpuhal_os_helper_on_crash(tell_crash);
         meet(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
     }
-    _exit(0);
+    gpuhal_os_helper_exit(0);
 }

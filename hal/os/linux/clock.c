@@ -1,4 +1,4 @@
-/* os/linux/clock.c: the monotonic clock, and resting. */
+/* os/linux/clock.c: the monotonic clock, the calendar, and resting. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -9,6 +9,12 @@ uint64_t gpuhal_os_monotonic_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool gpuhal_os_utc(uint64_t seconds, struct tm *out_parts)
+{
+    const time_t moment = (time_t)seconds;
+    return moment >= 0 && (uint64_t)moment == seconds && gmtime_r(&moment, out_parts);
 }
 
 void gpuhal_os_sleep(uint64_t ns)

@@ -1,6 +1,7 @@
 /* os/linux/helper_process.c: the helper program's side: what it may keep, and its last words. */
 #include "os/os.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -59,6 +60,24 @@ void gpuhal_os_helper_prepare(int64_t parent)
     setrlimit(RLIMIT_CORE, &no_core);
     be_first_without_memory();
     setenv(GPUHAL_WITHIN_HELPER, "1", 1);
+}
+
+bool gpuhal_os_helper_send(const char *bytes, size_t count)
+{
+    while (count > 0) {
+        ssize_t sent = write(STREAM, bytes, count);
+        if (sent < 0 && errno != EINTR) {
+            return false;
+        }
+        bytes += sent > 0 ? sent : 0;
+        count -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+void gpuhal_os_helper_exit(int code)
+{
+    _exit(code);
 }
 
 /* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited
