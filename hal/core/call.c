@@ -70,7 +70,7 @@ static gpuhal_call_slot *find_or_make(void)
     if (slot) {
         return slot;
     }
-    slot = aligned_alloc(_Alignof(gpuhal_call_slot), sizeof *slot);
+    slot = gpuhal_os_aligned_alloc(_Alignof(gpuhal_call_slot), sizeof *slot);
     if (!slot) {
         return &nowhere;
     }

@@ -71,7 +71,7 @@ typedef struct host_range {
 
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
-    uintptr_t lead = (uintptr_t)import->memory & (unit - 1), end = 0;
+    uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;
     out_range->first = (char *)import->memory - lead;
     out_range->lead = lead;
     if (__builtin_add_overflow(import->bytes, lead + unit - 1, &out_range->bytes)) {

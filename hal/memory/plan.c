@@ -87,7 +87,7 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
                                 .kind = desc->kind,
                                 .alignment = desc->alignment,
                                 .export_kinds = desc->export_kinds & ~host_pointer};
-    if (__builtin_expect(desc->export_kinds & host_pointer, 0)) {
+    if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
         uint64_t unit = gpuhal_share_unit(device->gpu);
         mask |= unit - 1;
         out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;

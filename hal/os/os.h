@@ -137,6 +137,8 @@ void *gpuhal_os_pages_map(uint64_t bytes);
  * is the driver's business. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
+/* Memory that is never freed, at a multiple of `alignment`, a power of two of which `bytes` is a multiple; NULL without memory. */
+void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes);
 /* Whether the pages of a range are mapped, and the first and the last may be read, or with `written` also written; true where the
  * system does not tell. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
@@ -276,7 +278,7 @@ int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_res
  * runtime. NULL on failure, with the loader's text copied to `reason`. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes);
 void *gpuhal_os_library_symbol(void *library, const char *name);
-/* True when a symbol of its file says that `address` is an object and no function; false when nobody knows. */
+/* True when `address` lies in memory of a library or program that is not executable, so that no function can be there. */
 bool gpuhal_os_library_is_data(const void *address);
 /* The absolute path of the file that an open library came from, malloc'ed; NULL when unknown. */
 char *gpuhal_os_library_file(void *library);

@@ -113,7 +113,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
         return gpuhal_opencl_result(device, "clEnqueueMapBuffer", code);
     }
-    uintptr_t start = ((uintptr_t)buffer->mapped + slack) & ~(uintptr_t)slack;
+    uintptr_t start = ((uintptr_t)buffer->mapped + (uintptr_t)slack) & ~(uintptr_t)slack;
     out_memory->host = (char *)buffer->mapped + (start - (uintptr_t)buffer->mapped);
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     touch(out_memory->host, alloc->bytes);

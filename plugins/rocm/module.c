@@ -34,7 +34,7 @@ static bool is_compressed(const unsigned char *image, uint64_t bytes)
 static bool is_bundle(const unsigned char *image, uint64_t bytes)
 {
     static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
-    const uint64_t length = sizeof magic - 1;
+    const size_t length = sizeof magic - 1;
     if (bytes < length + 8 || memcmp(image, magic, length) != 0) {
         return is_compressed(image, bytes);
     }

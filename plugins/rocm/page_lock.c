@@ -30,7 +30,7 @@ hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
         (void *)own->start, (size_t)own->bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     own->id = code == hipSuccess ? gpuhal_rocm_id_at(own->start) : 0;
-    if (own->id != 0 && gpuhal_rocm_id_at(own->start + own->bytes - 1) != own->id) {
+    if (own->id != 0 && gpuhal_rocm_id_at(own->start + (uintptr_t)own->bytes - 1) != own->id) {
         (void)gpuhal_rocm_api.hipHostUnregister((void *)own->start);
         return hipErrorHostMemoryAlreadyRegistered;
     }

@@ -235,7 +235,7 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     if (status != GPUHAL_OK) {
         return status;
     }
-    const uintptr_t first = (uintptr_t)start + buffer->memory_offset;
+    const uintptr_t first = (uintptr_t)start + (uintptr_t)buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
     const bool fits =
         (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes && request->requirements.size <= buffer->memory_bytes - offset;

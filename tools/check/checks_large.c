@@ -158,7 +158,7 @@ static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory 
     if (opening->slots.ops.read == NULL || opening->slots.ops.write == NULL) {
         return;
     }
-    unsigned char *host = malloc(LARGE);
+    unsigned char *host = LARGE <= SIZE_MAX ? malloc((size_t)LARGE) : NULL;
     if (host == NULL) {
         gpuhal_note("reading and writing more than 4 GiB at once was left out: the host has no memory for it");
         return;

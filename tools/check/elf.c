@@ -118,7 +118,8 @@ static void visit_symbols(const image *file, const ElfW(Dyn) * dynamic, uint64_t
 static bool visit(const image *file, const gpuhal_elf_visitor *visitor)
 {
     const ElfW(Ehdr) *header = part(file, 0, sizeof *header);
-    if (header == NULL || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+    const int own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
+    if (header == NULL || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != own_class ||
         header->e_phentsize != sizeof(ElfW(Phdr))) {
         return false;
     }

@@ -148,7 +148,7 @@ int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t b
     if (error) {
         return error;
     }
-    error = offset > INT64_MAX - bytes ? EINVAL : read_fully(file, offset, to, bytes, out_bytes);
+    error = offset > (uint64_t)INT64_MAX - bytes ? EINVAL : read_fully(file, offset, to, bytes, out_bytes);
     close(file);
     return error;
 }

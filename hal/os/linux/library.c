@@ -3,7 +3,6 @@
 #include "os/os.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -28,16 +27,44 @@ void *gpuhal_os_library_symbol(void *library, const char *name)
     return dlsym(library, name);
 }
 
+/* Where an address lies. */
+typedef struct place {
+    uintptr_t address;
+    size_t objects; /* looked at so far */
+    bool is_program, is_code;
+    char *name; /* as the dynamic loader knows the file, malloc'ed; NULL: in none */
+} place;
+
+static int look_into(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    place *at = user;
+    for (size_t i = 0; i < object->dlpi_phnum && !at->name; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && at->address - (object->dlpi_addr + segment->p_vaddr) < segment->p_memsz) {
+            at->is_program = at->objects == 0; /* the program comes first */
+            at->is_code = segment->p_flags & PF_X;
+            at->name = strdup(object->dlpi_name);
+        }
+    }
+    at->objects++;
+    return at->name != NULL;
+}
+
+/* dladdr() has another opinion of the program's name in each C library, and none of segments. */
+static place place_of(const void *address)
+{
+    place at = {.address = (uintptr_t)address};
+    dl_iterate_phdr(look_into, &at);
+    return at;
+}
+
 bool gpuhal_os_library_is_data(const void *address)
 {
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol) {
-        return false;
-    }
-    /* ELF64_ST_TYPE and ELF32_ST_TYPE are the same. */
-    unsigned type = ELF64_ST_TYPE(symbol->st_info);
-    return info.dli_saddr == address && type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE;
+    const place at = place_of(address);
+    bool is_data = at.name && !at.is_code;
+    free(at.name);
+    return is_data;
 }
 
 /* The file that the kernel mapped at `address`: the way out where the dynamic loader only knows a relative name. */
@@ -60,26 +87,22 @@ static char *mapped_path(const void *address)
     return path;
 }
 
-static char *path_of(const struct link_map *map, const void *inside)
+char *gpuhal_os_library_path(const void *address)
 {
-    if (!map->l_name || !map->l_name[0]) {
-        return realpath("/proc/self/exe", NULL);
-    }
+    const place at = place_of(address);
     /* A relative name was relative to the directory of that moment, which may not be today's. */
-    return map->l_name[0] == '/' ? realpath(map->l_name, NULL) : mapped_path(inside);
+    char *path = !at.name            ? NULL
+                 : at.is_program     ? realpath("/proc/self/exe", NULL)
+                 : at.name[0] == '/' ? realpath(at.name, NULL)
+                                     : mapped_path(address);
+    free(at.name);
+    return path;
 }
 
 char *gpuhal_os_library_file(void *library)
 {
     struct link_map *map = NULL;
-    return dlinfo(library, RTLD_DI_LINKMAP, &map) || !map ? NULL : path_of(map, map->l_ld);
-}
-
-char *gpuhal_os_library_path(const void *address)
-{
-    Dl_info info;
-    struct link_map *map = NULL;
-    return !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ? NULL : path_of(map, address);
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) || !map ? NULL : gpuhal_os_library_path(map->l_ld);
 }
 
 /* Any address of this code will do: it lies in the library, or in the program that links it statically. */

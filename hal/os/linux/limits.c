@@ -11,7 +11,7 @@
 
 /* What Linux gives a program by itself, and what no distribution goes below. */
 static const struct {
-    int resource;
+    unsigned char resource; /* int for one C library, an enumeration for another */
     const char *name;
     rlim_t usual;
 } limits[] = {
@@ -49,7 +49,7 @@ bool gpuhal_os_is_limited(char *out_why, size_t bytes)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct rlimit limit;
-        if (getrlimit((__rlimit_resource_t)limits[i].resource, &limit) == 0 && limit.rlim_cur < limits[i].usual) {
+        if (getrlimit(limits[i].resource, &limit) == 0 && limit.rlim_cur < limits[i].usual) {
             snprintf(out_why, bytes, "%s is %" PRIu64, limits[i].name, (uint64_t)limit.rlim_cur);
             return true;
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/mempolicy.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,6 +38,11 @@ void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node)
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes)
 {
     munmap(pages, (size_t)bytes);
+}
+
+void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return aligned_alloc(alignment, bytes);
 }
 
 #ifndef MADV_POPULATE_READ
