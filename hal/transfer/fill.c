@@ -17,8 +17,11 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     if (!block) {
         return gpuhal_error_host_memory();
     }
+    const uint16_t half = (uint16_t)pattern;
+    const unsigned char quarter = (unsigned char)pattern;
+    const void *number = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
     for (uint64_t i = 0; i < block_bytes; i++) {
-        block[i] = (unsigned char)(pattern >> 8 * ((i + phase) % pattern_bytes));
+        block[i] = ((const unsigned char *)number)[(i + phase) % pattern_bytes];
     }
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t done = 0; done < bytes && !status;) {

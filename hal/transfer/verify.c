@@ -80,11 +80,12 @@ static gpuhal_status copy_within(const verification *v)
 
 static gpuhal_status fill(const verification *v)
 {
+    const uint32_t pattern = 0xc0ffee11u;
     gpuhal_status status = gpuhal_fill_blocking(v->other, 5, 4093, 0xa5, 1);
     memset(v->sent + 5, 0xa5, 4093);
-    status = status ? status : gpuhal_fill_blocking(v->other, 8192, 65536, 0xc0ffee11u, 4);
-    for (size_t i = 0; i < 65536; i++) {
-        v->sent[8192 + i] = (unsigned char)(0xc0ffee11u >> 8 * (i % 4));
+    status = status ? status : gpuhal_fill_blocking(v->other, 8192, 65536, pattern, sizeof pattern);
+    for (size_t i = 0; i < 65536; i += sizeof pattern) {
+        memcpy(v->sent + 8192 + i, &pattern, sizeof pattern);
     }
     return status ? status : expect(v, v->other, "filling", 0, v->sent, TEST_BYTES);
 }

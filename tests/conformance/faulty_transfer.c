@@ -1,4 +1,5 @@
 /* faulty_transfer.c: transfers of the misbehaving plugin. Each becomes moves of plain rows, done at once or handed to a queue. */
+#include "../support/pattern.h"
 #include "faulty.h"
 
 #include <fenv.h>
@@ -171,7 +172,7 @@ static void fill_now(const void *arguments)
 {
     const filling *one = arguments;
     for (uint64_t i = 0; i < one->bytes; i++) {
-        one->to[i] = (unsigned char)(one->pattern >> 8 * (i % one->pattern_bytes));
+        one->to[i] = pattern_byte(one->pattern, one->pattern_bytes, i);
     }
 }
 

@@ -1,6 +1,7 @@
 /* tests/support/lab.c: see lab.h. */
 #include "support/lab.h"
 
+#include "support/pattern.h"
 #include "test.h"
 
 #include <gpuhal/native.h>
@@ -449,7 +450,7 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return broken_rule(device, "fill");
     }
     for (uint64_t i = 0; i < bytes; i++) {
-        b->bytes[offset + i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+        b->bytes[offset + i] = pattern_byte(pattern, pattern_bytes, i);
     }
     pause_us(device->lab->slow_write_us);
     return GPUHAL_OK;

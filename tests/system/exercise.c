@@ -1,5 +1,6 @@
 /* tests/system/exercise.c: see exercise.h. */
 #include "exercise.h"
+#include "support/pattern.h"
 
 typedef struct model {
     gpuhal_buffer *buffer;
@@ -48,7 +49,7 @@ static void fill_some(model *to, uint64_t *seed)
     count -= count % unit;
     assert_ok(gpuhal_fill(NULL, to->buffer, offset, count, pattern, unit));
     for (uint64_t i = 0; i < count; i++) {
-        to->expected[offset + i] = (unsigned char)(pattern >> 8 * (i % unit));
+        to->expected[offset + i] = pattern_byte(pattern, unit, i);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waiting, failure, adoption. */
 #include "direct_opencl.h"
 #include "exercise.h"
+#include "support/pattern.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ static void fill_some(const desk *d, uint64_t *seed, unsigned char *expected)
     choose(seed, exercise_random(seed, 2), &offset, &bytes);
     expect_fine(d, d->ops->fill(d->device, d->queue, &d->far, offset, bytes, pattern, unit), "fill");
     for (uint64_t i = 0; i < bytes; i++) {
-        expected[offset + i] = (unsigned char)(pattern >> 8 * (i % unit));
+        expected[offset + i] = pattern_byte(pattern, unit, i);
     }
 }
 

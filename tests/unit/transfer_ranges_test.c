@@ -1,5 +1,6 @@
 /* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused where they make no sense, and
  * honest about what failed. */
+#include "support/pattern.h"
 #include "transfer_support.h"
 
 /* A range inside `bytes`, often small, often odd. */
@@ -78,7 +79,7 @@ TEST(fills_repeat_the_pattern_from_the_first_byte_on)
             count -= count % size;
             assert_int_equal(gpuhal_fill(NULL, buffer, offset, count, pattern, size), GPUHAL_OK);
             for (uint64_t i = 0; i < count; i++) {
-                model[offset + i] = (unsigned char)(pattern >> 8 * (i % size));
+                model[offset + i] = pattern_byte(pattern, size, i);
             }
         }
         expect_contents(buffer, model, 300000);

@@ -248,13 +248,16 @@ void gpuhal_check_copy_sizes(gpuhal_trial *trial)
     }
 }
 
-/* The image is made byte by byte, low byte first, which is what the pattern means on every host. */
+/* The image is what the host would write: numbers of so many bytes in its own order. */
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {
     const gpuhal_opening *opening = area->opening;
-    for (uint64_t i = 0; i < bytes; i++) {
-        image[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+    const uint16_t half = (uint16_t)pattern;
+    const unsigned char quarter = (unsigned char)pattern;
+    const void *number = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
+    for (uint64_t i = 0; i < bytes; i += pattern_bytes) {
+        memcpy(image + i, number, pattern_bytes);
     }
     gpuhal_step("the slot fill");
     gpuhal_expect_ok(opening->slots.ops.fill(opening->device, NULL, &area->memory, offset, bytes, pattern, pattern_bytes),

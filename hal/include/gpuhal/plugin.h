@@ -228,7 +228,8 @@ typedef struct gpuhal_ops {
     /** Device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
-    /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; bytes is a multiple of it. Fallback: write. */
+    /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many bytes (uint16_t, uint32_t);
+     *  bytes is a multiple of it. Fallback: write. */
     gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
                           uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
     /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in

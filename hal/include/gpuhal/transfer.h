@@ -41,7 +41,8 @@ GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffe
 GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
                                      uint64_t from_offset, uint64_t bytes);
 
-/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern; @p bytes is a multiple of them.
+/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many bytes, in the
+ *  processor's byte order; @p bytes is a multiple of them.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller keeps the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
