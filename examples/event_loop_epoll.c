@@ -52,7 +52,7 @@ static int run_loop(gpuhal *gpu)
         failed = epoll_wait(loop, &happened, 1, -1) != 1 || take_all(gpu, &left);
     }
     close(loop);
-    close((int)done);
+    gpuhal_os_handle_close(done);
     return failed;
 }
 

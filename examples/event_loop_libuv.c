@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <uv.h>
 
 enum { BYTES = 16 << 20, ROUNDS = 5 };
@@ -84,9 +83,7 @@ int main(int argc, char **argv)
         printf("%s: %u rounds, %u ticks of a timer meanwhile, %s\n", gpuhal_device_id(device), own.rounds, own.ticks,
                own.failed ? "WRONG" : "right");
     }
-    if (own.descriptor >= 0) {
-        close((int)own.descriptor);
-    }
+    gpuhal_os_handle_close(own.descriptor);
     gpuhal_event_destroy(own.event);
     gpuhal_buffer_release(own.buffer);
     gpuhal_queue_destroy(own.queue);

@@ -226,6 +226,13 @@ static gpuhal_status make_waitable(gpuhal_event *event, gpuhal_completion **out_
     return GPUHAL_OK;
 }
 
+void gpuhal_os_handle_close(gpuhal_os_handle handle)
+{
+    if (handle != -1) {
+        gpuhal_os_descriptor_close(handle);
+    }
+}
+
 gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out_descriptor)
 {
     if (out_descriptor) {

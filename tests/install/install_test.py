@@ -166,7 +166,7 @@ def one_binary_serves_two_versions_of_the_abi(o):
         headers.mkdir(parents=True)
         shutil.copy(o.prefix / "include/gpuhal/types.h", headers)
         (headers / "plugin.h").write_text(plugin_h.replace(f"GPUHAL_ABI_MINOR {own}u", f"GPUHAL_ABI_MINOR {minor}u"), encoding="utf-8")
-        run(o.cc, *WARNINGS, "-c", "-fPIC", "-fvisibility=hidden", "-I", headers.parent, "-DGPUHAL_API=",
+        run(o.cc, *WARNINGS, "-c", "-fPIC", "-fvisibility=hidden", "-I", headers.parent, "-DGPUHAL_PLUGIN_API=",
             f"-DGPUHAL_PLUGIN_QUERY=example_query_0_{minor}", o.source / "examples/vendor-plugin/plugin.c", "-o", folder / f"plugin-0.{minor}.o")
     run(o.cc, *WARNINGS, "-shared", "-fPIC", "-fvisibility=hidden", "-I", folder / "headers-0.3", o.source / "examples/vendor-plugin/versions.c",
         "plugin-0.2.o", "plugin-0.3.o", "-o", "gpuhal-example.so", cwd=folder)

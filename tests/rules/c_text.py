@@ -58,11 +58,11 @@ def read(path):
     return Path(path).read_text(encoding="utf-8")
 
 
-API = re.compile(r"^GPUHAL_API\s+(?P<type>[\w\s\*]*?)(?P<name>\w+)\s*\(", re.M)
+API = re.compile(r"^GPUHAL_(?:PLUGIN_)?API\s+(?P<type>[\w\s\*]*?)(?P<name>\w+)\s*\(", re.M)
 
 
 def public_functions(header_text):
-    """Each function marked GPUHAL_API: (line, return type, name, the comment right before it or '')."""
+    """Each function marked GPUHAL_API or GPUHAL_PLUGIN_API: (line, return type, name, the comment right before it or '')."""
     code = without_comments(header_text)
     for match in API.finditer(code):
         before = header_text[: match.start()].rstrip()

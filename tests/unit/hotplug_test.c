@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define MESSAGE(text) text, sizeof(text)
@@ -133,7 +134,9 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     put_cards("A", "");
     assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
     await_generation(gpu, 3);
-    close((int)descriptor);
+    gpuhal_os_handle_close(descriptor);
+    assert_int_equal(fcntl((int)descriptor, F_GETFD), -1);
+    gpuhal_os_handle_close(-1);
     gpuhal_close(gpu);
     close(ends[1]);
     remove_cards();

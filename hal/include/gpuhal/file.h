@@ -9,7 +9,7 @@
  *  without waiting on them. The file is opened, or the descriptor copied, inside the call: later it may be renamed, removed or
  *  closed. What somebody else writes to the file meanwhile may arrive or not.
  *
- *  When the system refuses something the detail of the error has its call and errno as vendor_call and vendor_code, and the sentence
+ *  When the system refuses something the detail of the error has its call and the system's number (errno, on Windows that of GetLastError()) as vendor_call and vendor_code, and the sentence
  *  has the name of the file and the offset. A limit on the size of files (RLIMIT_FSIZE) sends SIGXFSZ, as it does for every write.
  */
 #ifndef GPUHAL_FILE_H
@@ -41,8 +41,9 @@ enum {
 typedef struct gpuhal_file {
     uint32_t size;                /**< sizeof(gpuhal_file). */
     uint32_t flags;               /**< GPUHAL_FILE_ bits. */
-    const char *path;             /**< NULL: use the descriptor. A file that is written and missing is made, as the umask says. */
-    gpuhal_os_handle descriptor;  /**< Open for that direction, not for appending. Stays the caller's; its position is not used. */
+    const char *path;             /**< NULL: use the descriptor; 0 is one like any other. A file that is written and missing is made, as the umask says. */
+    gpuhal_os_handle descriptor;  /**< Open for that direction, not for appending; on Windows a HANDLE, opened without FILE_FLAG_OVERLAPPED. Stays the
+                                       caller's; its position is not used. */
     uint64_t offset;              /**< Of the first byte in the file. */
     gpuhal_progress_fn *progress; /**< NULL: progress is not reported. */
     void *user;                   /**< For progress. */

@@ -7,8 +7,9 @@
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
+ *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
  *  - In the child of a fork, calls that would need a backend started before the fork answer GPUHAL_ERROR_FORKED.
- *  - pthread_cancel() of a thread that waits in the library takes effect when the call has returned. A driver may be cancelled in the midst of
+ *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. A driver may be cancelled in the midst of
  *    a call of its own: cancel no thread that transfers, allocates or opens, or disable cancelling around it.
  *  - Comments end with three words of contract: Owner (who keeps and frees what), Threads (from which it may be called, and at
  *    the same time as what), Blocks (whether it may wait for a device, a driver or a process).

@@ -46,7 +46,7 @@ typedef struct gpuhal_config {
     uint32_t log_level; /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug, 5 trace: a line for
                                         each call of a plugin's slots on devices opened from then on; 0: warnings. */
     const char *backends;          /**< (GPUHAL_BACKENDS narrows and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all but these. */
-    const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, separated by ':', searched before the standard ones. */
+    const char *plugin_path;       /**< (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, searched before the standard ones, separated as in PATH: by ':', on Windows ';'. */
     const char *helper_path;       /**< The helper program; NULL: gpuhal/gpuhal-helper beside the library, else gpuhal-helper beside plugins. Without one no plugin
                                         is probed, save linked-in ones. */
     const char *devices;           /**< (GPUHAL_DEVICES narrows it) Comma list of selectors; devices that match none are hidden. */

@@ -402,7 +402,17 @@ typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpu
 #ifndef GPUHAL_PLUGIN_QUERY
 #define GPUHAL_PLUGIN_QUERY gpuhal_plugin_query
 #endif
-GPUHAL_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
+/** Marks it. Defined empty on the compiler's command line, it exports nothing: for a plugin that is linked into something else. */
+#if !defined(GPUHAL_PLUGIN_API)
+#if defined(_WIN32)
+#define GPUHAL_PLUGIN_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define GPUHAL_PLUGIN_API __attribute__((visibility("default")))
+#else
+#define GPUHAL_PLUGIN_API
+#endif
+#endif
+GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
 
 /** What the core demands at least: everything up to the last mandatory member. */
 #define GPUHAL_PLUGIN_MINIMUM ((uint32_t)(offsetof(gpuhal_plugin, close) + sizeof(void *)))

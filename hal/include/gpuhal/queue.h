@@ -191,11 +191,16 @@ GPUHAL_API gpuhal_status gpuhal_event_poll(gpuhal_event *event);
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns);
 
-/** A descriptor for poll(), epoll and event loops: readable as soon as the recording is done or has failed, and until the event is
+/** A descriptor for poll(), epoll and event loops, on Windows an event for WaitForMultipleObjects(): readable as soon as the recording is done or has failed, and until the event is
  *  recorded again. Nothing is read from it; gpuhal_event_poll() says which of the two.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
- *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
+ *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out_descriptor);
+
+/** Closes what a call of this library handed out as a gpuhal_os_handle: descriptors of events, of completions and of changes, and handles
+ *  of exported memory. A program for one system may use close() or CloseHandle() instead. -1 does nothing.
+ *  Owner: takes @p handle. Threads: any. Blocks: no. */
+GPUHAL_API void gpuhal_os_handle_close(gpuhal_os_handle handle);
 
 /** Takes the end of a recording. @p status: GPUHAL_OK, or why it failed. */
 typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
@@ -214,7 +219,7 @@ GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
 
 /** A descriptor that is readable as long as gpuhal_next_completion() has something to hand out. Nothing is read from it.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
- *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
+ *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
 /** Hands out the next watched recording that has ended, in the order of their ends; @p out_status: GPUHAL_OK, or why it failed.

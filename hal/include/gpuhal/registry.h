@@ -55,7 +55,7 @@ typedef struct gpuhal_plugin_record {
     uint32_t size;
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage; /**< The last stage entered. */
-    uint32_t signal;           /**< Number of the signal that ended its helper process; 0: none. */
+    uint32_t signal;           /**< What ended its helper process: see gpuhal_plugin_report.signal; 0: nothing. */
     const char *name;
     const char *file;
     const char *version;

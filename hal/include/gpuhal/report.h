@@ -60,7 +60,7 @@ typedef struct gpuhal_plugin_report {
     uint32_t device_count;
     uint32_t isolated;    /**< 1: probed in a helper process, 0: in this process or not at all. */
     uint32_t cached;      /**< 1: the result of an earlier probe: nothing that it depends on has changed. */
-    uint32_t signal;      /**< Number of the signal that ended its helper process; 0: none. */
+    uint32_t signal;      /**< What ended its helper process, as the system numbers it: a signal, on Windows an NTSTATUS; 0: nothing. */
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
     uint64_t probed_at;   /**< When it was probed in a helper process, in seconds since 1970; 0: it was not. */
     const char *note;     /**< How long the result stays valid, where that is not the usual rule: "" else. */

@@ -72,7 +72,7 @@ GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listene
 /** A descriptor that is readable as long as gpuhal_next_change() has something to hand out. Nothing is read from it. Changes are kept
  *  from the first call on, at most 256; the oldest go.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
- *  Owner: caller closes @p out_descriptor, at any time. Threads: any. Blocks: no. */
+ *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
 /** Hands out the next change. Set @p out_change->size first.

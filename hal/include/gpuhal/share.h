@@ -85,7 +85,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const 
  *  in a handle of a vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), whom it belongs to and how long it is good, its
  *  vendor says.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_SUPPORTED with the reason; DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller closes a descriptor. Threads: any. Blocks: yes. */
+ *  Owner: caller closes a descriptor with gpuhal_os_handle_close(). Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle);
 
 /** Takes memory that gpuhal_buffer_export() gave out in this process or another one, for the same hardware and driver. @p desc is

@@ -13,10 +13,13 @@
 extern "C" {
 #endif
 
-/** Marks a function that the library exports. Defined empty on the compiler's command line, it exports nothing: for a plugin that is
- *  linked into something else. */
+/** Marks a function that the library exports. On Windows a program that links the static library defines GPUHAL_STATIC. */
 #if !defined(GPUHAL_API)
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(GPUHAL_BUILDING) /* set while the library itself is compiled */
+#define GPUHAL_API __declspec(dllexport)
+#elif defined(_WIN32) && !defined(GPUHAL_STATIC)
+#define GPUHAL_API __declspec(dllimport)
+#elif !defined(_WIN32) && defined(__GNUC__)
 #define GPUHAL_API __attribute__((visibility("default")))
 #else
 #define GPUHAL_API
@@ -250,11 +253,11 @@ enum {
     GPUHAL_HANDLE_HOST_POINTER = 1,
     GPUHAL_HANDLE_OPAQUE_FD = 2,
     GPUHAL_HANDLE_DMABUF_FD = 3,
-    GPUHAL_HANDLE_WIN32 = 4,
+    GPUHAL_HANDLE_OPAQUE_WIN32 = 4, /**< An NT handle, on Windows. */
     GPUHAL_HANDLE_IPC = 5
 };
 
-/** A file descriptor, or a HANDLE on Windows. */
+/** A file descriptor, or a HANDLE on Windows. What the library hands out is closed by gpuhal_os_handle_close(). */
 typedef intptr_t gpuhal_os_handle;
 
 /** Memory that can be shared, in one of the forms of gpuhal_handle_kind. */
@@ -263,7 +266,7 @@ typedef struct gpuhal_handle {
     gpuhal_handle_kind kind; /**< 0: no handle. */
     union {
         void *pointer;             /**< HOST_POINTER. */
-        gpuhal_os_handle os;       /**< OPAQUE_FD, DMABUF_FD, WIN32. */
+        gpuhal_os_handle os;       /**< OPAQUE_FD, DMABUF_FD, OPAQUE_WIN32. */
         unsigned char ipc[64];     /**< IPC: the vendor's opaque bytes. */
     } as;
 } gpuhal_handle;
