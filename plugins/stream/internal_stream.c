@@ -90,6 +90,20 @@ static void give_back(const gpuhal_stream_call *call)
     }
 }
 
+/* Orders the call after what the caller's stream has been given. The event belongs to the thread that has taken the
+ * stream alone, which may be between its own record of it and its wait: a call that shares the stream must not record
+ * it, and waits on the host. A stream that is being captured is refused: recording would make ours a part of the
+ * graph. */
+static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign)
+{
+    vendor_code code = GPUHAL_OWN(may_record)(foreign);
+    if (code != GPUHAL_VENDOR_OK || call->bit == 0) {
+        return code != GPUHAL_VENDOR_OK ? code : GPUHAL_VENDOR(StreamSynchronize)(foreign);
+    }
+    code = GPUHAL_VENDOR(EventRecord)(call->event, foreign);
+    return code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(StreamWaitEvent)(call->stream, call->event, 0) : code;
+}
+
 vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
 {
     *out_call = (gpuhal_stream_call){.device = device};
@@ -102,11 +116,7 @@ vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue 
         return GPUHAL_VENDOR_OK;
     }
     take(out_call);
-    if (device->foreign) {
-        code = GPUHAL_OWN(may_record)(device->foreign); /* else our stream would become a part of the graph */
-        code = code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(EventRecord)(out_call->event, device->foreign) : code;
-        code = code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(StreamWaitEvent)(out_call->stream, out_call->event, 0) : code;
-    }
+    code = device->foreign ? come_after(out_call, device->foreign) : GPUHAL_VENDOR_OK;
     if (code != GPUHAL_VENDOR_OK) {
         give_back(out_call);
         GPUHAL_OWN(leave)(&out_call->visit);
@@ -114,7 +124,7 @@ vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return code;
 }
 
-/* The event of a shared stream may stand between another call's record and wait. */
+/* A call that shares its stream has no event of its own, and spins. */
 static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes)
 {
     if (bytes < LONG_BYTES || call->bit == 0) {

@@ -2,6 +2,7 @@
  * contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
 #include "cuda_bench.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 TEST(links_are_told_apart_with_kind_generation_and_count)
@@ -245,6 +246,67 @@ TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
     with.ops.release(with.devices[0], &wrapped);
     end(&with);
     assert_int_equal(api.cuMemFree_v2(own), CUDA_SUCCESS);
+    assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    assert_int_equal(api.cuCtxDestroy_v2(mine), CUDA_SUCCESS);
+    expect_clean();
+}
+
+enum { LONG_BYTES = 256 << 20 }; /* from here on a blocking call sleeps for an event */
+
+typedef struct long_fill {
+    const bench *with;
+    gpuhal_memory memory;
+    uint64_t bytes;
+    unsigned char last; /* byte, as it was when the call returned */
+    pthread_t thread;
+} long_fill;
+
+static void *fill_all(void *argument)
+{
+    long_fill *own = argument;
+    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, &own->memory, 0, own->bytes, 7, 1), own->with, "fill");
+    own->last = ((unsigned char *)own->memory.host)[own->bytes - 1];
+    return NULL;
+}
+
+static void begin_fill(long_fill *own)
+{
+    own->memory = allocate(own->with, 0, (gpuhal_alloc){.bytes = own->bytes, .kind = GPUHAL_MEMORY_UPLOAD});
+    assert_int_equal(pthread_create(&own->thread, NULL, fill_all, own), 0);
+}
+
+/* The driver gives one stream, which both have to use; the first one stands between recording its event and waiting for it. */
+TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
+{
+    use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");
+    const driver api = load_driver();
+    CUcontext mine = NULL;
+    CUstream stream = NULL;
+    assert_int_equal(api.cuCtxCreate_v2(&mine, 0, 0), CUDA_SUCCESS);
+    assert_int_equal(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    bench with;
+    start(&with);
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE, .values = {(uintptr_t)mine, 0, (uintptr_t)stream}};
+    expect_fine(open_device(&with, 0, &native), &with, "open");
+    long_fill one = {.with = &with, .bytes = LONG_BYTES}, other = {.with = &with, .bytes = 64};
+    fake_report_get()->stop = "cuEventSynchronize";
+    begin_fill(&one);
+    while (fake_report_get()->stopped == 0) {
+        usleep(1000);
+    }
+    begin_fill(&other);
+    while (calls_of("cuMemsetD8Async") < 2) {
+        usleep(1000);
+    }
+    fake_report_get()->stop = NULL;
+    assert_int_equal(pthread_join(one.thread, NULL), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    assert_int_equal(one.last, 7);
+    assert_int_equal(other.last, 7);
+    with.ops.release(with.devices[0], &one.memory);
+    with.ops.release(with.devices[0], &other.memory);
+    end(&with);
     assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
     assert_int_equal(api.cuCtxDestroy_v2(mine), CUDA_SUCCESS);
     expect_clean();
