@@ -71,10 +71,7 @@ typedef struct gpuhal_cuda_visit {
     bool pushed, relaxed;
 } gpuhal_cuda_visit;
 
-/* system.c: with the option cuda.system_root, files are looked for below that directory; the first start() decides. */
-gpuhal_status gpuhal_cuda_use_system(const gpuhal_host *host, bool first);
-/* What the file of this name tells of the device on the PCI bus; false when nothing. */
-bool gpuhal_cuda_read_system(const gpuhal_cuda_entry *entry, const char *name, char *out_text, size_t size);
+/* system.c */
 /* The version of the kernel's half of the driver; false when it is not known. */
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
 /* How many GPUs the kernel's driver has, as far as this process may see; 0 also when nothing tells. */

@@ -6,7 +6,6 @@
  */
 #include "device.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,19 +60,6 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
     identify_uuid(entry);
 }
 
-/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
-static void tell_numa_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
-{
-    char text[16];
-    unsigned node = 0;
-    if (gpuhal_cuda_read_system(entry, "numa_node", text, sizeof text) && isdigit((unsigned char)text[0]) &&
-        sscanf(text, "%5u", &node) == 1) {
-        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
-    } else {
-        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
-    }
-}
-
 void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     if (entry->pci[0] != '\0') {
@@ -93,5 +79,5 @@ void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const
     }
     host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
                   "CUDA does not tell it; the PCI address does as well");
-    tell_numa_node(host, sink, entry);
+    gpuhal_cuda_tell_numa_node(host, sink, entry);
 }

@@ -1,7 +1,5 @@
-/* cuda/link.c: what is known about the way from one device to another.
- *
- * Whether the one reaches the other's memory is what the CUDA driver says; the core believes it only after bytes came through.
- * How they are connected is what NVML says: NVLink where links are up, else where the two ways through PCI Express meet.
+/* cuda/link.c: how two devices are connected, as NVML says: NVLink where links are up, else the place where their paths through
+ * PCI Express join.
  */
 #include "nvml.h"
 
@@ -90,13 +88,6 @@ static void look_at_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 
 /* ---- PCI Express */
 
-/* Bytes per second of one lane, one way, after the coding of the line. */
-static uint64_t lane_speed(unsigned int generation)
-{
-    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
-    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] : 0;
-}
-
 /* What a device could do at most: links slow down when they have nothing to do. */
 static bool pcie_most(nvmlDevice_t device, unsigned int *out_generation, unsigned int *out_lanes)
 {
@@ -142,7 +133,7 @@ static void look_at_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
     if (own->kind != 0 && pcie_most(from, &generations[0], &lanes[0]) && pcie_most(to, &generations[1], &lanes[1])) {
         own->generation = smaller(generations[0], generations[1]);
         own->count = smaller(lanes[0], lanes[1]);
-        own->bandwidth = lane_speed((unsigned int)own->generation) * own->count;
+        own->bandwidth = gpuhal_cuda_pcie_speed(own->generation, own->count);
     }
 }
 
@@ -164,7 +155,7 @@ static nvmlReturn_t look(void *argument)
     return NVML_SUCCESS;
 }
 
-static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_cuda_why *why)
+static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_stream_why *why)
 {
     if (why->reason != 0) {
         host->missing(host, sink, key, why->reason, why->text);
@@ -175,25 +166,11 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
-                               gpuhal_sink *sink)
+void gpuhal_cuda_tell_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *from,
+                                 const gpuhal_cuda_entry *to)
 {
-    (void)instance;
-    request own = {.from = gpuhal_cuda_find(from), .to = gpuhal_cuda_find(to)};
-    if (!own.from || !own.to) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    if (from == to) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a device has no link to itself");
-    }
-    int can = 0;
-    const CUresult code = gpuhal_cuda_api.cuDeviceCanAccessPeer(&can, own.from->device, own.to->device);
-    if (code == CUDA_SUCCESS) {
-        host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, can ? 1 : 0);
-    } else {
-        host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED, gpuhal_cuda_result_name(code));
-    }
-    gpuhal_cuda_why why = gpuhal_cuda_nvml_run(look, &own);
+    request own = {.from = from, .to = to};
+    gpuhal_stream_why why = gpuhal_cuda_nvml_run(look, &own);
     if (why.reason == 0) {
         why = gpuhal_cuda_nvml_why(own.code);
     }
@@ -201,5 +178,4 @@ gpuhal_status gpuhal_cuda_link(const gpuhal_host *host, gpuhal_plugin_instance *
     tell(host, sink, GPUHAL_LINK_GENERATION, own.generation, &why);
     tell(host, sink, GPUHAL_LINK_COUNT, own.count, &why);
     tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth, &why);
-    return GPUHAL_OK;
 }

@@ -1,15 +1,9 @@
 /* cuda/nvml.c: see nvml.h. */
 #include "nvml.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-/* Less than the time after which the core abandons a call. Without the persistence daemon the first question about a GPU initialises
- * it, which takes seconds. */
-#define PATIENCE_S 4
 
 gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
@@ -65,9 +59,9 @@ static const char *result_name(nvmlReturn_t code)
     }
 }
 
-gpuhal_cuda_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
+gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
 {
-    gpuhal_cuda_why why = {.reason = GPUHAL_MISSING_FAILED};
+    gpuhal_stream_why why = {.reason = GPUHAL_MISSING_FAILED};
     switch (code) {
     case NVML_SUCCESS:
         why.reason = 0;
@@ -92,57 +86,7 @@ gpuhal_cuda_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     return why;
 }
 
-/* ---- turns */
-
-static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the two below */
-static pthread_cond_t turn_ended;
-static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
-static bool inside;                 /* a thread is in NVML */
-static struct timespec until;       /* from then on others do not wait for it any more */
-
-static void make_condition(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&turn_ended, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-/* Whether it is this thread's turn. */
-static bool take_turn(void)
-{
-    int waited = 0;
-    pthread_once(&turn_once, make_condition);
-    pthread_mutex_lock(&turn_lock);
-    while (inside && waited != ETIMEDOUT) {
-        const struct timespec of_this_one = until;
-        waited = pthread_cond_timedwait(&turn_ended, &turn_lock, &of_this_one);
-    }
-    const bool ours = !inside;
-    if (ours) {
-        inside = true;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += PATIENCE_S;
-    }
-    pthread_mutex_unlock(&turn_lock);
-    return ours;
-}
-
-static void give_turn(void)
-{
-    pthread_mutex_lock(&turn_lock);
-    inside = false;
-    pthread_cond_broadcast(&turn_ended);
-    pthread_mutex_unlock(&turn_lock);
-}
-
-static gpuhal_cuda_why failed(gpuhal_missing reason, const char *text)
-{
-    gpuhal_cuda_why why = {.reason = reason};
-    snprintf(why.text, sizeof why.text, "%s", text);
-    return why;
-}
+/* ---- calls */
 
 /* Initialising again costs nothing, and NVML counts it: once is enough, and nobody here shuts down. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
@@ -156,17 +100,17 @@ static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
     return code;
 }
 
-gpuhal_cuda_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request)
+gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request)
 {
     if (!is_open()) {
-        return failed(GPUHAL_MISSING_NOT_SUPPORTED, "NVML (libnvidia-ml.so.1) cannot be opened");
+        return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED, "NVML (libnvidia-ml.so.1) cannot be opened");
     }
-    if (!take_turn()) {
-        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
+    if (!gpuhal_cuda_take_turn()) {
+        return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
     }
     nvmlReturn_t code = run(work, request);
     code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;
-    give_turn();
+    gpuhal_cuda_give_turn();
     return gpuhal_cuda_nvml_why(code);
 }
 

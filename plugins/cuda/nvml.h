@@ -18,25 +18,19 @@ typedef struct gpuhal_cuda_nvml_functions {
 
 extern gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
-/* Why NVML did not answer: reason 0 says that it did. */
-typedef struct gpuhal_cuda_why {
-    gpuhal_missing reason;
-    char text[112];
-} gpuhal_cuda_why;
-
 /* Opens the library, if there is one. */
 void gpuhal_cuda_nvml_open(const gpuhal_host *host);
 
 /* Runs work(request) once it is this thread's turn and NVML is initialised. Where the work returns that NVML is not,
  * since the engine has shut it down once too often, it runs a second time after another initialisation. Unless reason 0
  * comes back it did not run to its end. */
-gpuhal_cuda_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
+gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
 /* Inside of that: the device, matched by its UUID, else by its PCI address, never by an index. For a MIG device @p out_board is the
  * whole GPU, which alone has a temperature; else both are the same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
 /* What a code means for a value. */
-gpuhal_cuda_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
+gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
 
 #endif

@@ -48,6 +48,18 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_cuda_api.cuCtxDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 
+/* memory.c */
+#define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_cuda_api.cuMemGetInfo_v2
+#define GPUHAL_VENDOR_ALLOCATE            gpuhal_cuda_api.cuMemAlloc_v2
+#define GPUHAL_VENDOR_ALLOCATE_CALL       "cuMemAlloc"
+#define GPUHAL_VENDOR_ALLOCATE_HOST       gpuhal_cuda_api.cuMemHostAlloc
+#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "cuMemHostAlloc"
+#define GPUHAL_VENDOR_FREE_HOST           gpuhal_cuda_api.cuMemFreeHost
+#define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "cuMemHostGetDevicePointer"
+#define GPUHAL_VENDOR_READ_ONLY           CU_MEMHOSTREGISTER_READ_ONLY
+#define GPUHAL_VENDOR_MEMORY_TYPE         "GPUHAL_NATIVE_CUDA_MEMORY"
+
 /* virtual_memory.c and share.c */
 #define GPUHAL_VENDOR_FREE                gpuhal_cuda_api.cuMemFree_v2
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM CU_MEM_ALLOC_GRANULARITY_MINIMUM

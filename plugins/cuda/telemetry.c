@@ -267,18 +267,9 @@ static nvmlReturn_t take_sample(void *request)
     return found;
 }
 
-static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
+static void tell(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i, const gpuhal_stream_why *whole)
 {
-    bool found = count == 0;
-    for (uint32_t i = 0; i < count; i++) {
-        found = found || keys[i] == key;
-    }
-    return found;
-}
-
-static void tell(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i, const gpuhal_cuda_why *whole)
-{
-    gpuhal_cuda_why why = whole->reason != 0 ? *whole : gpuhal_cuda_nvml_why(own->codes[i]);
+    gpuhal_stream_why why = whole->reason != 0 ? *whole : gpuhal_cuda_nvml_why(own->codes[i]);
     if (why.reason == 0 && own->numbers[i] == NOT_AVAILABLE) {
         why = gpuhal_cuda_nvml_why(NVML_ERROR_NO_DATA);
     }
@@ -287,13 +278,6 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, 
     } else {
         host->missing(host, sink, values[i].key, why.reason, why.text);
     }
-}
-
-/* Only a GPU that nobody uses can sleep, so none that we have open. */
-static bool is_asleep(const gpuhal_cuda_entry *entry)
-{
-    char text[24];
-    return gpuhal_cuda_read_system(entry, "power/runtime_status", text, sizeof text) && strcmp(text, "suspended") == 0;
 }
 
 gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
@@ -306,12 +290,12 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance
     }
     bool any = false;
     for (size_t i = 0; i < VALUE_COUNT; i++) {
-        own.wanted[i] = wants(keys, count, values[i].key);
+        own.wanted[i] = gpuhal_cuda_wants(keys, count, values[i].key);
         any = any || own.wanted[i];
     }
-    gpuhal_cuda_why whole = {0};
-    if (any && !(flags & GPUHAL_SAMPLE_MAY_WAKE) && is_asleep(own.entry)) {
-        whole = (gpuhal_cuda_why){.reason = GPUHAL_MISSING_ASLEEP, .text = "the GPU sleeps, and NVML would wake it"};
+    gpuhal_stream_why whole = {0};
+    if (any && !(flags & GPUHAL_SAMPLE_MAY_WAKE) && gpuhal_cuda_is_asleep(own.entry)) {
+        whole = (gpuhal_stream_why){.reason = GPUHAL_MISSING_ASLEEP, .text = "the GPU sleeps, and NVML would wake it"};
     } else if (any) {
         whole = gpuhal_cuda_nvml_run(take_sample, &own);
     }

@@ -89,21 +89,8 @@ static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
 /* identity.c: numbers the parts whose address is that of the whole, which shows beside their siblings. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 
-/* system.c: what the kernel tells without the device being touched, and in text. All paths are those of a machine; with
- * the option rocm.system_root they are looked for below that directory. */
-#define GPUHAL_ROCM_PATH    512
-#define GPUHAL_ROCM_DEVICES "/sys/bus/pci/devices"
-#define GPUHAL_ROCM_NODES   "/sys/class/kfd/kfd/topology/nodes" /* processors are nodes too */
-/* Reads the option; the first start() decides. */
-gpuhal_status gpuhal_rocm_use_system(const gpuhal_host *host, bool first);
-/* Where the path is. */
-void gpuhal_rocm_path(char out_path[GPUHAL_ROCM_PATH], const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The contents of a file, ended by a zero; their length, or 0 with errno, which is 0 for an empty file. */
-size_t gpuhal_rocm_read_file(const char *path, char *out_bytes, size_t size);
-/* A line of a file; false when it cannot be read, with errno, or is empty. */
-bool gpuhal_rocm_read_line(const char *path, char *out_text, size_t size);
-/* The first line of a file of the device's directory. */
-bool gpuhal_rocm_read_system(const gpuhal_rocm_entry *entry, const char *name, char *out_text, size_t size);
+/* system.c */
+#define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* processors are nodes too */
 /* A name in @p directory that begins with @p prefix. */
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
 /* GPUs that the kernel's compute driver has, whatever this process may use; 0 without that driver. */
@@ -118,7 +105,7 @@ hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
 /* The ordinal of the device that a stream belongs to; -1 when this HIP does not tell, -2 when the stream is none. */
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
-/* memory.c: whether HIP knows memory at the address, and how many bytes there are from there on. Asks in the one way that every
+/* address.c: whether HIP knows memory at the address, and how many bytes there are from there on. Asks in the one way that every
  * version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 

@@ -34,7 +34,7 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
 /* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in order. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
-    char path[GPUHAL_ROCM_PATH];
+    char path[GPUHAL_STREAM_PATH];
     gpuhal_rocm_path(path, "/dev/kfd");
     const int node = open(path, O_RDWR | O_CLOEXEC);
     const int error = errno;
@@ -110,7 +110,7 @@ static bool has_range_functions(void)
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
-    char path[GPUHAL_ROCM_PATH];
+    char path[GPUHAL_STREAM_PATH];
     gpuhal_rocm_path(path, "/sys/module/amdgpu/version");
     if (!gpuhal_rocm_read_line(path, out_text, size) && runtime->whole != 0) {
         snprintf(out_text, size, "%d.%d.%d", runtime->major, runtime->minor, runtime->patch);

@@ -21,8 +21,8 @@ static void write_pci(gpuhal_rocm_entry *entry, unsigned function)
 
 static bool is_on_the_bus(const gpuhal_rocm_entry *entry)
 {
-    char path[GPUHAL_ROCM_PATH];
-    gpuhal_rocm_path(path, GPUHAL_ROCM_DEVICES "/%s", entry->pci);
+    char path[GPUHAL_STREAM_PATH];
+    gpuhal_rocm_path(path, GPUHAL_STREAM_DEVICES "/%s", entry->pci);
     return access(path, F_OK) == 0;
 }
 
@@ -117,25 +117,12 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 
 /* ---- telling */
 
-/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
-static void tell_numa_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
-{
-    char text[16];
-    unsigned node = 0;
-    if (gpuhal_rocm_read_system(entry, "numa_node", text, sizeof text) && isdigit((unsigned char)text[0]) &&
-        sscanf(text, "%5u", &node) == 1) {
-        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
-    } else {
-        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
-    }
-}
-
 /* Parts have render nodes too, below another device than that on the bus. */
 static void tell_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
-    char directory[GPUHAL_ROCM_PATH], node[24], name[48], text[24];
+    char directory[GPUHAL_STREAM_PATH], node[24], name[48], text[24];
     unsigned major = 0, minor = 0;
-    gpuhal_rocm_path(directory, GPUHAL_ROCM_DEVICES "/%s/drm", entry->pci);
+    gpuhal_rocm_path(directory, GPUHAL_STREAM_DEVICES "/%s/drm", entry->pci);
     if (entry->partition < 0 && entry->has_address && gpuhal_rocm_find_name(directory, "renderD", node, sizeof node)) {
         snprintf(name, sizeof name, "drm/%s/dev", node);
         if (gpuhal_rocm_read_system(entry, name, text, sizeof text) && sscanf(text, "%9u:%9u", &major, &minor) == 2) {
@@ -167,5 +154,5 @@ void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const
         host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
     }
     tell_render_node(host, sink, entry);
-    tell_numa_node(host, sink, entry);
+    gpuhal_rocm_tell_numa_node(host, sink, entry);
 }

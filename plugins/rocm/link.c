@@ -1,7 +1,5 @@
-/* rocm/link.c: what is known about the way from one device to another.
- *
- * Whether the one reaches the other's memory is what HIP says; the core believes it only after bytes came through. Whether xGMI
- * joins them HIP says too; its speed is asked of AMD SMI or ROCm SMI. Where two ways through PCI Express meet the core finds out.
+/* rocm/link.c: how two devices are connected. Whether by xGMI is what HIP says; its speed is what AMD SMI or ROCm SMI says. Where
+ * two paths through PCI Express join the core finds out.
  */
 #include "smi.h"
 
@@ -71,13 +69,6 @@ static uint64_t speed_of_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_e
 
 /* ---- PCI Express */
 
-/* Bytes per second of one lane, one way, after the coding of the line. */
-static uint64_t lane_speed(uint64_t generation)
-{
-    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
-    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] : 0;
-}
-
 /* "16.0 GT/s PCIe" */
 static uint64_t generation_of(const gpuhal_rocm_entry *entry)
 {
@@ -115,7 +106,7 @@ static void look_at_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry 
     }
     out->generation = smaller(generation_of(from), generation_of(to));
     out->count = smaller(lanes_of(from), lanes_of(to));
-    out->bandwidth = lane_speed(out->generation) * out->count;
+    out->bandwidth = gpuhal_rocm_pcie_speed(out->generation, out->count);
 }
 
 /* ---- telling */
@@ -129,35 +120,18 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-gpuhal_status gpuhal_rocm_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
-                               gpuhal_sink *sink)
+void gpuhal_rocm_tell_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *from,
+                                 const gpuhal_rocm_entry *to)
 {
-    (void)instance;
-    const gpuhal_rocm_entry *one = gpuhal_rocm_find(from), *other = gpuhal_rocm_find(to);
-    if (!one || !other) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    if (from == to) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a device has no link to itself");
-    }
-    int can = 0;
-    const hipError_t code = gpuhal_rocm_api.hipDeviceCanAccessPeer(&can, one->device, other->device);
-    if (code == hipSuccess) {
-        host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, can ? 1 : 0);
-    } else {
-        host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED,
-                      gpuhal_rocm_result_name(gpuhal_rocm_forget(code)));
-    }
     facts own = {0};
-    if (!look_at_xgmi(one, other, &own)) {
-        look_at_pcie(one, other, &own);
+    if (!look_at_xgmi(from, to, &own)) {
+        look_at_pcie(from, to, &own);
     }
     tell(host, sink, GPUHAL_LINK_KIND, own.kind);
     tell(host, sink, GPUHAL_LINK_GENERATION, own.generation);
     tell(host, sink, GPUHAL_LINK_COUNT, own.count);
     if (own.kind == GPUHAL_LINK_XGMI) { /* last: what was said before counts, should the library hang */
-        own.bandwidth = speed_of_xgmi(one, other);
+        own.bandwidth = speed_of_xgmi(from, to);
     }
     tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);
-    return GPUHAL_OK;
 }

@@ -32,11 +32,11 @@ static size_t place_of(field which, unsigned char format, unsigned char content)
     return 0;
 }
 
-static gpuhal_rocm_why read_field(const gpuhal_rocm_entry *entry, field which, uint64_t *out_value)
+static gpuhal_stream_why read_field(const gpuhal_rocm_entry *entry, field which, uint64_t *out_value)
 {
     unsigned char table[256]; /* all that is looked at */
     const size_t length = gpuhal_rocm_read_all(entry, "gpu_metrics", (char *)table, sizeof table);
-    gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_NOT_SUPPORTED};
+    gpuhal_stream_why why = {.reason = GPUHAL_MISSING_NOT_SUPPORTED};
     if (length < 4) {
         return gpuhal_rocm_unreadable("gpu_metrics");
     }
@@ -53,10 +53,10 @@ static gpuhal_rocm_why read_field(const gpuhal_rocm_entry *entry, field which, u
 }
 
 /* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave zeros. */
-gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+gpuhal_stream_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t count = 0;
-    gpuhal_rocm_why why = read_field(entry, ENERGY, &count);
+    gpuhal_stream_why why = read_field(entry, ENERGY, &count);
     if (why.reason == 0 && count == 0) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
     }
@@ -65,10 +65,10 @@ gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint6
 }
 
 /* Groups of the kernel's bits: power limits, limits of current, temperatures, and requests of others. */
-gpuhal_rocm_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+gpuhal_stream_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t bits = 0;
-    const gpuhal_rocm_why why = read_field(entry, THROTTLING, &bits);
+    const gpuhal_stream_why why = read_field(entry, THROTTLING, &bits);
     *out_value = 0;
     *out_value |= bits & UINT64_C(0xffff) ? GPUHAL_THROTTLE_POWER_CAP : 0;
     *out_value |= bits & UINT64_C(0xffff0000) ? GPUHAL_THROTTLE_HARDWARE : 0;

@@ -1,15 +1,10 @@
 /* rocm/smi.c: see smi.h. */
 #include "smi.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Less than the time after which the core abandons a call. Initialising asks every GPU of the machine. */
-#define PATIENCE_S  4
 #define HANDLES_MAX 128u
 
 gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
@@ -62,7 +57,7 @@ static bool has_directories(gpuhal_rocm_smi_library which)
     const size_t count = which == GPUHAL_ROCM_SMI_AMD ? 4 : 2;
     bool all = true;
     for (size_t i = 0; i < count; i++) {
-        char path[GPUHAL_ROCM_PATH];
+        char path[GPUHAL_STREAM_PATH];
         gpuhal_rocm_path(path, "%s", names[i]);
         all = all && access(path, R_OK) == 0;
     }
@@ -83,10 +78,10 @@ gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void)
     return (gpuhal_rocm_smi_library)atomic_load(&opened);
 }
 
-gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
+gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code)
 {
     const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
-    gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_FAILED};
+    gpuhal_stream_why why = {.reason = GPUHAL_MISSING_FAILED};
     if (code == AMDSMI_STATUS_SUCCESS) {
         why.reason = 0;
         return why;
@@ -110,62 +105,12 @@ gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code)
     return why;
 }
 
-/* ---- turns */
-
-static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the two below */
-static pthread_cond_t turn_ended;
-static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
-static bool inside;           /* a thread is in the library */
-static struct timespec until; /* from then on others do not wait for it any more */
-
-static void make_condition(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&turn_ended, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-/* Whether it is this thread's turn. */
-static bool take_turn(void)
-{
-    int waited = 0;
-    pthread_once(&turn_once, make_condition);
-    pthread_mutex_lock(&turn_lock);
-    while (inside && waited != ETIMEDOUT) {
-        const struct timespec of_this_one = until;
-        waited = pthread_cond_timedwait(&turn_ended, &turn_lock, &of_this_one);
-    }
-    const bool ours = !inside;
-    if (ours) {
-        inside = true;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += PATIENCE_S;
-    }
-    pthread_mutex_unlock(&turn_lock);
-    return ours;
-}
-
-static void give_turn(void)
-{
-    pthread_mutex_lock(&turn_lock);
-    inside = false;
-    pthread_cond_broadcast(&turn_ended);
-    pthread_mutex_unlock(&turn_lock);
-}
+/* ---- calls */
 
 static uint32_t initialise(void)
 {
     return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? gpuhal_rocm_amd_smi.amdsmi_init(AMDSMI_INIT_AMD_GPUS)
                                                           : gpuhal_rocm_rocm_smi.rsmi_init(GPUHAL_ROCM_SMI_OWN_LOCK);
-}
-
-static gpuhal_rocm_why failed(gpuhal_missing reason, const char *text)
-{
-    gpuhal_rocm_why why = {.reason = reason};
-    snprintf(why.text, sizeof why.text, "%s", text);
-    return why;
 }
 
 static bool is_shut_down(uint32_t code)
@@ -191,18 +136,18 @@ static uint32_t run(uint32_t (*work)(void *request), void *request)
     return initialised ? 0 : code;
 }
 
-gpuhal_rocm_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request)
+gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request)
 {
     const gpuhal_rocm_smi_library which = gpuhal_rocm_smi_which();
     if (which == GPUHAL_ROCM_SMI_NONE || !has_directories(which)) {
-        return failed(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
-    if (!take_turn()) {
-        return failed(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
+    if (!gpuhal_rocm_take_turn()) {
+        return gpuhal_rocm_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
     }
     uint32_t code = run(work, request);
     code = initialised ? code : run(work, request);
-    give_turn();
+    gpuhal_rocm_give_turn();
     return gpuhal_rocm_smi_why(code);
 }
 

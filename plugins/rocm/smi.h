@@ -34,12 +34,6 @@ typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM }
 /* Another: it answered for memory that is not what HIP allocates from. */
 #define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
-/* Why there was no answer: reason 0 says that there was. */
-typedef struct gpuhal_rocm_why {
-    gpuhal_missing reason;
-    char text[112];
-} gpuhal_rocm_why;
-
 /* A device as the open library names it. */
 typedef struct gpuhal_rocm_smi_device {
     uint32_t index;                    /* ROCm SMI */
@@ -54,12 +48,12 @@ gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 /* Runs work(request) once it is this thread's turn and the library is initialised. Where the work returns that it is
  * not, since the engine has shut it down, it runs a second time after another initialisation. Unless reason 0 comes
  * back it did not run to its end. */
-gpuhal_rocm_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request);
+gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request);
 
 /* Inside of that: the device, matched by its PCI address, never by an index. A code of the open library. */
 uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device);
 
 /* What a code of the open library means for a value. */
-gpuhal_rocm_why gpuhal_rocm_smi_why(uint32_t code);
+gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code);
 
 #endif

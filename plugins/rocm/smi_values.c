@@ -201,14 +201,14 @@ static uint32_t ask(void *request)
     return found;
 }
 
-void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys)
+void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys)
 {
-    const gpuhal_rocm_why whole = gpuhal_rocm_smi_run(ask, request);
+    const gpuhal_stream_why whole = gpuhal_rocm_smi_run(ask, request);
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
         if (!request->wanted[i]) {
             continue;
         }
-        const gpuhal_rocm_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
+        const gpuhal_stream_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
         const bool tells_more = whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
         if (answer.reason == 0 || tells_more) {
             whys[i] = answer;

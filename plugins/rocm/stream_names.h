@@ -49,6 +49,20 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_rocm_api.hipDeviceDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     hipErrorPeerAccessAlreadyEnabled
 
+/* memory.c */
+#define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_rocm_api.hipMemGetInfo
+#define GPUHAL_VENDOR_ALLOCATE            gpuhal_rocm_api.hipMalloc
+#define GPUHAL_VENDOR_ALLOCATE_CALL       "hipMalloc"
+#define GPUHAL_VENDOR_ALLOCATE_HOST       gpuhal_rocm_api.hipHostMalloc
+#define GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS (hipHostMallocPortable | hipHostMallocMapped)
+#define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "hipHostMalloc"
+#define GPUHAL_VENDOR_FREE_HOST           gpuhal_rocm_api.hipHostFree
+#define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "hipHostGetDevicePointer"
+/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which does
+ * no harm to memory that is only read. */
+#define GPUHAL_VENDOR_READ_ONLY   hipExtHostRegisterCoarseGrained
+#define GPUHAL_VENDOR_MEMORY_TYPE "GPUHAL_NATIVE_HIP_MEMORY"
+
 /* virtual_memory.c and share.c */
 #define GPUHAL_VENDOR_FREE                gpuhal_rocm_api.hipFree
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM hipMemAllocationGranularityMinimum

@@ -1,72 +1,9 @@
-/* rocm/system.c: what the kernel's amdgpu driver tells in files. Reading the files of this page touches no GPU but for those that
- * telemetry.c names, which it reads only while the GPU is awake.
- */
+/* rocm/system.c: what the kernel's amdgpu driver and its compute half (kfd) say of devices in files. */
 #include "device.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-static char root[256]; /* written once, before anything is looked for; "" is the machine's own */
-
-gpuhal_status gpuhal_rocm_use_system(const gpuhal_host *host, bool first)
-{
-    char value[sizeof root];
-    gpuhal_status status = host->option(host, "rocm.system_root", value, sizeof value);
-    if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
-        char text[400];
-        snprintf(text, sizeof text,
-                 "the option rocm.system_root is \"%.250s\"; it takes the absolute path of a directory", value);
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
-    }
-    if (!first && strcmp(root, value) != 0) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the option rocm.system_root was another one when this process first used the plugin");
-    }
-    memcpy(root, value, sizeof root);
-    return GPUHAL_OK;
-}
-
-/* A path that is cut off names nothing. */
-void gpuhal_rocm_path(char out_path[GPUHAL_ROCM_PATH], const char *format, ...)
-{
-    const int length = snprintf(out_path, GPUHAL_ROCM_PATH, "%s", root);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(out_path + length, GPUHAL_ROCM_PATH - (size_t)length, format, arguments);
-    va_end(arguments);
-}
-
-size_t gpuhal_rocm_read_file(const char *path, char *out_bytes, size_t size)
-{
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file >= 0 ? read(file, out_bytes, size - 1) : -1;
-    const int error = errno;
-    if (file >= 0) {
-        close(file);
-    }
-    out_bytes[length > 0 ? length : 0] = '\0';
-    errno = length < 0 ? error : 0;
-    return length > 0 ? (size_t)length : 0;
-}
-
-bool gpuhal_rocm_read_line(const char *path, char *out_text, size_t size)
-{
-    (void)gpuhal_rocm_read_file(path, out_text, size);
-    out_text[strcspn(out_text, "\n")] = '\0';
-    return out_text[0] != '\0';
-}
-
-bool gpuhal_rocm_read_system(const gpuhal_rocm_entry *entry, const char *name, char *out_text, size_t size)
-{
-    char path[GPUHAL_ROCM_PATH];
-    gpuhal_rocm_path(path, GPUHAL_ROCM_DEVICES "/%s/%s", entry->pci, name);
-    return gpuhal_rocm_read_line(entry->pci[0] != '\0' ? path : "", out_text, size);
-}
 
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size)
 {
@@ -91,7 +28,7 @@ bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_
 /* Calls @p look with the name of each node of the kernel's compute driver, until it says that it has seen enough. */
 static void each_node(bool (*look)(const char *node, void *user), void *user)
 {
-    char path[GPUHAL_ROCM_PATH];
+    char path[GPUHAL_STREAM_PATH];
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES);
     DIR *listing = opendir(path);
     const struct dirent *entry = listing ? readdir(listing) : NULL;
@@ -106,7 +43,7 @@ static void each_node(bool (*look)(const char *node, void *user), void *user)
 /* Processors are nodes too: their gpu_id is 0. */
 static bool count_node(const char *node, void *user)
 {
-    char path[GPUHAL_ROCM_PATH], text[24];
+    char path[GPUHAL_STREAM_PATH], text[24];
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", node);
     *(uint32_t *)user += gpuhal_rocm_read_line(path, text, sizeof text) && strcmp(text, "0") != 0 ? 1 : 0;
     return false;
@@ -141,7 +78,7 @@ static bool match_node(const char *node, void *user)
 {
     target_search *own = user;
     const gpuhal_rocm_entry *entry = own->entry;
-    char path[GPUHAL_ROCM_PATH], properties[4096];
+    char path[GPUHAL_STREAM_PATH], properties[4096];
     uint32_t location = 0, domain = 0;
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
     return gpuhal_rocm_read_file(path, properties, sizeof properties) > 0 &&

@@ -13,24 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gpuhal_rocm_why because(gpuhal_missing reason, const char *text)
-{
-    gpuhal_rocm_why why = {.reason = reason};
-    snprintf(why.text, sizeof why.text, "%s", text);
-    return why;
-}
-
 size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, char *out_bytes, size_t size)
 {
-    char path[GPUHAL_ROCM_PATH];
-    gpuhal_rocm_path(path, GPUHAL_ROCM_DEVICES "/%s/%s", entry->pci, name);
+    char path[GPUHAL_STREAM_PATH];
+    gpuhal_rocm_path(path, GPUHAL_STREAM_DEVICES "/%s/%s", entry->pci, name);
     return gpuhal_rocm_read_file(entry->pci[0] != '\0' ? path : "", out_bytes, size);
 }
 
 /* EPERM is what late kernels answer for a GPU that sleeps; an empty file is one that the GPU has nothing for. */
-gpuhal_rocm_why gpuhal_rocm_unreadable(const char *name)
+gpuhal_stream_why gpuhal_rocm_unreadable(const char *name)
 {
-    gpuhal_rocm_why why = {.reason = GPUHAL_MISSING_FAILED};
+    gpuhal_stream_why why = {.reason = GPUHAL_MISSING_FAILED};
     const int error = errno;
     if (error == 0 || error == ENOENT || error == EOPNOTSUPP || error == ENODEV || error == EINVAL) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
@@ -45,7 +38,7 @@ gpuhal_rocm_why gpuhal_rocm_unreadable(const char *name)
 
 /* ---- files with one number */
 
-static gpuhal_rocm_why read_number(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
+static gpuhal_stream_why read_number(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
 {
     char text[32], *end = NULL;
     if (!gpuhal_rocm_read_system(entry, name, text, sizeof text)) {
@@ -54,28 +47,28 @@ static gpuhal_rocm_why read_number(const gpuhal_rocm_entry *entry, const char *n
     errno = 0;
     const unsigned long long value = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
     if (!end || *end != '\0' || errno != 0) {
-        return because(GPUHAL_MISSING_FAILED, "the system's file holds no number");
+        return gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file holds no number");
     }
     *out_value = value;
-    return (gpuhal_rocm_why){0};
+    return (gpuhal_stream_why){0};
 }
 
 /* Numbers of hwmon are given out in the order of discovery: the one of this device lies below it. */
-static gpuhal_rocm_why read_sensor(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
+static gpuhal_stream_why read_sensor(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
 {
-    char directory[GPUHAL_ROCM_PATH], number[16], path[64];
-    gpuhal_rocm_path(directory, GPUHAL_ROCM_DEVICES "/%s/hwmon", entry->pci);
+    char directory[GPUHAL_STREAM_PATH], number[16], path[64];
+    gpuhal_rocm_path(directory, GPUHAL_STREAM_DEVICES "/%s/hwmon", entry->pci);
     if (entry->pci[0] == '\0' || !gpuhal_rocm_find_name(directory, "hwmon", number, sizeof number)) {
-        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors of this device");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors of this device");
     }
     snprintf(path, sizeof path, "hwmon/%s/%s", number, name);
     return read_number(entry, path, out_value);
 }
 
 /* The second is what some GPUs have instead. */
-static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *one, const char *other, uint64_t *out_value)
+static gpuhal_stream_why read_either(const gpuhal_rocm_entry *entry, const char *one, const char *other, uint64_t *out_value)
 {
-    const gpuhal_rocm_why why = read_sensor(entry, one, out_value);
+    const gpuhal_stream_why why = read_sensor(entry, one, out_value);
     return why.reason == GPUHAL_MISSING_NOT_SUPPORTED ? read_sensor(entry, other, out_value) : why;
 }
 
@@ -84,99 +77,99 @@ static gpuhal_rocm_why read_either(const gpuhal_rocm_entry *entry, const char *o
 /* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT:
  * late kernels do so for processors with graphics. Where it has much less it has a part of the GPU, whose siblings may be hidden.
  */
-static gpuhal_rocm_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
+static gpuhal_stream_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
 {
-    gpuhal_rocm_why why = read_number(entry, "mem_info_vram_total", out_total);
+    gpuhal_stream_why why = read_number(entry, "mem_info_vram_total", out_total);
     if (why.reason == 0 && entry->total != 0 && *out_total > entry->total && *out_total - entry->total > entry->total / 8) {
-        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of more memory than HIP has");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of more memory than HIP has");
     }
     if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
         return read_number(entry, "mem_info_vram_used", out_used);
     }
     why = why.reason == 0 ? read_number(entry, "mem_info_gtt_total", out_total) : why;
     if (why.reason == 0 && *out_total < entry->total) {
-        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of less memory than HIP has");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of less memory than HIP has");
     }
     *out_total = entry->total;
     return why.reason == 0 ? read_number(entry, "mem_info_gtt_used", out_used) : why;
 }
 
-static gpuhal_rocm_why memory_used(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why memory_used(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t total = 0;
     return read_memory(entry, &total, out_value);
 }
 
-static gpuhal_rocm_why memory_free(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why memory_free(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t total = 0, used = 0;
-    const gpuhal_rocm_why why = read_memory(entry, &total, &used);
+    const gpuhal_stream_why why = read_memory(entry, &total, &used);
     *out_value = used < total ? total - used : 0;
     return why;
 }
 
-static gpuhal_rocm_why temperature(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why temperature(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_either(entry, "temp1_input", "temp2_input", out_value); /* edge, or junction; millidegrees */
 }
 
-static gpuhal_rocm_why temperature_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why temperature_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_sensor(entry, "temp3_input", out_value);
 }
 
-static gpuhal_rocm_why power(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why power(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_either(entry, "power1_average", "power1_input", out_value); /* microwatts */
 }
 
-static gpuhal_rocm_why power_limit(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why power_limit(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_sensor(entry, "power1_cap", out_value);
 }
 
-static gpuhal_rocm_why clock_core(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why clock_core(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_sensor(entry, "freq1_input", out_value); /* hertz */
 }
 
-static gpuhal_rocm_why clock_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why clock_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_sensor(entry, "freq2_input", out_value);
 }
 
 /* Firmware has been seen to give all ones. */
-static gpuhal_rocm_why read_percent(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
+static gpuhal_stream_why read_percent(const gpuhal_rocm_entry *entry, const char *name, uint64_t *out_value)
 {
     uint64_t percent = 0;
-    const gpuhal_rocm_why why = read_number(entry, name, &percent);
+    const gpuhal_stream_why why = read_number(entry, name, &percent);
     if (why.reason == 0 && percent > 100) {
-        return because(GPUHAL_MISSING_FAILED, "the system's file holds more than 100 percent");
+        return gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file holds more than 100 percent");
     }
     *out_value = percent * 10;
     return why;
 }
 
-static gpuhal_rocm_why utilization_core(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why utilization_core(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_percent(entry, "gpu_busy_percent", out_value);
 }
 
-static gpuhal_rocm_why utilization_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why utilization_memory(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return read_percent(entry, "mem_busy_percent", out_value);
 }
 
-static gpuhal_rocm_why fan(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why fan(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t duty = 0;
-    const gpuhal_rocm_why why = read_sensor(entry, "pwm1", &duty); /* 0 to 255 */
+    const gpuhal_stream_why why = read_sensor(entry, "pwm1", &duty); /* 0 to 255 */
     *out_value = (duty < 255 ? duty : 255) * 1000 / 255;
     return why;
 }
 
 /* "received sent largest": messages of the last second, and the bytes that one may carry: more than that it cannot have been. */
-static gpuhal_rocm_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_t *out_value)
+static gpuhal_stream_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_t *out_value)
 {
     char text[96];
     uint64_t numbers[3] = {0};
@@ -185,28 +178,28 @@ static gpuhal_rocm_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_t 
     }
     if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 || numbers[2] > 65536 ||
         numbers[sent ? 1 : 0] > UINT32_MAX) {
-        return because(GPUHAL_MISSING_FAILED, "the system's file pcie_bw holds no usable numbers");
+        return gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file pcie_bw holds no usable numbers");
     }
     *out_value = numbers[sent ? 1 : 0] * numbers[2];
-    return (gpuhal_rocm_why){0};
+    return (gpuhal_stream_why){0};
 }
 
-static gpuhal_rocm_why pcie_receive(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why pcie_receive(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return pcie(entry, false, out_value);
 }
 
-static gpuhal_rocm_why pcie_send(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why pcie_send(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return pcie(entry, true, out_value);
 }
 
 /* Two lines, "ue: 0" and "ce: 0", of errors since the driver was loaded: the kernel keeps no longer count. */
-static gpuhal_rocm_why ecc(const gpuhal_rocm_entry *entry, const char *which, uint64_t *out_value)
+static gpuhal_stream_why ecc(const gpuhal_rocm_entry *entry, const char *which, uint64_t *out_value)
 {
     char text[64];
-    gpuhal_rocm_why why = gpuhal_rocm_read_all(entry, "ras/umc_err_count", text, sizeof text) > 0
-                              ? because(GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers")
+    gpuhal_stream_why why = gpuhal_rocm_read_all(entry, "ras/umc_err_count", text, sizeof text) > 0
+                              ? gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers")
                               : gpuhal_rocm_unreadable("ras/umc_err_count");
     const char *at = strstr(text, which);
     if (at && sscanf(at + strlen(which), " %" SCNu64, out_value) == 1) {
@@ -215,12 +208,12 @@ static gpuhal_rocm_why ecc(const gpuhal_rocm_entry *entry, const char *which, ui
     return why;
 }
 
-static gpuhal_rocm_why ecc_corrected(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why ecc_corrected(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return ecc(entry, "ce:", out_value);
 }
 
-static gpuhal_rocm_why ecc_uncorrected(const gpuhal_rocm_entry *entry, uint64_t *out_value)
+static gpuhal_stream_why ecc_uncorrected(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     return ecc(entry, "ue:", out_value);
 }
@@ -229,7 +222,7 @@ enum { QUICK = 0, SLOW = 1, OF_PART = 2 };
 
 static const struct {
     gpuhal_key key;
-    gpuhal_rocm_why (*read)(const gpuhal_rocm_entry *entry, uint64_t *out_value);
+    gpuhal_stream_why (*read)(const gpuhal_rocm_entry *entry, uint64_t *out_value);
     int how;
 } values[GPUHAL_ROCM_VALUES] = {
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, memory_free, OF_PART},
@@ -258,29 +251,13 @@ gpuhal_key gpuhal_rocm_value_key(size_t number)
 
 /* ---- one sample */
 
-static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
-{
-    bool found = count == 0;
-    for (uint32_t i = 0; i < count; i++) {
-        found = found || keys[i] == key;
-    }
-    return found;
-}
-
-/* Only a GPU that nobody uses can sleep, so none that we have open. */
-static bool is_asleep(const gpuhal_rocm_entry *entry)
-{
-    char text[24];
-    return gpuhal_rocm_read_system(entry, "power/runtime_status", text, sizeof text) && strcmp(text, "suspended") == 0;
-}
-
-static gpuhal_rocm_why read_file(const gpuhal_rocm_entry *entry, size_t i, bool named, uint64_t *out_value)
+static gpuhal_stream_why read_file(const gpuhal_rocm_entry *entry, size_t i, bool named, uint64_t *out_value)
 {
     if (values[i].how == SLOW && !named) {
-        return because(GPUHAL_MISSING_NOT_READ, "reading it takes a second: it has to be asked for by name");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_READ, "reading it takes a second: it has to be asked for by name");
     }
     if (values[i].how == OF_PART && entry->partition >= 0) {
-        return because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell it of the whole GPU only");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell it of the whole GPU only");
     }
     return values[i].read(entry, out_value);
 }
@@ -293,13 +270,13 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
     if (!own.entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
-    gpuhal_rocm_why whys[GPUHAL_ROCM_VALUES];
-    const bool asleep = !(flags & GPUHAL_SAMPLE_MAY_WAKE) && is_asleep(own.entry);
+    gpuhal_stream_why whys[GPUHAL_ROCM_VALUES];
+    const bool asleep = !(flags & GPUHAL_SAMPLE_MAY_WAKE) && gpuhal_rocm_is_asleep(own.entry);
     bool any_left = false;
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        const bool wanted = wants(keys, count, values[i].key);
-        whys[i] = !wanted  ? (gpuhal_rocm_why){0}
-                  : asleep ? because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it")
+        const bool wanted = gpuhal_rocm_wants(keys, count, values[i].key);
+        whys[i] = !wanted  ? (gpuhal_stream_why){0}
+                  : asleep ? gpuhal_rocm_because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it")
                            : read_file(own.entry, i, count > 0, &own.numbers[i]);
         own.wanted[i] = wanted && whys[i].reason != 0 && !asleep && gpuhal_rocm_smi_tells(values[i].key) &&
                         !own.entry->is_counted; /* the library may know it by another number */
@@ -309,7 +286,7 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
         gpuhal_rocm_ask_smi(&own, whys);
     }
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        if (wants(keys, count, values[i].key) && whys[i].reason == 0) {
+        if (gpuhal_rocm_wants(keys, count, values[i].key) && whys[i].reason == 0) {
             host->u64(host, sink, values[i].key, own.numbers[i]);
         } else if (whys[i].reason != 0) {
             host->missing(host, sink, values[i].key, whys[i].reason, whys[i].text);

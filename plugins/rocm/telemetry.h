@@ -19,16 +19,16 @@ gpuhal_key gpuhal_rocm_value_key(size_t number);
 /* A file of the device's directory, as gpuhal_rocm_read_file() gives it. */
 size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, char *out_bytes, size_t size);
 /* What errno says after a file could not be read. */
-gpuhal_rocm_why gpuhal_rocm_unreadable(const char *name);
+gpuhal_stream_why gpuhal_rocm_unreadable(const char *name);
 
 /* metrics.c: from the kernel's table of measurements. */
-gpuhal_rocm_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value);
-gpuhal_rocm_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value);
+gpuhal_stream_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value);
+gpuhal_stream_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, uint64_t *out_value);
 
 /* smi_values.c */
 bool gpuhal_rocm_smi_tells(gpuhal_key key);
 /* Asks for what is wanted; where an answer comes, its reason in @p whys becomes 0. Where none comes, the reason of the files
  * stays unless it says no more than that they do not have the value, and the library's says more. */
-void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_rocm_why *whys);
+void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

@@ -33,6 +33,12 @@ typedef struct gpuhal_stream_registration {
     uint64_t id;   /* the driver's number of it; 0: the driver gives none */
 } gpuhal_stream_registration;
 
+/* Why a value is missing: reason 0 says that it is not. */
+typedef struct gpuhal_stream_why {
+    gpuhal_missing reason;
+    char text[112];
+} gpuhal_stream_why;
+
 /* A call under way: inside the context, on a stream. */
 typedef struct gpuhal_stream_call {
     gpuhal_plugin_device *device;
@@ -101,9 +107,10 @@ void GPUHAL_OWN(tell_identity)(const gpuhal_host *host, gpuhal_sink *sink, const
 /* compute.c: what the device computes with. */
 void GPUHAL_OWN(tell_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
-/* link.c and telemetry.c */
-gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
-                               gpuhal_sink *sink);
+/* link.c: kind, generation, count and speed of what connects the two. */
+void GPUHAL_OWN(tell_connection)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *from,
+                                 const gpuhal_stream_entry *to);
+/* telemetry.c */
 gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 
@@ -131,9 +138,10 @@ gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call,
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
 
-/* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
-gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
-                                            uint64_t bytes);
+/* address.c, inside the context: fills in the address that the device has for page-locked memory. */
+vendor_code GPUHAL_OWN(show_host)(gpuhal_memory *memory);
+/* NULL when so many bytes of this device's memory lie at the address, else what is wrong. */
+const char *GPUHAL_OWN(pointer_fault)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes);
 /* page_lock.c: the driver's number of what lies at the address; 0: it gives none. Inside a context. */
 uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
 /* Registers with the driver, inside the context, and gets the number; gives back, also with a lost device. */
@@ -146,7 +154,6 @@ gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *
 
 /* These fill their slots, as far as the device has them. */
 void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
-void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 
 /* calls.c: inside the context; what fails is not reported. */
@@ -202,6 +209,40 @@ vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t
 void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
+/* link.c */
+gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink);
+/* Bytes per second over so many lanes of PCI Express, one way; 0 for a generation that is not known. */
+uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
+
+/* management.c */
+gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text);
+/* Whether a sample of these keys has the key; none of them stands for all. */
+bool GPUHAL_OWN(wants)(const gpuhal_key *keys, uint32_t count, gpuhal_key key);
+/* Waits for the right to call the management library; false: the thread that has it hangs there. */
+bool GPUHAL_OWN(take_turn)(void);
+void GPUHAL_OWN(give_turn)(void);
+
+/* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
+gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                            uint64_t bytes);
+
+/* system.c: reads the option; the first start() decides. */
+#define GPUHAL_STREAM_PATH    512
+#define GPUHAL_STREAM_DEVICES "/sys/bus/pci/devices"
+gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first);
+/* Where the path is. */
+void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The contents of a file, ended by a zero; their length, or 0 with errno, which is 0 for an empty file. */
+size_t GPUHAL_OWN(read_file)(const char *path, char *out_bytes, size_t size);
+/* The first line of a file; false when it cannot be read, with errno, or is empty. */
+bool GPUHAL_OWN(read_line)(const char *path, char *out_text, size_t size);
+/* The first line of a file of the device's directory. */
+bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name, char *out_text, size_t size);
+void GPUHAL_OWN(tell_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry);
+
 /* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
  * that is host memory is its address, one that is the device's is NULL. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
@@ -235,6 +276,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
 /* These fill their slots, as far as the device has them. */
+void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);

@@ -1,0 +1,54 @@
+/* cuda/address.c: what the driver knows of an address. */
+#include "device.h"
+
+/* Where the device sees host memory: the same address, except on systems without unified addressing. The driver is
+ * asked for the beginning of what it gave or registered; of other addresses the documentation does not speak. */
+CUresult gpuhal_cuda_show_host(gpuhal_memory *memory)
+{
+    const gpuhal_stream_block *block = memory->object;
+    CUdeviceptr address = 0;
+    const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, block->host, 0);
+    memory->address = address + ((uintptr_t)memory->host - (uintptr_t)block->host);
+    return code;
+}
+
+/* Inside the context. NULL when this device's memory lies at the address, and so much of it in one piece. */
+static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr address, uint64_t *out_bytes,
+                               CUdeviceptr *out_range)
+{
+    CUmemorytype type = 0;
+    int ordinal = -1;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    const gpuhal_cuda_functions *api = &gpuhal_cuda_api;
+    if (api->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+        type != CU_MEMORYTYPE_DEVICE) {
+        return "values[0] is no address of device memory";
+    }
+    if (api->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS ||
+        ordinal != (int)device->entry->ordinal) {
+        return "the memory is that of another device";
+    }
+    if (api->cuMemGetAddressRange_v2(&base, &size, address) != CUDA_SUCCESS || address - base >= size) {
+        return "the driver does not say how long the allocation is";
+    }
+    *out_bytes = size - (address - base);
+    *out_range = base;
+    (void)api->cuPointerGetAttribute(out_range, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
+    return NULL;
+}
+
+/* Inside the context. NULL when the address is one of @p bytes bytes of this device's memory. The driver tells one
+ * piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation, which
+ * may begin where this one ends, is of another range. */
+const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
+{
+    uint64_t piece = 0;
+    CUdeviceptr first = 0, range = 0;
+    const char *fault = piece_fault(device, address, &piece, &first);
+    for (uint64_t covered = piece; !fault && covered < bytes; covered += piece) {
+        const bool same = !piece_fault(device, address + covered, &piece, &range) && range == first;
+        fault = same ? NULL : "the allocation ends before so many bytes";
+    }
+    return fault;
+}

@@ -1,0 +1,65 @@
+/* rocm/address.c: what HIP knows of an address. */
+#include "device.h"
+
+bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
+{
+    void *base = NULL;
+    size_t size = 0;
+    const hipError_t code = gpuhal_rocm_api.hipMemGetAddressRange(&base, &size, gpuhal_rocm_at(address));
+    const uint64_t before = address - (uintptr_t)base;
+    gpuhal_rocm_ignore(code);
+    *out_bytes = code == hipSuccess && before < size ? size - before : 0;
+    return code == hipSuccess;
+}
+
+/* Where the device sees host memory: the same address, except on systems without unified addressing. */
+hipError_t gpuhal_rocm_show_host(gpuhal_memory *memory)
+{
+    void *address = NULL;
+    const hipError_t code = gpuhal_rocm_api.hipHostGetDevicePointer(&address, memory->host, 0);
+    memory->address = (uintptr_t)address;
+    return code;
+}
+
+/* @p out_value is zero before: HIP writes 8 bits of some and 32 of others. */
+static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *out_value)
+{
+    const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(out_value, which, gpuhal_rocm_at(address));
+    gpuhal_rocm_ignore(code);
+    return code == hipSuccess;
+}
+
+/* With the device current. NULL when memory that this device reaches lies at the address, and so much of it in one
+ * piece. Managed memory is the host's by its kind (hip_memory.cpp), and every device's. HIP is asked for the kind of
+ * memory that it knows only.
+ */
+static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t *out_bytes)
+{
+    uint32_t type = 0, managed = 0, ordinal = 0;
+    if (!gpuhal_rocm_is_known(address, out_bytes)) {
+        return "values[0] is no address of device memory";
+    }
+    if (attribute(HIP_POINTER_ATTRIBUTE_IS_MANAGED, address, &managed) && managed) {
+        return NULL;
+    }
+    if (!attribute(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type) ||
+        type != gpuhal_rocm_runtime.memory_type_device) {
+        return "values[0] is no address of device memory";
+    }
+    if (!attribute(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, &ordinal) || ordinal != device->entry->ordinal) {
+        return "the memory is that of another device";
+    }
+    return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
+}
+
+/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP tells one piece
+ * of physical memory at a time, and allocators that grow in place map many in a row. */
+const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
+{
+    uint64_t piece = 0;
+    const char *fault = piece_fault(device, address, &piece);
+    for (uint64_t covered = piece; !fault && covered < bytes; covered += piece) {
+        fault = piece_fault(device, address + covered, &piece) ? "the allocation ends before so many bytes" : NULL;
+    }
+    return fault;
+}

@@ -1,0 +1,36 @@
+/* stream/link.c: what is known of the path from one device to another.
+ *
+ * Whether the one reaches the other's memory is what the driver says; the core believes it only after bytes came through.
+ * How the two are connected is each plugin's to find out, in its link.c.
+ */
+#include "device.h"
+
+uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes)
+{
+    /* Of one lane, after the coding of the line. */
+    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
+    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] * lanes : 0;
+}
+
+gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+                               gpuhal_sink *sink)
+{
+    (void)instance;
+    const gpuhal_stream_entry *one = GPUHAL_OWN(find)(from), *other = GPUHAL_OWN(find)(to);
+    if (!one || !other) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (from == to) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "a device has no link to itself");
+    }
+    int can = 0;
+    const vendor_code code = GPUHAL_VENDOR(DeviceCanAccessPeer)(&can, one->device, other->device);
+    if (code == GPUHAL_VENDOR_OK) {
+        host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, can ? 1 : 0);
+    } else {
+        GPUHAL_OWN(ignore)(code);
+        host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED, GPUHAL_OWN(result_name)(code));
+    }
+    GPUHAL_OWN(tell_connection)(host, sink, one, other);
+    return GPUHAL_OK;
+}

@@ -1,0 +1,249 @@
+/* stream/memory.c: allocating, releasing, importing host memory, wrapping.
+ *
+ * Addresses are unified: page-locked memory has one address for host and device, and a copy knows by an address what
+ * it is. UPLOAD memory is not write-combined: that makes writing a little faster on some systems, and reading (by a
+ * program that looks at what it wrote, or by a copy on the host) slower by two orders of magnitude. It is coherent: a
+ * device does not keep it in its caches, so a kernel reads what the host wrote.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALLOCATION_ALIGNMENT 256u /* what the documentation promises for every kind of variable */
+
+gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                            uint64_t bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    const bool out = GPUHAL_OWN(status)(code) == GPUHAL_ERROR_OUT_OF_MEMORY;
+    if (!out || GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total) != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, call, code);
+    }
+    char text[160];
+    snprintf(text, sizeof text, "%" PRIu64 " bytes asked, %zu of %zu bytes free, perhaps not in one piece", bytes,
+             free_bytes, total);
+    return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, call, code, text);
+}
+
+/* The bytes to ask for so that an aligned piece fits in. Sums cannot overflow: sizes are at most the device's memory,
+ * and so are alignments by then. */
+static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
+{
+    return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+    return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
+}
+
+/* cuMemAlloc and hipMalloc commit. */
+static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_stream_block *block = out_memory->object;
+    const uint64_t bytes = with_slack(alloc, ALLOCATION_ALIGNMENT);
+    const vendor_code code = GPUHAL_VENDOR_ALLOCATE(&block->plain, (size_t)bytes);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(allocation_failed)(device, GPUHAL_VENDOR_ALLOCATE_CALL, code, bytes);
+    }
+    block->kind = GPUHAL_BLOCK_PLAIN;
+    out_memory->address = align_up(GPUHAL_VENDOR_NUMBER(block->plain), alloc->alignment);
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+/* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
+static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_stream_block *block = out_memory->object;
+    const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
+    vendor_code code = GPUHAL_VENDOR_ALLOCATE_HOST(&block->host, (size_t)bytes, GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_ALLOCATE_HOST_CALL, code);
+    }
+    block->kind = GPUHAL_BLOCK_HOST;
+    const uintptr_t start = (uintptr_t)block->host;
+    out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    code = GPUHAL_OWN(show_host)(out_memory);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE_HOST(block->host));
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_HOST_ADDRESS_CALL, code);
+    }
+    return GPUHAL_OK;
+}
+
+/* Memory of the caller, in whole pages. */
+static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    gpuhal_stream_block *block = out_memory->object;
+    char *start = alloc->import.as.pointer;
+    if (!start || ((uintptr_t)start + alloc->import_offset) % GPUHAL_HOST_PAGE != 0 ||
+        alloc->bytes % GPUHAL_HOST_PAGE != 0) {
+        return device->host->report(
+            device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+            "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
+    }
+    start += alloc->import_offset;
+    vendor_code code = GPUHAL_OWN(lock_pages)(device, start, alloc->bytes,
+                                              alloc->flags & GPUHAL_IMPORT_READ_ONLY ? GPUHAL_VENDOR_READ_ONLY : 0,
+                                              &block->registration);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
+    }
+    block->kind = GPUHAL_BLOCK_REGISTERED;
+    block->host = (void *)block->registration->start;
+    out_memory->host = start;
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    code = GPUHAL_OWN(show_host)(out_memory);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, block->registration));
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_HOST_ADDRESS_CALL, code);
+    }
+    return GPUHAL_OK;
+}
+
+/* ---- the slots */
+
+static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
+{
+    const uint32_t exports = entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0;
+    const bool import_known = alloc->import.kind == 0 ||
+                              (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER && entry->registers_host) ||
+                              (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD && entry->exports_fd);
+    const bool kind_known =
+        alloc->kind == GPUHAL_MEMORY_DEVICE || (alloc->kind <= GPUHAL_MEMORY_READBACK && entry->maps_host);
+    const bool shared =
+        alloc->export_kinds != 0 || alloc->peer_count != 0 || alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD;
+    return kind_known && import_known && (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY) == 0 &&
+           (alloc->export_kinds & ~exports) == 0 && (alloc->peer_count == 0 || entry->has_ranges) &&
+           (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
+}
+
+static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
+        return import_host(device, alloc, out_memory);
+    }
+    if (alloc->import.kind != 0) {
+        return GPUHAL_OWN(import)(device, alloc, out_memory);
+    }
+    if (alloc->export_kinds != 0 || alloc->peer_count != 0) {
+        return GPUHAL_OWN(allocate_shared)(device, alloc, out_memory);
+    }
+    return alloc->kind == GPUHAL_MEMORY_DEVICE ? allocate_plain(device, alloc, out_memory)
+                                               : allocate_host(device, alloc, out_memory);
+}
+
+static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (!offers(device->entry, alloc)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
+        return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
+    }
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
+    if (!block) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    out_memory->object = block;
+    out_memory->bytes = alloc->bytes;
+    gpuhal_stream_visit visit;
+    const vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, code);
+    if (status == GPUHAL_OK) {
+        status = take(device, alloc, out_memory);
+        GPUHAL_OWN(leave)(&visit);
+    }
+    if (status != GPUHAL_OK) {
+        *out_memory = (gpuhal_memory){.size = out_memory->size};
+        free(block);
+    }
+    return status;
+}
+
+/* Also in a lost context: what the driver refuses then goes with the context, but host memory has to be let go of. */
+static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+{
+    gpuhal_stream_block *block = memory->object;
+    gpuhal_stream_visit visit;
+    if (block->kind == GPUHAL_BLOCK_REGISTERED) {
+        GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, block->registration));
+    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && GPUHAL_OWN(enter_anyway)(device, &visit) == GPUHAL_VENDOR_OK) {
+        switch (block->kind) {
+        case GPUHAL_BLOCK_PLAIN:
+            GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE(block->plain));
+            break;
+        case GPUHAL_BLOCK_HOST:
+            GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE_HOST(block->host));
+            break;
+        case GPUHAL_BLOCK_MAPPED:
+        case GPUHAL_BLOCK_EXTERNAL:
+            GPUHAL_OWN(release_shared)(block);
+            break;
+        case GPUHAL_BLOCK_REGISTERED:
+        case GPUHAL_BLOCK_WRAPPED:
+            break;
+        }
+        GPUHAL_OWN(leave)(&visit);
+    }
+    free(block);
+}
+
+/* ---- the vendor's objects */
+
+static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory)
+{
+    const gpuhal_host *host = device->host;
+    if (native->type != GPUHAL_VENDOR_NATIVE(MEMORY) || native->values[0] == 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the " GPUHAL_VENDOR_PLUGIN " plugin wraps a " GPUHAL_VENDOR_MEMORY_TYPE);
+    }
+    gpuhal_stream_visit visit;
+    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &visit));
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const char *fault = GPUHAL_OWN(pointer_fault)(device, native->values[0], bytes);
+    GPUHAL_OWN(leave)(&visit);
+    if (fault) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_VENDOR_CALL(PointerGetAttribute), 0, fault);
+    }
+    gpuhal_stream_block *block = calloc(1, sizeof *block);
+    if (!block) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    block->kind = GPUHAL_BLOCK_WRAPPED;
+    out_memory->object = block;
+    out_memory->bytes = bytes;
+    out_memory->address = native->values[0];
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                   gpuhal_native *out_native)
+{
+    (void)device;
+    out_native->type = GPUHAL_VENDOR_NATIVE(MEMORY);
+    out_native->values[0] = memory->address;
+    return GPUHAL_OK;
+}
+
+void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops)
+{
+    ops->allocate = allocate;
+    ops->release = release;
+    ops->wrap_memory = wrap_memory;
+    ops->native_memory = native_memory;
+}

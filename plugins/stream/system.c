@@ -1,0 +1,94 @@
+/* stream/system.c: the files of the kernel's half of a driver, and of devices on the PCI bus. Reading them touches no GPU
+ * but for those that telemetry.c names, which it reads only while the GPU is awake.
+ *
+ * All paths are those of a machine; with the option PLUGIN.system_root they are looked for below that directory.
+ */
+#include "device.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char root[256]; /* written by the first start(), before anything is looked for; "" is the machine's own */
+
+gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
+{
+    char value[sizeof root];
+    gpuhal_status status = host->option(host, GPUHAL_VENDOR_PLUGIN ".system_root", value, sizeof value);
+    if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "the option " GPUHAL_VENDOR_PLUGIN
+                 ".system_root is \"%.250s\"; it takes the absolute path of a directory",
+                 value);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+    }
+    if (!first && strcmp(root, value) != 0) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the option " GPUHAL_VENDOR_PLUGIN
+                            ".system_root was another one when this process first used the plugin");
+    }
+    memcpy(root, value, sizeof root);
+    return GPUHAL_OK;
+}
+
+/* A path that is cut off names nothing. */
+void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...)
+{
+    const int length = snprintf(out_path, GPUHAL_STREAM_PATH, "%s", root);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out_path + length, GPUHAL_STREAM_PATH - (size_t)length, format, arguments);
+    va_end(arguments);
+}
+
+size_t GPUHAL_OWN(read_file)(const char *path, char *out_bytes, size_t size)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, out_bytes, size - 1) : -1;
+    const int error = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    out_bytes[length > 0 ? length : 0] = '\0';
+    errno = length < 0 ? error : 0;
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool GPUHAL_OWN(read_line)(const char *path, char *out_text, size_t size)
+{
+    (void)GPUHAL_OWN(read_file)(path, out_text, size);
+    out_text[strcspn(out_text, "\n")] = '\0';
+    return out_text[0] != '\0';
+}
+
+bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name, char *out_text, size_t size)
+{
+    char path[GPUHAL_STREAM_PATH];
+    GPUHAL_OWN(path)(path, GPUHAL_STREAM_DEVICES "/%s/%s", entry->pci, name);
+    return GPUHAL_OWN(read_line)(entry->pci[0] != '\0' ? path : "", out_text, size);
+}
+
+/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
+void GPUHAL_OWN(tell_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+{
+    char text[16];
+    unsigned node = 0;
+    if (GPUHAL_OWN(read_system)(entry, "numa_node", text, sizeof text) && isdigit((unsigned char)text[0]) &&
+        sscanf(text, "%5u", &node) == 1) {
+        host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+    }
+}
+
+/* Only a GPU that nobody uses can sleep, so none that we have open. */
+bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
+{
+    char text[24];
+    return GPUHAL_OWN(read_system)(entry, "power/runtime_status", text, sizeof text) && strcmp(text, "suspended") == 0;
+}
