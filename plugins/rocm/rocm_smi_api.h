@@ -16,12 +16,6 @@
     REQUIRED(rsmi_dev_pci_id_get, (uint32_t device, uint64_t *address))                                                          \
     REQUIRED(rsmi_dev_memory_total_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
     REQUIRED(rsmi_dev_memory_usage_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
-    OPTIONAL(rsmi_dev_temp_metric_get, (uint32_t device, uint32_t sensor, rsmi_temperature_metric_t metric,                      \
-                                        int64_t *millicelsius))                                                                  \
-    OPTIONAL(rsmi_dev_power_ave_get, (uint32_t device, uint32_t sensor, uint64_t *microwatts))                                   \
-    OPTIONAL(rsmi_dev_power_cap_get, (uint32_t device, uint32_t sensor, uint64_t *microwatts))                                   \
-    OPTIONAL(rsmi_dev_energy_count_get, (uint32_t device, uint64_t *count, float *microjoules_each, uint64_t *nanoseconds))      \
-    OPTIONAL(rsmi_dev_busy_percent_get, (uint32_t device, uint32_t *percent))                                                    \
     OPTIONAL(rsmi_minmax_bandwidth_get, (uint32_t from, uint32_t to, uint64_t *least, uint64_t *most))
 
 #define GPUHAL_ROCM_SMI_RESULTS(VALUE)                                                                                           \
@@ -45,11 +39,7 @@
     VALUE(RSMI_STATUS_REFCOUNT_OVERFLOW, 17)
 
 #define GPUHAL_ROCM_SMI_VALUES(VALUE)                                                                                            \
-    VALUE(RSMI_MEM_TYPE_VRAM, 0)                                                                                                 \
-    VALUE(RSMI_TEMP_CURRENT, 0)                                                                                                  \
-    VALUE(RSMI_TEMP_TYPE_EDGE, 0)                                                                                                \
-    VALUE(RSMI_TEMP_TYPE_JUNCTION, 1)                                                                                            \
-    VALUE(RSMI_TEMP_TYPE_MEMORY, 2)
+    VALUE(RSMI_MEM_TYPE_VRAM, 0)
 
 /* Each process keeps a lock of its own for a GPU instead of waiting for one that all share. Known since ROCm 5.7, without effect
  * before. As an enumerator it would be of a type that C has none for. */
@@ -57,8 +47,7 @@
 
 #define GPUHAL_ROCM_SMI_TYPES(TYPE)                                                                                              \
     TYPE(rsmi_status_t)                                                                                                          \
-    TYPE(rsmi_memory_type_t)                                                                                                     \
-    TYPE(rsmi_temperature_metric_t)
+    TYPE(rsmi_memory_type_t)
 
 #ifndef GPUHAL_ROCM_SMI_LISTS_ONLY
 
@@ -69,7 +58,6 @@ enum { GPUHAL_ROCM_SMI_RESULTS(GPUHAL_ROCM_SMI_ENUMERATOR) GPUHAL_ROCM_SMI_VALUE
 /* Enumerations of the vendor, as in hip_api.h. */
 typedef unsigned int rsmi_status_t;
 typedef unsigned int rsmi_memory_type_t;
-typedef unsigned int rsmi_temperature_metric_t;
 
 #endif
 #endif

@@ -1,5 +1,8 @@
-/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not tell: inside containers without them,
- * and the memory of a part of a divided GPU. Only functions that give one number, in known units, are asked.
+/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not have: inside containers without them,
+ * and the memory of a part of a divided GPU. Only functions that give one number, in known units, are called.
+ *
+ * ROCm SMI reads the files that telemetry.c reads itself, so it is called for what is in none of them alone: the memory of a part,
+ * and the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 
@@ -92,76 +95,6 @@ static uint32_t rocm_memory(const gpuhal_rocm_entry *entry, uint32_t device, boo
     return code == RSMI_STATUS_SUCCESS ? tell_memory(entry, total, taken, used, out_value) : code;
 }
 
-static uint32_t rocm_temperature(uint32_t device, uint32_t sensor, uint64_t *out_value)
-{
-    int64_t value = 0;
-    if (!gpuhal_rocm_rocm_smi.rsmi_dev_temp_metric_get) {
-        return GPUHAL_ROCM_SMI_NO_FUNCTION;
-    }
-    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_temp_metric_get(device, sensor, RSMI_TEMP_CURRENT, &value);
-    *out_value = value > 0 ? (uint64_t)value : 0; /* millidegrees */
-    return code;
-}
-
-/* Of the edge; accelerators without a sensor there have one at the hottest place. */
-static uint32_t rocm_temperature_core(uint32_t device, uint64_t *out_value)
-{
-    const uint32_t code = rocm_temperature(device, RSMI_TEMP_TYPE_EDGE, out_value);
-    return code == RSMI_STATUS_NOT_SUPPORTED ? rocm_temperature(device, RSMI_TEMP_TYPE_JUNCTION, out_value) : code;
-}
-
-static uint32_t rocm_power(uint32_t (*ask)(uint32_t, uint32_t, uint64_t *), uint32_t device, uint64_t *out_value)
-{
-    return ask ? ask(device, 0, out_value) : GPUHAL_ROCM_SMI_NO_FUNCTION; /* microwatts */
-}
-
-static uint32_t rocm_energy(uint32_t device, uint64_t *out_value)
-{
-    uint64_t count = 0, when = 0;
-    float each = 0;
-    if (!gpuhal_rocm_rocm_smi.rsmi_dev_energy_count_get) {
-        return GPUHAL_ROCM_SMI_NO_FUNCTION;
-    }
-    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_energy_count_get(device, &count, &each, &when);
-    *out_value = each > 0 ? (uint64_t)((double)count * (double)each) : 0;
-    return code;
-}
-
-static uint32_t rocm_busy(uint32_t device, uint64_t *out_value)
-{
-    uint32_t percent = 0;
-    if (!gpuhal_rocm_rocm_smi.rsmi_dev_busy_percent_get) {
-        return GPUHAL_ROCM_SMI_NO_FUNCTION;
-    }
-    const uint32_t code = gpuhal_rocm_rocm_smi.rsmi_dev_busy_percent_get(device, &percent);
-    *out_value = percent * UINT64_C(10);
-    return code;
-}
-
-static uint32_t ask_rocm(const gpuhal_rocm_entry *entry, uint32_t device, gpuhal_key key, uint64_t *out_value)
-{
-    switch (key) {
-    case GPUHAL_VALUE_MEMORY_FREE_BYTES:
-        return rocm_memory(entry, device, false, out_value);
-    case GPUHAL_VALUE_MEMORY_USED_BYTES:
-        return rocm_memory(entry, device, true, out_value);
-    case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
-        return rocm_temperature_core(device, out_value);
-    case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
-        return rocm_temperature(device, RSMI_TEMP_TYPE_MEMORY, out_value);
-    case GPUHAL_VALUE_POWER_MICROWATTS:
-        return rocm_power(gpuhal_rocm_rocm_smi.rsmi_dev_power_ave_get, device, out_value);
-    case GPUHAL_VALUE_POWER_LIMIT_MICROWATTS:
-        return rocm_power(gpuhal_rocm_rocm_smi.rsmi_dev_power_cap_get, device, out_value);
-    case GPUHAL_VALUE_ENERGY_MICROJOULES:
-        return rocm_energy(device, out_value);
-    case GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE:
-        return rocm_busy(device, out_value);
-    default:
-        return GPUHAL_ROCM_SMI_NO_FUNCTION;
-    }
-}
-
 /* ---- both */
 
 bool gpuhal_rocm_smi_tells(gpuhal_key key)
@@ -169,14 +102,11 @@ bool gpuhal_rocm_smi_tells(gpuhal_key key)
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
     case GPUHAL_VALUE_MEMORY_USED_BYTES:
+        return true;
     case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
     case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
     case GPUHAL_VALUE_ENERGY_MICROJOULES:
-        return true;
-    case GPUHAL_VALUE_POWER_MICROWATTS:
-    case GPUHAL_VALUE_POWER_LIMIT_MICROWATTS:
-    case GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE:
-        return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_ROCM;
+        return gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
     default:
         return false;
     }
@@ -194,7 +124,8 @@ static uint32_t ask(void *request)
         own->codes[i] = found;
         if (own->wanted[i] && found == 0) {
             own->codes[i] =
-                amd ? ask_amd(own->entry, device.processor, key, &value) : ask_rocm(own->entry, device.index, key, &value);
+                amd ? ask_amd(own->entry, device.processor, key, &value)
+                    : rocm_memory(own->entry, device.index, key == GPUHAL_VALUE_MEMORY_USED_BYTES, &value);
             own->numbers[i] = value;
         }
     }

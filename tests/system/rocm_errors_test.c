@@ -268,10 +268,11 @@ static void expect_missing(const char *machine, bool amd, gpuhal_missing reason,
         use_amd_smi(amd);
         use_rocm_smi(!amd);
         gpuhal *gpu = open_rocm(0);
-        gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS}, {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
+        gpuhal_value values[] = {{.key = amd ? GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS : GPUHAL_VALUE_MEMORY_FREE_BYTES},
+                                 {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
         const gpuhal_status status = gpuhal_device_sample(select_or_fail(gpu, "rocm:0"), 0, values, 2, NULL);
         const bool good =
-            status == GPUHAL_OK && values[0].missing == reason && strstr(values[0].why, sentence) && !values[1].missing;
+            status == GPUHAL_OK && values[0].missing == reason && strstr(values[0].why, sentence) && (!amd || !values[1].missing);
         if (!good) {
             fprintf(stderr, "%s: %s, \"%s\"\n", machine, gpuhal_missing_name(values[0].missing), values[0].why);
         }
@@ -291,9 +292,9 @@ TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_th
     expect_missing("fail amdsmi_get_temp_metric 1+ 8", true, GPUHAL_MISSING_TIMED_OUT, "AMD SMI answers 8");
     expect_missing("fail amdsmi_get_temp_metric 1+ 10", true, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI answers 10");
     expect_missing("fail amdsmi_get_temp_metric 1+ 30", true, GPUHAL_MISSING_FAILED, "AMD SMI answers 30");
-    expect_missing("fail rsmi_dev_temp_metric_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors");
-    expect_missing("fail rsmi_dev_temp_metric_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI answers 4");
-    expect_missing("fail rsmi_dev_temp_metric_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI answers 16");
+    expect_missing("fail rsmi_dev_memory_usage_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "the system's file mem_info");
+    expect_missing("fail rsmi_dev_memory_usage_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI answers 4");
+    expect_missing("fail rsmi_dev_memory_usage_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI answers 16");
 }
 
 /* ---- while a device is used */

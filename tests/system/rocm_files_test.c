@@ -544,7 +544,7 @@ TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
     make_tree();
     remove_part("sys/class/scsi_host");
     gpuhal *gpu = open_rocm(0);
-    EXPECT(select_or_fail(gpu, "rocm:0"), {GPUHAL_VALUE_POWER_MICROWATTS, 123456000, 0, NULL});
+    EXPECT(select_or_fail(gpu, "rocm:0"), {GPUHAL_VALUE_MEMORY_FREE_BYTES, 256 * MIB, 0, NULL});
     assert_int_equal(calls_of("amdsmi_init"), 0);
     gpuhal_close(gpu);
     remove_tree();

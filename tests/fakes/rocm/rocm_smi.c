@@ -1,5 +1,4 @@
-/* tests/fakes/rocm/rocm_smi.c: the fake librocm_smi64.so.1. Temperatures are thousandths of a degree, power millionths of a watt.
- */
+/* tests/fakes/rocm/rocm_smi.c: the fake librocm_smi64.so.1. */
 #include "rocm_smi_api.h"
 #include "smi.h"
 
@@ -78,61 +77,6 @@ rsmi_status_t rsmi_dev_memory_usage_get(uint32_t index, rsmi_memory_type_t type,
     }
     *bytes = smi_used(&device);
     return RSMI_STATUS_SUCCESS;
-}
-
-/* An MI300X has no sensor at its edge. */
-rsmi_status_t rsmi_dev_temp_metric_get(uint32_t index, uint32_t sensor, rsmi_temperature_metric_t metric, int64_t *millicelsius)
-{
-    smi_device device;
-    rsmi_status_t code = enter(__func__, index, &device);
-    if (code || metric != RSMI_TEMP_CURRENT || (sensor != RSMI_TEMP_TYPE_JUNCTION && sensor != RSMI_TEMP_TYPE_MEMORY)) {
-        return code ? code : RSMI_STATUS_NOT_SUPPORTED;
-    }
-    *millicelsius = (sensor == RSMI_TEMP_TYPE_MEMORY ? SMI_MEMORY : SMI_JUNCTION) * 1000;
-    return RSMI_STATUS_SUCCESS;
-}
-
-static rsmi_status_t constant(const char *function, uint32_t index, uint64_t value, uint64_t *out_value)
-{
-    smi_device device;
-    rsmi_status_t code = enter(function, index, &device);
-    if (!code) {
-        *out_value = value;
-    }
-    return code;
-}
-
-rsmi_status_t rsmi_dev_power_ave_get(uint32_t index, uint32_t sensor, uint64_t *microwatts)
-{
-    (void)sensor;
-    return constant(__func__, index, 123456000, microwatts);
-}
-
-rsmi_status_t rsmi_dev_power_cap_get(uint32_t index, uint32_t sensor, uint64_t *microwatts)
-{
-    (void)sensor;
-    return constant(__func__, index, 750000000, microwatts);
-}
-
-rsmi_status_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *microjoules_each, uint64_t *nanoseconds)
-{
-    smi_device device;
-    rsmi_status_t code = enter(__func__, index, &device);
-    if (!code) {
-        *count = smi_energy(nanoseconds);
-        *microjoules_each = 15.3f;
-    }
-    return code;
-}
-
-rsmi_status_t rsmi_dev_busy_percent_get(uint32_t index, uint32_t *percent)
-{
-    smi_device device;
-    rsmi_status_t code = enter(__func__, index, &device);
-    if (!code) {
-        *percent = SMI_BUSY;
-    }
-    return code;
 }
 
 rsmi_status_t rsmi_minmax_bandwidth_get(uint32_t from, uint32_t to, uint64_t *least, uint64_t *most)

@@ -17,7 +17,7 @@ typedef struct smi_device {
     unsigned physical, partition;
 } smi_device;
 
-enum { SMI_DEVICES = 64, SMI_EDGE = 41, SMI_JUNCTION = 52, SMI_MEMORY = 55, SMI_BUSY = 37 };
+enum { SMI_DEVICES = 64, SMI_EDGE = 41, SMI_JUNCTION = 52, SMI_MEMORY = 55 };
 
 /* Begins a call: counts it and plays its fault; @p first for the function that initialises. 0: go on. */
 unsigned smi_enter(const char *function, bool first, unsigned uninitialized);
