@@ -130,7 +130,7 @@ static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
 }
 
 /* What the kernel says; each value is missing alone. */
-static void tell_system(const gpuhal_host *host, gpuhal_sink *sink)
+static void list_system(const gpuhal_host *host, gpuhal_sink *sink)
 {
     uint64_t node, hertz;
     uint32_t cpus = gpuhal_cpu_system_affinity();
@@ -165,7 +165,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);
         name_processor(host, sink);
-        tell_system(host, sink);
+        list_system(host, sink);
         host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_CPU);
         host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
         host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
@@ -192,7 +192,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
 }
 
 /* Gives one value when it was asked for. */
-static void tell_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
+static void list_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
                        bool known, uint64_t value)
 {
     bool wanted = count == 0;
@@ -219,7 +219,7 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
     if (entry->limited) {
         memory.free = entry->total - atomic_load(&entry->allocated);
     }
-    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES, known, memory.free);
-    tell_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, known, memory.total - memory.free);
+    list_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES, known, memory.free);
+    list_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, known, memory.total - memory.free);
     return GPUHAL_OK;
 }

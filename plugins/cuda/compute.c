@@ -41,7 +41,7 @@ static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static void tell_target(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
+static void list_target(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
 {
     const int major = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     const int minor = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, -1);
@@ -65,25 +65,25 @@ static void tell_target(const gpuhal_host *host, gpuhal_sink *sink, CUdevice dev
 /* Two transfers in each clock, as in NVIDIA's "How to Query Device Properties and Handle Errors in CUDA C/C++":
  * peak bandwidth is 2 * memoryClockRate * (memoryBusWidth / 8). For the 2619 MHz and 5120 bits of an H100 that is
  * 3.35 TB/s, as in its data sheet. */
-static void tell_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
+static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
 {
     const uint64_t kilohertz = positive(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     const uint64_t bits = positive(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
     const uint64_t bandwidth = 2 * kilohertz * 1000 * (bits / 8);
-    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
+    gpuhal_cuda_list_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
 }
 
-void gpuhal_cuda_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+void gpuhal_cuda_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     const CUdevice device = entry->device;
-    tell_target(host, sink, device);
+    list_target(host, sink, device);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        gpuhal_cuda_tell_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
+        gpuhal_cuda_list_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
     }
-    tell_bandwidth(host, sink, device);
+    list_bandwidth(host, sink, device);
     const uint64_t kilohertz = positive(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
+    gpuhal_cuda_list_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
     /* The engines that copy, and the one that computes. */
     const uint64_t engines = positive(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
-    gpuhal_cuda_tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
+    gpuhal_cuda_list_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
 }

@@ -43,44 +43,44 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
  * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
-CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_visit *out_visit)
+CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
-    *out_visit = (gpuhal_cuda_visit){0};
+    *out_scope = (gpuhal_cuda_scope){0};
     CUresult code = gpuhal_cuda_api.cuCtxGetCurrent(&current);
     if (code == CUDA_SUCCESS && current != context) {
         code = gpuhal_cuda_api.cuCtxPushCurrent_v2(context);
-        out_visit->pushed = code == CUDA_SUCCESS;
+        out_scope->pushed = code == CUDA_SUCCESS;
     }
     if (code == CUDA_SUCCESS) {
-        out_visit->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        out_visit->relaxed = gpuhal_cuda_api.cuThreadExchangeStreamCaptureMode(&out_visit->mode) == CUDA_SUCCESS;
+        out_scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        out_scope->relaxed = gpuhal_cuda_api.cuThreadExchangeStreamCaptureMode(&out_scope->mode) == CUDA_SUCCESS;
     }
     return code;
 }
 
-CUresult gpuhal_cuda_enter_anyway(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+CUresult gpuhal_cuda_enter_to_release(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
-    *out_visit = (gpuhal_cuda_visit){0};
+    *out_scope = (gpuhal_cuda_scope){0};
     const CUresult own = atomic_load_explicit(&device->own_lost, memory_order_relaxed);
-    return is_of_gone(own) ? own : gpuhal_cuda_enter_context(device->context, out_visit);
+    return is_of_gone(own) ? own : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
-CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_visit *out_visit)
+CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
-    *out_visit = (gpuhal_cuda_visit){0};
+    *out_scope = (gpuhal_cuda_scope){0};
     const CUresult lost = gpuhal_cuda_lost_code(device);
-    return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_visit);
+    return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
-void gpuhal_cuda_leave(const gpuhal_cuda_visit *visit)
+void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
 {
     CUcontext ours = NULL;
-    CUstreamCaptureMode mode = visit->mode;
-    if (visit->relaxed) {
+    CUstreamCaptureMode mode = scope->mode;
+    if (scope->relaxed) {
         (void)gpuhal_cuda_api.cuThreadExchangeStreamCaptureMode(&mode);
     }
-    if (visit->pushed) {
+    if (scope->pushed) {
         (void)gpuhal_cuda_api.cuCtxPopCurrent_v2(&ours);
     }
 }
@@ -95,12 +95,12 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
 /* Whether calls still work in the context, or what they answer; a sticky code would be answered to this one too. */
 static CUresult probe(gpuhal_plugin_device *device)
 {
-    gpuhal_cuda_visit visit;
+    gpuhal_cuda_scope scope;
     size_t free_bytes, total;
-    CUresult code = gpuhal_cuda_enter(device, &visit);
+    CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuMemGetInfo_v2(&free_bytes, &total);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return code;
 }
@@ -172,7 +172,7 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
 }
 
 /* Inside the context that is taken over: whether it and its stream are what they are said to be. */
-static CUresult look_at(const gpuhal_plugin_device *device, const char **out_fault)
+static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault)
 {
     CUdevice owner = -1;
     CUcontext of_stream = device->context;
@@ -202,17 +202,17 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->foreign = (CUstream)(uintptr_t)adopt->values[2];
     device->adopted = true;
     device->lost = &device->own_lost;
-    gpuhal_cuda_visit visit;
+    gpuhal_cuda_scope scope;
     const char *fault = "values[0] is no CUcontext";
-    CUresult code = gpuhal_cuda_enter(device, &visit);
+    CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
-        code = look_at(device, &fault);
-        gpuhal_cuda_leave(&visit);
+        code = check_adopted(device, &fault);
+        gpuhal_cuda_leave(&scope);
     }
     return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault) : GPUHAL_OK;
 }
 
-static void let_go(gpuhal_plugin_device *device)
+static void release_context(gpuhal_plugin_device *device)
 {
     if (!device->adopted) {
         (void)gpuhal_cuda_api.cuDevicePrimaryCtxRelease_v2(device->entry->device);
@@ -232,14 +232,14 @@ static void make_marker(gpuhal_plugin_device *device)
 
 static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_make_first_stream(device);
         if (code == CUDA_SUCCESS) {
             make_marker(device);
         }
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
 }
@@ -267,7 +267,7 @@ gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *
     }
     status = begin_work(device);
     if (status != GPUHAL_OK) {
-        let_go(device);
+        release_context(device);
         free(device);
         return status;
     }
@@ -278,15 +278,15 @@ gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *
 /* In a lost context the driver refuses the first half; it frees everything with the context. */
 void gpuhal_cuda_close(gpuhal_plugin_device *device)
 {
-    gpuhal_cuda_visit visit;
-    if (gpuhal_cuda_enter_anyway(device, &visit) == CUDA_SUCCESS) {
+    gpuhal_cuda_scope scope;
+    if (gpuhal_cuda_enter_to_release(device, &scope) == CUDA_SUCCESS) {
         gpuhal_cuda_destroy_streams(device);
         if (device->marker) {
             (void)gpuhal_cuda_api.cuMemFree_v2(device->marker);
         }
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
-    let_go(device);
+    release_context(device);
     free(device);
 }
 

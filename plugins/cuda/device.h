@@ -66,10 +66,10 @@ struct gpuhal_plugin_queue {
 };
 
 /* What entering the context changed of the thread, which leaving puts back. */
-typedef struct gpuhal_cuda_visit {
+typedef struct gpuhal_cuda_scope {
     CUstreamCaptureMode mode; /* when relaxed */
     bool pushed, relaxed;
-} gpuhal_cuda_visit;
+} gpuhal_cuda_scope;
 
 /* system.c */
 /* The version of the kernel's half of the driver; false when it is not known. */
@@ -84,7 +84,7 @@ bool gpuhal_cuda_lacks_uvm(void);
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
 
 /* context.c: makes any context current. */
-CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_visit *out_visit);
+CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);
 /* The code after which nothing works any more, 0 while it does. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device);
 

@@ -221,7 +221,7 @@ gpuhal_status gpuhal_cuda_enumerate(const gpuhal_host *host, gpuhal_plugin_insta
     const uint32_t count = atomic_load(&entry_count);
     for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
         host->device(host, sink, i);
-        gpuhal_cuda_tell_facts(host, sink, &entries[i]);
+        gpuhal_cuda_list_facts(host, sink, &entries[i]);
     }
     return status;
 }

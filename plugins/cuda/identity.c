@@ -60,7 +60,7 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
     identify_uuid(entry);
 }
 
-void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+void gpuhal_cuda_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     if (entry->pci[0] != '\0') {
         host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, entry->pci);
@@ -79,5 +79,5 @@ void gpuhal_cuda_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const
     }
     host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
                   "CUDA does not tell it; the PCI address does as well");
-    gpuhal_cuda_tell_numa_node(host, sink, entry);
+    gpuhal_cuda_list_numa_node(host, sink, entry);
 }

@@ -64,7 +64,7 @@ static bool has_switch(nvmlDevice_t device)
 }
 
 /* Links that end at the other device, or, where both have some to switches, those: every switch reaches every device. */
-static void look_at_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
+static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
     if (!api->nvmlDeviceGetNvLinkState || !api->nvmlDeviceGetNvLinkRemotePciInfo_v2 || !api->nvmlDeviceGetNvLinkVersion) {
@@ -121,7 +121,7 @@ static gpuhal_link_kind kind_of_level(nvmlGpuTopologyLevel_t level)
     }
 }
 
-static void look_at_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
+static void find_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {
     nvmlGpuTopologyLevel_t level = UINT32_MAX;
     if (!gpuhal_cuda_nvml.nvmlDeviceGetTopologyCommonAncestor ||
@@ -139,7 +139,7 @@ static void look_at_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
 
 /* ---- telling */
 
-static nvmlReturn_t look(void *argument)
+static nvmlReturn_t find_connection(void *argument)
 {
     request *own = argument;
     nvmlDevice_t from = NULL, to = NULL, ignored = NULL;
@@ -148,14 +148,14 @@ static nvmlReturn_t look(void *argument)
     if (own->code != NVML_SUCCESS) {
         return own->code;
     }
-    look_at_nvlink(own, from, to);
+    find_nvlink(own, from, to);
     if (own->kind == 0) {
-        look_at_pcie(own, from, to);
+        find_pcie(own, from, to);
     }
     return NVML_SUCCESS;
 }
 
-static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_stream_why *why)
+static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_stream_why *why)
 {
     if (why->reason != 0) {
         host->missing(host, sink, key, why->reason, why->text);
@@ -166,16 +166,16 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-void gpuhal_cuda_tell_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *from,
+void gpuhal_cuda_list_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *from,
                                  const gpuhal_cuda_entry *to)
 {
     request own = {.from = from, .to = to};
-    gpuhal_stream_why why = gpuhal_cuda_nvml_run(look, &own);
+    gpuhal_stream_why why = gpuhal_cuda_nvml_run(find_connection, &own);
     if (why.reason == 0) {
         why = gpuhal_cuda_nvml_why(own.code);
     }
-    tell(host, sink, GPUHAL_LINK_KIND, own.kind, &why);
-    tell(host, sink, GPUHAL_LINK_GENERATION, own.generation, &why);
-    tell(host, sink, GPUHAL_LINK_COUNT, own.count, &why);
-    tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth, &why);
+    list(host, sink, GPUHAL_LINK_KIND, own.kind, &why);
+    list(host, sink, GPUHAL_LINK_GENERATION, own.generation, &why);
+    list(host, sink, GPUHAL_LINK_COUNT, own.count, &why);
+    list(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth, &why);
 }

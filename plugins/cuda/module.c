@@ -54,11 +54,11 @@ gpuhal_status gpuhal_cuda_load_module(gpuhal_plugin_device *device, const void *
     char log[LOG_BYTES] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)}; /* a size goes where a pointer goes */
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuModuleLoadDataEx(out_module, image, 2, options, values);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     log[sizeof log - 1] = '\0';
     make_line(log);

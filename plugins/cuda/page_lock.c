@@ -37,13 +37,13 @@ CUresult gpuhal_cuda_page_lock(gpuhal_stream_registration *own)
 CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
 {
     (void)device;
-    gpuhal_cuda_visit visit;
+    gpuhal_cuda_scope scope;
     CUresult code = CUDA_SUCCESS;
     if (!own->gone && gpuhal_cuda_is_there(own)) {
-        code = gpuhal_cuda_enter_context(own->context, &visit);
+        code = gpuhal_cuda_enter_context(own->context, &scope);
         if (code == CUDA_SUCCESS) {
             code = gpuhal_cuda_api.cuMemHostUnregister((void *)own->start);
-            gpuhal_cuda_leave(&visit);
+            gpuhal_cuda_leave(&scope);
         }
     }
     if (!own->adopted) {

@@ -44,8 +44,8 @@ static gpuhal_status take_stream(gpuhal_plugin_queue *queue, const gpuhal_native
 static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
-    gpuhal_cuda_visit visit;
-    gpuhal_status status = gpuhal_cuda_result(device, "cuCtxPushCurrent", gpuhal_cuda_enter(device, &visit));
+    gpuhal_cuda_scope scope;
+    gpuhal_status status = gpuhal_cuda_result(device, "cuCtxPushCurrent", gpuhal_cuda_enter(device, &scope));
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -56,7 +56,7 @@ static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, c
             gpuhal_cuda_api.cuStreamCreateWithPriority(&queue->stream, CU_STREAM_NON_BLOCKING, stream_priority(priority));
         status = gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
     }
-    gpuhal_cuda_leave(&visit);
+    gpuhal_cuda_leave(&scope);
     return status;
 }
 
@@ -89,10 +89,10 @@ static gpuhal_status cuda_queue_create(gpuhal_plugin_device *device, int32_t pri
 
 static void cuda_queue_destroy(gpuhal_plugin_queue *queue)
 {
-    gpuhal_cuda_visit visit;
-    if (!queue->adopted && gpuhal_cuda_enter_anyway(queue->device, &visit) == CUDA_SUCCESS) {
+    gpuhal_cuda_scope scope;
+    if (!queue->adopted && gpuhal_cuda_enter_to_release(queue->device, &scope) == CUDA_SUCCESS) {
         (void)gpuhal_cuda_api.cuStreamDestroy_v2(queue->stream);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     free(queue);
 }
@@ -111,12 +111,12 @@ static gpuhal_status cuda_event_create(gpuhal_plugin_device *device, uint32_t fl
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     event->device = device;
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuEventCreate(&event->event,
                                              CU_EVENT_BLOCKING_SYNC | (flags & GPUHAL_TIMED ? 0 : CU_EVENT_DISABLE_TIMING));
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     if (code != CUDA_SUCCESS) {
         free(event);
@@ -128,23 +128,23 @@ static gpuhal_status cuda_event_create(gpuhal_plugin_device *device, uint32_t fl
 
 static void cuda_event_destroy(gpuhal_plugin_event *event)
 {
-    gpuhal_cuda_visit visit;
-    if (gpuhal_cuda_enter_anyway(event->device, &visit) == CUDA_SUCCESS) {
+    gpuhal_cuda_scope scope;
+    if (gpuhal_cuda_enter_to_release(event->device, &scope) == CUDA_SUCCESS) {
         (void)gpuhal_cuda_api.cuEventDestroy_v2(event->event);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     free(event);
 }
 
 static gpuhal_status cuda_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(queue->device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(queue->device, &scope);
     if (code == CUDA_SUCCESS) {
         /* An engine may capture a graph in one of ours, by native access. */
         code = gpuhal_cuda_may_record(queue->stream);
         code = code == CUDA_SUCCESS ? gpuhal_cuda_api.cuEventRecord(event->event, queue->stream) : code;
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return gpuhal_cuda_result(queue->device, "cuEventRecord", code);
 }
@@ -152,11 +152,11 @@ static gpuhal_status cuda_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
 /* Not ready is no error: nothing is reported. */
 static gpuhal_status cuda_event_query(gpuhal_plugin_event *event)
 {
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(event->device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(event->device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuEventQuery(event->event);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return code == CUDA_ERROR_NOT_READY ? GPUHAL_NOT_READY : gpuhal_cuda_result(event->device, "cuEventQuery", code);
 }
@@ -168,11 +168,11 @@ static gpuhal_status cuda_event_block(gpuhal_plugin_event *event, uint64_t timeo
     if (timeout_ns == 0) {
         return cuda_event_query(event);
     }
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(event->device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(event->device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuEventSynchronize(event->event);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return gpuhal_cuda_result(event->device, "cuEventSynchronize", code);
 }
@@ -180,11 +180,11 @@ static gpuhal_status cuda_event_block(gpuhal_plugin_event *event, uint64_t timeo
 /* Also between devices: the driver makes the one wait for the other. */
 static gpuhal_status cuda_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(queue->device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(queue->device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuStreamWaitEvent(queue->stream, event->event, 0);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     return gpuhal_cuda_result_of_two(queue->device, event->device, "cuStreamWaitEvent", code);
 }
@@ -193,11 +193,11 @@ static gpuhal_status cuda_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_e
 static gpuhal_status cuda_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     float milliseconds = 0;
-    gpuhal_cuda_visit visit;
-    CUresult code = gpuhal_cuda_enter(from->device, &visit);
+    gpuhal_cuda_scope scope;
+    CUresult code = gpuhal_cuda_enter(from->device, &scope);
     if (code == CUDA_SUCCESS) {
         code = gpuhal_cuda_api.cuEventElapsedTime(&milliseconds, from->event, to->event);
-        gpuhal_cuda_leave(&visit);
+        gpuhal_cuda_leave(&scope);
     }
     if (code == CUDA_ERROR_NOT_READY) {
         return GPUHAL_NOT_READY;

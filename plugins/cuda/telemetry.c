@@ -267,7 +267,7 @@ static nvmlReturn_t take_sample(void *request)
     return found;
 }
 
-static void tell(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i, const gpuhal_stream_why *whole)
+static void list(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i, const gpuhal_stream_why *whole)
 {
     gpuhal_stream_why why = whole->reason != 0 ? *whole : gpuhal_cuda_nvml_why(own->codes[i]);
     if (why.reason == 0 && own->numbers[i] == NOT_AVAILABLE) {
@@ -301,7 +301,7 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance
     }
     for (size_t i = 0; i < VALUE_COUNT; i++) {
         if (own.wanted[i]) {
-            tell(host, sink, &own, i, &whole);
+            list(host, sink, &own, i, &whole);
         }
     }
     return GPUHAL_OK;

@@ -17,7 +17,7 @@
 
 enum { SIZES = 16, DIMENSIONS = 8 };
 
-static void tell_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     size_t sizes[SIZES], bytes = 0;
     cl_uint one = 0;
@@ -40,7 +40,7 @@ static void tell_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device
     host->missing(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MAX, GPUHAL_MISSING_NOT_SUPPORTED, why);
 }
 
-static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
         host->u64(host, sink, key, value);
@@ -49,7 +49,7 @@ static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
     }
 }
 
-static void tell_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     size_t most = 0, along[DIMENSIONS] = {0};
     cl_ulong memory = 0;
@@ -58,11 +58,11 @@ static void tell_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) != CL_SUCCESS) {
         memset(along, 0, sizeof along);
     }
-    tell_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, most);
-    tell_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_X, along[0]);
-    tell_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Y, along[1]);
-    tell_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Z, along[2]);
-    tell_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
+    list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, most);
+    list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_X, along[0]);
+    list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Y, along[1]);
+    list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Z, along[2]);
+    list_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
 }
 
 /* 8 and 16 bits every OpenCL C has, 64 bits the full profile. The width of vectors is 0 for a type that is not there. */
@@ -81,7 +81,7 @@ static uint32_t data_types(cl_device_id id)
 }
 
 /* With AMD's driver the name of the device is its instruction set, the name on the box being another query. */
-static void tell_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     cl_uint major = 0, minor = 0;
     char text[256];
@@ -98,11 +98,11 @@ static void tell_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     }
 }
 
-void gpuhal_opencl_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
-    tell_target(host, sink, id);
-    tell_subgroups(host, sink, id);
-    tell_groups(host, sink, id);
+    list_target(host, sink, id);
+    list_subgroups(host, sink, id);
+    list_groups(host, sink, id);
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, data_types(id));
     host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not tell it");
 }

@@ -31,16 +31,16 @@ static gpuhal_status create_context(gpuhal_plugin_device *device)
     return device->context ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clCreateContext", code);
 }
 
-static gpuhal_status create_first_lane(gpuhal_plugin_device *device)
+static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
 {
     cl_int code = CL_SUCCESS;
-    device->lanes[0] = create_queue(device, &code);
-    if (!device->lanes[0]) {
+    device->streams[0] = create_queue(device, &code);
+    if (!device->streams[0]) {
         gpuhal_opencl_api.clReleaseContext(device->context);
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
-    (void)gpuhal_opencl_api.clRetainCommandQueue(device->lanes[0]);
-    device->lent = device->lanes[0];
+    (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
+    device->lent = device->streams[0];
     return GPUHAL_OK;
 }
 
@@ -95,21 +95,21 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance
     device->host = host;
     device->entry = entry;
     gpuhal_status status = adopt ? adopt_context(device, adopt) : create_context(device);
-    status = status ? status : create_first_lane(device);
+    status = status ? status : create_first_stream(device);
     if (status != GPUHAL_OK) {
         free(device);
         return status;
     }
     pthread_mutex_init(&device->growing, NULL);
-    atomic_store(&device->lane_count, 1u);
+    atomic_store(&device->stream_count, 1u);
     *out_device = device;
     return GPUHAL_OK;
 }
 
 void gpuhal_opencl_close(gpuhal_plugin_device *device)
 {
-    for (uint32_t i = 0; i < atomic_load(&device->lane_count); i++) {
-        gpuhal_opencl_api.clReleaseCommandQueue(device->lanes[i]);
+    for (uint32_t i = 0; i < atomic_load(&device->stream_count); i++) {
+        gpuhal_opencl_api.clReleaseCommandQueue(device->streams[i]);
     }
     gpuhal_opencl_api.clReleaseCommandQueue(device->lent);
     gpuhal_opencl_api.clReleaseContext(device->context);
@@ -119,66 +119,66 @@ void gpuhal_opencl_close(gpuhal_plugin_device *device)
 
 /* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be used by several
  * threads, and a call waits for its own event. */
-static gpuhal_opencl_lane grow(gpuhal_plugin_device *device)
+static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
-    gpuhal_opencl_lane lane = {0};
+    gpuhal_opencl_stream stream = {0};
     pthread_mutex_lock(&device->growing);
-    const uint32_t count = atomic_load_explicit(&device->lane_count, memory_order_relaxed);
-    if (count < GPUHAL_OPENCL_LANES) {
+    const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_relaxed);
+    if (count < GPUHAL_OPENCL_INTERNAL_STREAMS) {
         cl_int code;
-        lane.queue = create_queue(device, &code);
+        stream.queue = create_queue(device, &code);
     }
-    if (lane.queue) {
-        lane.taken = &device->taken[count];
-        atomic_store_explicit(lane.taken, true, memory_order_relaxed);
-        device->lanes[count] = lane.queue;
-        atomic_store_explicit(&device->lane_count, count + 1, memory_order_release);
+    if (stream.queue) {
+        stream.taken = &device->taken[count];
+        atomic_store_explicit(stream.taken, true, memory_order_relaxed);
+        device->streams[count] = stream.queue;
+        atomic_store_explicit(&device->stream_count, count + 1, memory_order_release);
     } else {
-        lane.queue = device->lanes[count - 1];
-        (void)gpuhal_opencl_api.clRetainCommandQueue(lane.queue); /* it may be renewed meanwhile */
+        stream.queue = device->streams[count - 1];
+        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* it may be renewed meanwhile */
     }
     pthread_mutex_unlock(&device->growing);
-    return lane;
+    return stream;
 }
 
 /* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the lane needs another queue.
  * Where the driver gives none, the old one stays. */
-static void renew(gpuhal_plugin_device *device, const gpuhal_opencl_lane *lane)
+static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
     const cl_command_queue fresh = create_queue(device, &code);
     if (fresh) {
         pthread_mutex_lock(&device->growing); /* a thread that shares the lane takes its queue under it */
-        device->lanes[lane->taken - device->taken] = fresh;
+        device->streams[stream->taken - device->taken] = fresh;
         pthread_mutex_unlock(&device->growing);
-        (void)gpuhal_opencl_api.clReleaseCommandQueue(lane->queue);
+        (void)gpuhal_opencl_api.clReleaseCommandQueue(stream->queue);
     }
 }
 
-gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device)
+gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
 {
-    const uint32_t count = atomic_load_explicit(&device->lane_count, memory_order_acquire);
+    const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         _Atomic bool *taken = &device->taken[i];
         if (!atomic_load_explicit(taken, memory_order_relaxed) && !atomic_exchange_explicit(taken, true, memory_order_acquire)) {
-            return (gpuhal_opencl_lane){.queue = device->lanes[i], .taken = taken};
+            return (gpuhal_opencl_stream){.queue = device->streams[i], .taken = taken};
         }
     }
     return grow(device);
 }
 
-void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane, cl_int code)
+void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code)
 {
-    if (!lane.taken) {
-        if (lane.queue) {
-            (void)gpuhal_opencl_api.clReleaseCommandQueue(lane.queue);
+    if (!stream.taken) {
+        if (stream.queue) {
+            (void)gpuhal_opencl_api.clReleaseCommandQueue(stream.queue);
         }
         return;
     }
     if (code != CL_SUCCESS) {
-        renew(device, &lane);
+        replace_queue(device, &stream);
     }
-    atomic_store_explicit(lane.taken, false, memory_order_release);
+    atomic_store_explicit(stream.taken, false, memory_order_release);
 }
 
 /* clFinish would do for the waiting, but does not say that the work failed. */

@@ -23,7 +23,7 @@
 
 /* More than threads that are likely to be in blocking calls at once, the helpers of copies included: PoCL 3.1's device "basic" may wait for
  * itself where two threads enqueue to one queue (pocl_update_event_running, for an event that it is just completing). */
-#define GPUHAL_OPENCL_LANES 32u
+#define GPUHAL_OPENCL_INTERNAL_STREAMS 32u
 
 /* One device of the process. Constant once it can be found. */
 typedef struct gpuhal_opencl_entry {
@@ -40,11 +40,11 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
     const gpuhal_opencl_entry *entry;
     cl_context context;
-    cl_command_queue lanes[GPUHAL_OPENCL_LANES]; /* the first one is there from the beginning, the others once they are needed */
-    _Atomic bool taken[GPUHAL_OPENCL_LANES];     /* a flag for each, so that giving one back is a store */
+    cl_command_queue streams[GPUHAL_OPENCL_INTERNAL_STREAMS]; /* the first one is there from the beginning, the others once they are needed */
+    _Atomic bool taken[GPUHAL_OPENCL_INTERNAL_STREAMS];     /* a flag for each, so that giving one back is a store */
     cl_command_queue lent;                       /* the first of them, retained: the application may have got it */
     pthread_mutex_t growing;                     /* held to make lanes, and to give one another queue */
-    _Atomic uint32_t lane_count;
+    _Atomic uint32_t stream_count;
     _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
 };
 
@@ -54,7 +54,7 @@ struct gpuhal_plugin_queue {
     cl_command_queue commands;
     cl_event *pending; /* of our commands that are not known to have ended, in order */
     uint32_t pending_count, pending_space;
-    uint32_t told; /* so many of them have an event recorded behind them */
+    uint32_t recorded; /* so many of them have an event recorded behind them */
     bool foreign;  /* the caller may enqueue here too, so that our last command need not be the last */
     cl_int error;  /* of work that has failed and that no event tells of yet */
 };
@@ -67,10 +67,10 @@ typedef struct gpuhal_opencl_buffer {
 } gpuhal_opencl_buffer;
 
 /* A command queue for one call. */
-typedef struct gpuhal_opencl_lane {
+typedef struct gpuhal_opencl_stream {
     cl_command_queue queue;
     _Atomic bool *taken; /* NULL: shared with others, since all are */
-} gpuhal_opencl_lane;
+} gpuhal_opencl_stream;
 
 /* discovery.c */
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
@@ -80,7 +80,7 @@ gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instan
 const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index);
 
 /* facts.c */
-void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index);
+void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index);
 /* Asks for a value that has exactly this size; false when the driver does not know the question. */
 bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
 /* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
@@ -90,17 +90,17 @@ bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text
 bool gpuhal_opencl_is_software(cl_device_id id);
 
 /* compute.c: what kernels may count on. */
-void gpuhal_opencl_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
+void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
 /* identity.c */
-void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
+void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
 
 /* context.c */
 gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
-gpuhal_opencl_lane gpuhal_opencl_take_lane(gpuhal_plugin_device *device);
+gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
 /* @p code: what came of the commands. After a failure the lane gets another queue. */
-void gpuhal_opencl_give_lane(gpuhal_plugin_device *device, gpuhal_opencl_lane lane, cl_int code);
+void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code);
 /* Waits for an event and releases it; @p code is what the call that made it answered. Returns the first error. */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
 /* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */
@@ -121,7 +121,7 @@ void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *
 /* Takes over the event of the command that was enqueued last. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
 /* Lets go of the events of commands that have ended, and notes when one has failed. */
-void gpuhal_opencl_queue_settle(gpuhal_plugin_queue *queue);
+void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 /* CL_COMPLETE, more for work that is under way, less for its error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
 gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);

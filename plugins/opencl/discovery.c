@@ -106,7 +106,7 @@ static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_pla
         }
         listed[index] = true;
         host->device(host, sink, index);
-        gpuhal_opencl_tell_facts(host, sink, &entries[index], index);
+        gpuhal_opencl_list_facts(host, sink, &entries[index], index);
         told++;
     }
     return told;

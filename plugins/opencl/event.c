@@ -21,29 +21,29 @@
 #define LOOK_NS UINT64_C(50000000)
 
 /* Rung when a recording has ended; also late, for a former one. */
-typedef struct bell {
-    atomic_int holders;    /* the event, and the driver once for each callback that it has been given */
-    pthread_mutex_t mutex; /* protects rings */
+typedef struct condition {
+    atomic_int references;    /* the event, and the driver once for each callback that it has been given */
+    pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
-    uint64_t rings; /* so often */
-} bell;
+    uint64_t signals; /* so often */
+} condition;
 
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     cl_event event; /* NULL: never recorded */
     cl_int error;   /* of work that had failed before that; CL_SUCCESS: none */
-    bell *bell;
-    _Atomic bool promised; /* the driver will ring for this recording */
+    condition *ended;
+    _Atomic bool armed; /* the driver will ring for this recording */
 };
 
-static bell *bell_create(void)
+static condition *condition_create(void)
 {
     pthread_condattr_t attributes;
-    bell *made = calloc(1, sizeof *made);
+    condition *made = calloc(1, sizeof *made);
     if (!made) {
         return NULL;
     }
-    atomic_init(&made->holders, 1);
+    atomic_init(&made->references, 1);
     pthread_mutex_init(&made->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -52,9 +52,9 @@ static bell *bell_create(void)
     return made;
 }
 
-static void bell_drop(bell *b)
+static void condition_release(condition *b)
 {
-    if (atomic_fetch_sub(&b->holders, 1) == 1) {
+    if (atomic_fetch_sub(&b->references, 1) == 1) {
         pthread_cond_destroy(&b->condition);
         pthread_mutex_destroy(&b->mutex);
         free(b);
@@ -62,38 +62,38 @@ static void bell_drop(bell *b)
 }
 
 /* The status handed in is not to be trusted: PoCL hands over the one that was asked for. */
-static void CL_CALLBACK ring(cl_event event, cl_int status, void *user)
+static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
 {
     (void)event;
     (void)status;
-    bell *b = user;
+    condition *b = user;
     pthread_mutex_lock(&b->mutex);
-    b->rings++;
+    b->signals++;
     pthread_cond_broadcast(&b->condition);
     pthread_mutex_unlock(&b->mutex);
-    bell_drop(b);
+    condition_release(b);
 }
 
-static uint64_t bell_rings(bell *b)
+static uint64_t condition_signals(condition *b)
 {
     pthread_mutex_lock(&b->mutex);
-    const uint64_t rings = b->rings;
+    const uint64_t signals = b->signals;
     pthread_mutex_unlock(&b->mutex);
-    return rings;
+    return signals;
 }
 
-/* Until it rings once more than @p heard, or until @p until_ns. Several threads may listen. Returns how often it has rung. */
-static uint64_t bell_listen(bell *b, uint64_t heard, uint64_t until_ns)
+/* Until it signals once more than @p seen, or until @p until_ns. Several threads may listen. Returns how often it has rung. */
+static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
     pthread_mutex_lock(&b->mutex);
     int waited = 0;
-    while (b->rings == heard && waited == 0) {
+    while (b->signals == seen && waited == 0) {
         waited = pthread_cond_timedwait(&b->condition, &b->mutex, &until);
     }
-    const uint64_t rings = b->rings;
+    const uint64_t signals = b->signals;
     pthread_mutex_unlock(&b->mutex);
-    return rings;
+    return signals;
 }
 
 gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
@@ -101,7 +101,7 @@ gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t 
     (void)flags; /* timing is a property of the queue */
     *out_event = NULL;
     gpuhal_plugin_event *event = calloc(1, sizeof *event);
-    if (!event || !(event->bell = bell_create())) {
+    if (!event || !(event->ended = condition_create())) {
         free(event);
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
@@ -115,7 +115,7 @@ void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
     if (event->event) {
         gpuhal_opencl_api.clReleaseEvent(event->event);
     }
-    bell_drop(event->bell);
+    condition_release(event->ended);
     free(event);
 }
 
@@ -151,11 +151,11 @@ gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
         gpuhal_opencl_api.clReleaseEvent(event->event);
     }
     event->event = end;
-    atomic_store(&event->promised, false);
-    gpuhal_opencl_queue_settle(queue);
+    atomic_store(&event->armed, false);
+    gpuhal_opencl_queue_retire(queue);
     event->error = queue->error;
     queue->error = CL_SUCCESS;
-    queue->told = queue->pending_count;
+    queue->recorded = queue->pending_count;
     return GPUHAL_OK;
 }
 
@@ -197,29 +197,29 @@ static uint64_t now_ns(void)
 }
 
 /* Several threads may wait for one event. When the driver does not take the callback, looking has to do. */
-static void promise(gpuhal_plugin_event *event)
+static void arm(gpuhal_plugin_event *event)
 {
-    if (atomic_exchange(&event->promised, true)) {
+    if (atomic_exchange(&event->armed, true)) {
         return;
     }
-    atomic_fetch_add(&event->bell->holders, 1);
-    if (gpuhal_opencl_api.clSetEventCallback(event->event, CL_COMPLETE, ring, event->bell) != CL_SUCCESS) {
-        bell_drop(event->bell);
+    atomic_fetch_add(&event->ended->references, 1);
+    if (gpuhal_opencl_api.clSetEventCallback(event->event, CL_COMPLETE, signal_end, event->ended) != CL_SUCCESS) {
+        condition_release(event->ended);
     }
 }
 
 gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
-    uint64_t heard = bell_rings(event->bell);
+    uint64_t seen = condition_signals(event->ended);
     gpuhal_status status = gpuhal_opencl_event_query(event);
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
         return status;
     }
     uint64_t now = now_ns();
     const uint64_t deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
-    promise(event);
+    arm(event);
     while (status == GPUHAL_NOT_READY && now < deadline) {
-        heard = bell_listen(event->bell, heard, deadline - now < LOOK_NS ? deadline : now + LOOK_NS);
+        seen = condition_wait(event->ended, seen, deadline - now < LOOK_NS ? deadline : now + LOOK_NS);
         status = gpuhal_opencl_event_query(event);
         now = now_ns();
     }

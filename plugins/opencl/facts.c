@@ -102,7 +102,7 @@ static const struct {
     {GPUHAL_FACT_EXPORT_KINDS, "OpenCL gives out no memory"},
 };
 
-static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_numbers(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         cl_uint small = 0;
@@ -119,7 +119,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, cl_device_i
     }
 }
 
-static void tell_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
+static void list_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     char text[256];
     if (gpuhal_opencl_ask_text(id, what, text, sizeof text)) {
@@ -130,7 +130,7 @@ static void tell_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
 }
 
 /* AMD's own query has the name on the box; its CL_DEVICE_NAME is the instruction set. */
-static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char name[256];
     if (!gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, name, sizeof name) &&
@@ -141,7 +141,7 @@ static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
 }
 
 /* The text goes on with words of the vendor; only the number is the version. */
-static void tell_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char text[256], version[16];
     unsigned major, minor;
@@ -168,7 +168,7 @@ bool gpuhal_opencl_is_software(cl_device_id id)
     return found;
 }
 
-static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
+static void list_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
 {
     cl_device_id id = entry->id;
     cl_device_type bits = 0;
@@ -187,16 +187,16 @@ static void tell_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_o
     }
 }
 
-void gpuhal_opencl_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index)
+void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index)
 {
-    tell_name(host, sink, entry->id);
-    tell_type(host, sink, entry);
-    tell_text(host, sink, GPUHAL_FACT_VENDOR, entry->id, CL_DEVICE_VENDOR);
-    tell_text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->id, CL_DRIVER_VERSION);
-    tell_api_version(host, sink, entry->id);
-    tell_numbers(host, sink, entry->id);
-    gpuhal_opencl_tell_identity(host, sink, entry);
-    gpuhal_opencl_tell_compute(host, sink, entry->id);
+    list_name(host, sink, entry->id);
+    list_type(host, sink, entry);
+    list_text(host, sink, GPUHAL_FACT_VENDOR, entry->id, CL_DEVICE_VENDOR);
+    list_text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->id, CL_DRIVER_VERSION);
+    list_api_version(host, sink, entry->id);
+    list_numbers(host, sink, entry->id);
+    gpuhal_opencl_list_identity(host, sink, entry);
+    gpuhal_opencl_list_compute(host, sink, entry->id);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);

@@ -102,7 +102,7 @@ static bool is_possible(const pci_address *address)
     return !zero && address->bus <= 0xff && address->device <= 0x1f && address->function <= 7;
 }
 
-static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     pci_address address = {0};
     bool known = ask_khronos(id, &address) || ask_nvidia(id, &address) || ask_amd(id, &address);
@@ -124,7 +124,7 @@ static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
 }
 
 /* A UUID of zeros is met in drivers of chips without a serial number; it would make them all one device. */
-static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
+static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];
     unsigned char uuid[CL_UUID_SIZE_KHR];
@@ -145,7 +145,7 @@ static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
     host->text(host, sink, key, text);
 }
 
-static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+static void list_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     unsigned char luid[CL_LUID_SIZE_KHR];
     cl_bool valid = CL_FALSE;
@@ -161,7 +161,7 @@ static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_LUID, text);
 }
 
-void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
+void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry)
 {
     cl_device_id id = entry->id;
     if (entry->software) {
@@ -172,8 +172,8 @@ void gpuhal_opencl_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, con
         }
         return;
     }
-    tell_pci_address(host, sink, id);
-    tell_uuid(host, sink, GPUHAL_FACT_UUID, id, CL_DEVICE_UUID_KHR);
-    tell_uuid(host, sink, GPUHAL_FACT_DRIVER_UUID, id, CL_DRIVER_UUID_KHR);
-    tell_luid(host, sink, id);
+    list_pci_address(host, sink, id);
+    list_uuid(host, sink, GPUHAL_FACT_UUID, id, CL_DEVICE_UUID_KHR);
+    list_uuid(host, sink, GPUHAL_FACT_DRIVER_UUID, id, CL_DRIVER_UUID_KHR);
+    list_luid(host, sink, id);
 }

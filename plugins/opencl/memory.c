@@ -15,18 +15,18 @@
 /* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 {
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
     cl_event event = NULL;
     cl_int code;
     if (gpuhal_opencl_api.clEnqueueMigrateMemObjects && device->entry->version >= 102) {
-        code = gpuhal_opencl_api.clEnqueueMigrateMemObjects(lane.queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL,
+        code = gpuhal_opencl_api.clEnqueueMigrateMemObjects(stream.queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL,
                                                             &event);
     } else {
         const unsigned char zero = 0;
-        code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, mem, CL_TRUE, 0, 1, &zero, 0, NULL, &event);
+        code = gpuhal_opencl_api.clEnqueueWriteBuffer(stream.queue, mem, CL_TRUE, 0, 1, &zero, 0, NULL, &event);
     }
     code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(device, lane, code);
+    gpuhal_opencl_give_stream(device, stream, code);
     return code;
 }
 
@@ -65,10 +65,10 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
 static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset, uint64_t bytes,
                           cl_int *out_code)
 {
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(lane.queue, mem, CL_TRUE, flags, (size_t)offset, (size_t)bytes, 0, NULL,
+    gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
+    void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(stream.queue, mem, CL_TRUE, flags, (size_t)offset, (size_t)bytes, 0, NULL,
                                                          NULL, out_code);
-    gpuhal_opencl_give_lane(device, lane, pointer ? CL_SUCCESS : *out_code);
+    gpuhal_opencl_give_stream(device, stream, pointer ? CL_SUCCESS : *out_code);
     if (!pointer && *out_code == CL_SUCCESS) {
         *out_code = CL_MAP_FAILURE;
     }
@@ -77,11 +77,11 @@ static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags
 
 static cl_int unmap_blocking(gpuhal_plugin_device *device, cl_mem mem, void *pointer)
 {
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
+    gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
     cl_event event = NULL;
-    cl_int code = gpuhal_opencl_api.clEnqueueUnmapMemObject(lane.queue, mem, pointer, 0, NULL, &event);
+    cl_int code = gpuhal_opencl_api.clEnqueueUnmapMemObject(stream.queue, mem, pointer, 0, NULL, &event);
     code = gpuhal_opencl_finish(code, event);
-    gpuhal_opencl_give_lane(device, lane, code);
+    gpuhal_opencl_give_stream(device, stream, code);
     return code;
 }
 

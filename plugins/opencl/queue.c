@@ -25,7 +25,7 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
 
 /* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if nothing
  * had been (PoCL): so each command is looked at once it has ended. */
-void gpuhal_opencl_queue_settle(gpuhal_plugin_queue *queue)
+void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
     while (gone < queue->pending_count) {
@@ -34,13 +34,13 @@ void gpuhal_opencl_queue_settle(gpuhal_plugin_queue *queue)
         if (known && execution > CL_COMPLETE) {
             break;
         }
-        if (known && execution < CL_COMPLETE && gone >= queue->told && queue->error == CL_SUCCESS) {
+        if (known && execution < CL_COMPLETE && gone >= queue->recorded && queue->error == CL_SUCCESS) {
             queue->error = execution;
         }
         gpuhal_opencl_api.clReleaseEvent(queue->pending[gone++]);
     }
     queue->pending_count -= gone;
-    queue->told -= gone < queue->told ? gone : queue->told;
+    queue->recorded -= gone < queue->recorded ? gone : queue->recorded;
     if (gone > 0) {
         memmove(queue->pending, queue->pending + gone, queue->pending_count * sizeof *queue->pending);
     }
@@ -63,7 +63,7 @@ static bool grow(gpuhal_plugin_queue *queue)
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {
-        gpuhal_opencl_queue_settle(queue);
+        gpuhal_opencl_queue_retire(queue);
     }
     if (queue->pending_count == queue->pending_space && !grow(queue)) {
         gpuhal_opencl_api.clReleaseEvent(queue->pending[--queue->pending_count]);

@@ -104,19 +104,19 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
 /* Only imported memory is not coherent, so that no other comes here. */
 static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+    gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
+    cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
                                                          (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(device, lane, code);
+    gpuhal_opencl_give_stream(device, stream, code);
     return gpuhal_opencl_result(device, "clEnqueueWriteBuffer", code);
 }
 
 static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(lane.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+    gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
+    cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
                                                         (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
-    gpuhal_opencl_give_lane(device, lane, code);
+    gpuhal_opencl_give_stream(device, stream, code);
     return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
 

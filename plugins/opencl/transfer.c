@@ -11,8 +11,8 @@
 
 /* Where one call puts its commands. */
 typedef struct track {
-    gpuhal_plugin_queue *queue; /* NULL: a lane, and the call waits for its last command */
-    gpuhal_opencl_lane lane;
+    gpuhal_plugin_queue *queue; /* NULL: a stream, and the call waits for its last command */
+    gpuhal_opencl_stream stream;
     cl_command_queue commands;
     cl_event last;
 } track;
@@ -22,8 +22,8 @@ static track begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue)
     if (queue) {
         return (track){.queue = queue, .commands = queue->commands};
     }
-    const gpuhal_opencl_lane lane = gpuhal_opencl_take_lane(device);
-    return (track){.lane = lane, .commands = lane.queue};
+    const gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
+    return (track){.stream = stream, .commands = stream.queue};
 }
 
 /* Notes the event of a command. A command queue keeps the order, so it stands for those before it. */
@@ -44,7 +44,7 @@ static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *cal
     } else if (t->last) {
         waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
     }
-    gpuhal_opencl_give_lane(device, t->lane, code != CL_SUCCESS ? code : waited);
+    gpuhal_opencl_give_stream(device, t->stream, code != CL_SUCCESS ? code : waited);
     return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code) : gpuhal_opencl_executed(device, call, waited);
 }
 
@@ -236,11 +236,11 @@ static cl_int row_command(cl_command_queue queue, const side *to, const side *fr
 }
 
 /* What one rectangular copy is made of: the whole box, slices, or rows. */
-typedef enum { BY_BOX, BY_SLICES, BY_ROWS } rect_way;
+typedef enum { BY_BOX, BY_SLICES, BY_ROWS } rect_method;
 
 /* OpenCL takes a whole box where the slice pitches are multiples of the row pitches, and within one buffer only where both sides
  * have the same pitches. */
-static rect_way choose_way(const side *to, const side *from, const uint64_t extent[3])
+static rect_method choose_method(const side *to, const side *from, const uint64_t extent[3])
 {
     bool several = extent[2] > 1;
     bool same_pitches = to->row_pitch == from->row_pitch && (!several || to->slice_pitch == from->slice_pitch);
@@ -251,14 +251,14 @@ static rect_way choose_way(const side *to, const side *from, const uint64_t exte
     return several && !multiples ? BY_SLICES : BY_BOX;
 }
 
-static cl_int enqueue_rect(track *t, rect_way way, const side *to, const side *from, const uint64_t extent[3])
+static cl_int enqueue_rect(track *t, rect_method method, const side *to, const side *from, const uint64_t extent[3])
 {
-    const uint64_t count = way == BY_ROWS ? extent[1] * extent[2] : way == BY_SLICES ? extent[2] : 1;
+    const uint64_t count = method == BY_ROWS ? extent[1] * extent[2] : method == BY_SLICES ? extent[2] : 1;
     cl_int code = CL_SUCCESS;
     for (uint64_t i = 0; i < count && code == CL_SUCCESS; i++) {
         cl_event event = NULL;
-        code = way == BY_ROWS ? row_command(t->commands, to, from, extent, i, &event)
-                              : rect_command(t->commands, to, from, extent, i, way == BY_SLICES ? 1 : extent[2], &event);
+        code = method == BY_ROWS ? row_command(t->commands, to, from, extent, i, &event)
+                              : rect_command(t->commands, to, from, extent, i, method == BY_SLICES ? 1 : extent[2], &event);
         keep(t, event);
     }
     return code;
@@ -275,10 +275,10 @@ static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
         rect_on_host(&to_side, &from_side, extent);
         return GPUHAL_OK;
     }
-    const rect_way way = choose_way(&to_side, &from_side, extent);
+    const rect_method method = choose_method(&to_side, &from_side, extent);
     track t = begin(device, queue);
-    cl_int code = enqueue_rect(&t, way, &to_side, &from_side, extent);
-    if (code == CL_MEM_COPY_OVERLAP && way != BY_ROWS) {
+    cl_int code = enqueue_rect(&t, method, &to_side, &from_side, extent);
+    if (code == CL_MEM_COPY_OVERLAP && method != BY_ROWS) {
         /* Drivers take boxes whose rows interleave for overlapping; the core knows that no byte is in both. */
         code = enqueue_rect(&t, BY_ROWS, &to_side, &from_side, extent);
     }

@@ -97,7 +97,7 @@ static uint32_t data_types(uint32_t target)
     return known;
 }
 
-static void tell_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice_t device, uint32_t target)
+static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice_t device, uint32_t target)
 {
     const uint64_t kilohertz = positive(device, hipDeviceAttributeMemoryClockRate);
     const uint64_t lines = positive(device, hipDeviceAttributeMemoryBusWidth);
@@ -107,14 +107,14 @@ static void tell_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice
     }
     if (bits > 0) {
         const uint64_t bandwidth = kilohertz * 1000 * bits * (lines / 8);
-        gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
+        gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
     } else {
         host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
                       "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
     }
 }
 
-void gpuhal_rocm_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+void gpuhal_rocm_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
     const hipDevice_t device = entry->device;
     const char *why = NULL;
@@ -129,12 +129,12 @@ void gpuhal_rocm_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const 
         host->missing(host, sink, GPUHAL_FACT_DATA_TYPES, GPUHAL_MISSING_NOT_SUPPORTED, why);
     }
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        gpuhal_rocm_tell_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
+        gpuhal_rocm_list_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
     }
-    tell_bandwidth(host, sink, device, target);
+    list_bandwidth(host, sink, device, target);
     const uint64_t kilohertz = positive(device, hipDeviceAttributeClockRate);
-    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
+    gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
     /* The engines that copy, and the one that computes. */
     const uint64_t engines = positive(device, hipDeviceAttributeAsyncEngineCount);
-    gpuhal_rocm_tell_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
+    gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
 }

@@ -44,23 +44,23 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
  * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
-static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
-    hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_visit->device);
-    if (code == hipSuccess && out_visit->device != device->entry->device) {
+    hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_scope->device);
+    if (code == hipSuccess && out_scope->device != device->entry->device) {
         code = gpuhal_rocm_api.hipSetDevice(device->entry->device);
-        out_visit->moved = code == hipSuccess;
+        out_scope->moved = code == hipSuccess;
     }
     if (code == hipSuccess && gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode) {
-        out_visit->mode = hipStreamCaptureModeRelaxed;
-        const hipError_t relaxed = gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&out_visit->mode);
-        out_visit->relaxed = relaxed == hipSuccess;
+        out_scope->mode = hipStreamCaptureModeRelaxed;
+        const hipError_t relaxed = gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&out_scope->mode);
+        out_scope->relaxed = relaxed == hipSuccess;
         gpuhal_rocm_ignore(relaxed);
     }
     return code;
 }
 
-hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device)
+hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
         (void)gpuhal_rocm_is_gone(device);
@@ -68,30 +68,30 @@ hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device)
     return gpuhal_rocm_lost_code(device);
 }
 
-hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
-    *out_visit = (gpuhal_rocm_visit){.device = -1};
-    const hipError_t lost = gpuhal_rocm_look(device);
-    return lost != hipSuccess ? lost : enter_device(device, out_visit);
+    *out_scope = (gpuhal_rocm_scope){.device = -1};
+    const hipError_t lost = gpuhal_rocm_check_reset(device);
+    return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
 /* What it answers is nobody's to report. */
-hipError_t gpuhal_rocm_enter_anyway(gpuhal_plugin_device *device, gpuhal_rocm_visit *out_visit)
+hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
-    *out_visit = (gpuhal_rocm_visit){.device = -1};
-    const hipError_t code = gpuhal_rocm_is_gone(device) ? hipErrorContextIsDestroyed : enter_device(device, out_visit);
+    *out_scope = (gpuhal_rocm_scope){.device = -1};
+    const hipError_t code = gpuhal_rocm_is_gone(device) ? hipErrorContextIsDestroyed : enter_device(device, out_scope);
     gpuhal_rocm_ignore(code);
     return code;
 }
 
-void gpuhal_rocm_leave(const gpuhal_rocm_visit *visit)
+void gpuhal_rocm_leave(const gpuhal_rocm_scope *scope)
 {
-    hipStreamCaptureMode mode = visit->mode;
-    if (visit->relaxed) {
+    hipStreamCaptureMode mode = scope->mode;
+    if (scope->relaxed) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipThreadExchangeStreamCaptureMode(&mode));
     }
-    if (visit->moved) {
-        gpuhal_rocm_ignore(gpuhal_rocm_api.hipSetDevice(visit->device));
+    if (scope->moved) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipSetDevice(scope->device));
     }
 }
 
@@ -135,12 +135,12 @@ gpuhal_status gpuhal_rocm_check_host(gpuhal_plugin_device *device)
 /* Whether calls still work on the device; a code that stays would be answered to this one too. */
 static bool works(gpuhal_plugin_device *device)
 {
-    gpuhal_rocm_visit visit;
+    gpuhal_rocm_scope scope;
     size_t free_bytes, total;
-    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    hipError_t code = gpuhal_rocm_enter(device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipMemGetInfo(&free_bytes, &total);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return code == hipSuccess;
 }
@@ -154,7 +154,7 @@ gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 
 /* ---- opening */
 
-static gpuhal_status look_at_device(gpuhal_plugin_device *device)
+static gpuhal_status check_device(gpuhal_plugin_device *device)
 {
     const hipError_t lost = gpuhal_rocm_lost_code(device);
     if (lost != hipSuccess) {
@@ -221,14 +221,14 @@ static void make_marker(gpuhal_plugin_device *device)
 
 static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_make_first_stream(device);
         if (code == hipSuccess) {
             make_marker(device);
         }
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
 }
@@ -249,7 +249,7 @@ gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *
     }
     device->host = host;
     device->entry = entry;
-    gpuhal_status status = look_at_device(device);
+    gpuhal_status status = check_device(device);
     if (status == GPUHAL_OK && adopt) {
         status = adopt_device(device, adopt);
     }
@@ -269,13 +269,13 @@ gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *
 /* For a lost device HIP may refuse; what it keeps goes with the process. */
 void gpuhal_rocm_close(gpuhal_plugin_device *device)
 {
-    gpuhal_rocm_visit visit;
-    if (gpuhal_rocm_enter_anyway(device, &visit) == hipSuccess) {
+    gpuhal_rocm_scope scope;
+    if (gpuhal_rocm_enter_to_release(device, &scope) == hipSuccess) {
         gpuhal_rocm_destroy_streams(device);
         if (device->marker) {
             gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(device->marker));
         }
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     free(device);
 }

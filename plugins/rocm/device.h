@@ -68,12 +68,12 @@ struct gpuhal_plugin_queue {
 };
 
 /* What entering changed of the thread, which leaving puts back. */
-typedef struct gpuhal_rocm_visit {
+typedef struct gpuhal_rocm_scope {
     bool moved; /* the thread had @p device before */
     int device;
     bool relaxed;
     hipStreamCaptureMode mode; /* when relaxed */
-} gpuhal_rocm_visit;
+} gpuhal_rocm_scope;
 
 /* gpuhal counts addresses, HIP points. */
 static inline void *gpuhal_rocm_at(uint64_t address)
@@ -101,7 +101,7 @@ uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
 /* context.c: the code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
 /* The same, after a look whether the device was reset: before anything of the device is handed to HIP, which would follow it. */
-hipError_t gpuhal_rocm_look(gpuhal_plugin_device *device);
+hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
 /* The ordinal of the device that a stream belongs to; -1 when this HIP does not tell, -2 when the stream is none. */
 int gpuhal_rocm_stream_device(hipStream_t stream);
 

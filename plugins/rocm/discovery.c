@@ -55,7 +55,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     char text[480];
-    const char *words = gpuhal_rocm_words(code), *fault = kernel_fault(&status);
+    const char *words = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
     words = strcmp(words, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : words; /* all that HIP 5 says */
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
@@ -90,7 +90,7 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
     case hipErrorOperatingSystem: {
         gpuhal_status status = GPUHAL_ERROR_DRIVER;
         const char *fault = kernel_fault(&status);
-        return gpuhal_rocm_report_as(host, status, call, code, fault ? fault : gpuhal_rocm_words(code));
+        return gpuhal_rocm_report_as(host, status, call, code, fault ? fault : gpuhal_rocm_error_text(code));
     }
     default:
         return gpuhal_rocm_report(host, call, code);
@@ -194,7 +194,7 @@ gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_plugin_insta
     const uint32_t count = atomic_load(&entry_count);
     for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
         host->device(host, sink, i);
-        gpuhal_rocm_tell_facts(host, sink, &entries[i]);
+        gpuhal_rocm_list_facts(host, sink, &entries[i]);
     }
     return status;
 }

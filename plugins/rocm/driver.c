@@ -187,7 +187,7 @@ void gpuhal_rocm_ignore(hipError_t code)
     }
 }
 
-const char *gpuhal_rocm_words(hipError_t code)
+const char *gpuhal_rocm_error_text(hipError_t code)
 {
     const char *words = gpuhal_rocm_api.hipGetErrorString(code);
     return words ? words : "HIP has no words for it";
@@ -205,5 +205,5 @@ gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status statu
 /* HIP's words are asked for even of codes that we know: they change from version to version and name the remedy. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code)
 {
-    return gpuhal_rocm_report_as(host, gpuhal_rocm_status(code), call, code, gpuhal_rocm_words(code));
+    return gpuhal_rocm_report_as(host, gpuhal_rocm_status(code), call, code, gpuhal_rocm_error_text(code));
 }

@@ -39,6 +39,6 @@ gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status statu
 /* "hipErrorNoDevice"; static. */
 const char *gpuhal_rocm_result_name(hipError_t code);
 /* HIP's own sentence for a code; never NULL. */
-const char *gpuhal_rocm_words(hipError_t code);
+const char *gpuhal_rocm_error_text(hipError_t code);
 
 #endif

@@ -118,7 +118,7 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 /* ---- telling */
 
 /* Parts have render nodes too, below another device than that on the bus. */
-static void tell_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
     char directory[GPUHAL_STREAM_PATH], node[24], name[48], text[24];
     unsigned major = 0, minor = 0;
@@ -134,7 +134,7 @@ static void tell_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
     host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
 }
 
-void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
+void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
     if (entry->has_address) {
         host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, entry->pci);
@@ -153,6 +153,6 @@ void gpuhal_rocm_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const
     } else {
         host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
     }
-    tell_render_node(host, sink, entry);
-    gpuhal_rocm_tell_numa_node(host, sink, entry);
+    list_render_node(host, sink, entry);
+    gpuhal_rocm_list_numa_node(host, sink, entry);
 }

@@ -42,7 +42,7 @@ static uint32_t ask(void *argument)
     return 0;
 }
 
-static bool look_at_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
+static bool find_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
 {
     uint32_t type = 0, hops = 0;
     if (!gpuhal_rocm_api.hipExtGetLinkTypeAndHopCount) {
@@ -98,7 +98,7 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-static void look_at_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
+static void find_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
 {
     if (from->has_address && strcmp(from->pci, to->pci) == 0) {
         out->kind = GPUHAL_LINK_SAME_BOARD; /* parts of one GPU */
@@ -111,7 +111,7 @@ static void look_at_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry 
 
 /* ---- telling */
 
-static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value == 0) {
         host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "neither HIP, nor the system, nor an SMI library tells it");
@@ -120,18 +120,18 @@ static void tell(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     }
 }
 
-void gpuhal_rocm_tell_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *from,
+void gpuhal_rocm_list_connection(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *from,
                                  const gpuhal_rocm_entry *to)
 {
     facts own = {0};
-    if (!look_at_xgmi(from, to, &own)) {
-        look_at_pcie(from, to, &own);
+    if (!find_xgmi(from, to, &own)) {
+        find_pcie(from, to, &own);
     }
-    tell(host, sink, GPUHAL_LINK_KIND, own.kind);
-    tell(host, sink, GPUHAL_LINK_GENERATION, own.generation);
-    tell(host, sink, GPUHAL_LINK_COUNT, own.count);
+    list(host, sink, GPUHAL_LINK_KIND, own.kind);
+    list(host, sink, GPUHAL_LINK_GENERATION, own.generation);
+    list(host, sink, GPUHAL_LINK_COUNT, own.count);
     if (own.kind == GPUHAL_LINK_XGMI) { /* last: what was said before counts, should the library hang */
         own.bandwidth = speed_of_xgmi(from, to);
     }
-    tell(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);
+    list(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);
 }

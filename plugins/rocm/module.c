@@ -68,11 +68,11 @@ bool gpuhal_rocm_is_image(const char *format, const unsigned char *image, uint64
 
 gpuhal_status gpuhal_rocm_load_module(gpuhal_plugin_device *device, const void *image, hipModule_t *out_module)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipModuleLoadData(out_module, image);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return gpuhal_rocm_result(device, "hipModuleLoadData", code);
 }

@@ -40,12 +40,12 @@ hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
 /* Also with a lost device. */
 hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
 {
-    gpuhal_rocm_visit visit;
-    const hipError_t entered = gpuhal_rocm_enter_anyway(device, &visit);
+    gpuhal_rocm_scope scope;
+    const hipError_t entered = gpuhal_rocm_enter_to_release(device, &scope);
     const hipError_t code =
         !own->gone && gpuhal_rocm_is_there(own) ? gpuhal_rocm_api.hipHostUnregister((void *)own->start) : hipSuccess;
     if (entered == hipSuccess) {
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return code;
 }

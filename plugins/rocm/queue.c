@@ -51,8 +51,8 @@ static gpuhal_status take_stream(gpuhal_plugin_queue *queue, const gpuhal_native
 static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
-    gpuhal_rocm_visit visit;
-    gpuhal_status status = gpuhal_rocm_result(device, "hipSetDevice", gpuhal_rocm_enter(device, &visit));
+    gpuhal_rocm_scope scope;
+    gpuhal_status status = gpuhal_rocm_result(device, "hipSetDevice", gpuhal_rocm_enter(device, &scope));
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -63,7 +63,7 @@ static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, c
             gpuhal_rocm_api.hipStreamCreateWithPriority(&queue->stream, hipStreamNonBlocking, stream_priority(priority));
         status = gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
     }
-    gpuhal_rocm_leave(&visit);
+    gpuhal_rocm_leave(&scope);
     return status;
 }
 
@@ -98,23 +98,23 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
 /* NULL is nobody's. */
 static void drop(gpuhal_plugin_queue *queue)
 {
-    gpuhal_rocm_visit visit;
+    gpuhal_rocm_scope scope;
     if (!queue || atomic_fetch_sub(&queue->users, 1u) > 1) {
         return;
     }
-    if (!queue->adopted && gpuhal_rocm_enter_anyway(queue->device, &visit) == hipSuccess) {
+    if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(queue->stream));
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     free(queue);
 }
 
 static void rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
-    gpuhal_rocm_visit visit;
-    if (!queue->adopted && gpuhal_rocm_enter_anyway(queue->device, &visit) == hipSuccess) {
+    gpuhal_rocm_scope scope;
+    if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamSynchronize(queue->stream));
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     drop(queue);
 }
@@ -148,11 +148,11 @@ static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t fl
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     event->device = device;
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(device, &scope);
     if (code == hipSuccess) {
         code = create_events(event, flags & GPUHAL_TIMED);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     if (code != hipSuccess) {
         free(event);
@@ -164,11 +164,11 @@ static gpuhal_status rocm_event_create(gpuhal_plugin_device *device, uint32_t fl
 
 static void rocm_event_destroy(gpuhal_plugin_event *event)
 {
-    gpuhal_rocm_visit visit;
-    if (gpuhal_rocm_enter_anyway(event->device, &visit) == hipSuccess) {
+    gpuhal_rocm_scope scope;
+    if (gpuhal_rocm_enter_to_release(event->device, &scope) == hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->twin));
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     drop(event->recorded);
     free(event);
@@ -188,13 +188,13 @@ static hipError_t record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 
 static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(queue->device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(queue->device, &scope);
     if (code == hipSuccess) {
         /* An engine may capture a graph in one of ours, by native access. */
         code = gpuhal_rocm_may_record(queue->stream);
         code = code == hipSuccess ? record(queue, event) : code;
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return gpuhal_rocm_result(queue->device, "hipEventRecord", code);
 }
@@ -202,11 +202,11 @@ static gpuhal_status rocm_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin
 /* Not ready is no error: nothing is reported. */
 static gpuhal_status rocm_event_query(gpuhal_plugin_event *event)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(event->device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(event->device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipEventQuery(event->event);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     if (code == hipErrorNotReady) {
         (void)gpuhal_rocm_forget(code);
@@ -222,11 +222,11 @@ static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeo
     if (timeout_ns == 0) {
         return rocm_event_query(event);
     }
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(event->device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(event->device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipEventSynchronize(event->twin);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return gpuhal_rocm_result(event->device, "hipEventSynchronize", code);
 }
@@ -234,15 +234,15 @@ static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeo
 /* Also between devices: the driver makes the one wait for the other. */
 static gpuhal_status rocm_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_rocm_visit visit;
-    hipError_t code = event->device == queue->device ? hipSuccess : gpuhal_rocm_look(event->device);
+    gpuhal_rocm_scope scope;
+    hipError_t code = event->device == queue->device ? hipSuccess : gpuhal_rocm_check_reset(event->device);
     if (code != hipSuccess) {
         return gpuhal_rocm_result(event->device, "hipStreamWaitEvent", code);
     }
-    code = gpuhal_rocm_enter(queue->device, &visit);
+    code = gpuhal_rocm_enter(queue->device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipStreamWaitEvent(queue->stream, event->event, 0);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     return gpuhal_rocm_result_of_two(queue->device, event->device, "hipStreamWaitEvent", code);
 }
@@ -251,11 +251,11 @@ static gpuhal_status rocm_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_e
 static gpuhal_status rocm_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     float milliseconds = 0;
-    gpuhal_rocm_visit visit;
-    hipError_t code = gpuhal_rocm_enter(from->device, &visit);
+    gpuhal_rocm_scope scope;
+    hipError_t code = gpuhal_rocm_enter(from->device, &scope);
     if (code == hipSuccess) {
         code = gpuhal_rocm_api.hipEventElapsedTime(&milliseconds, from->event, to->event);
-        gpuhal_rocm_leave(&visit);
+        gpuhal_rocm_leave(&scope);
     }
     if (code == hipErrorNotReady) {
         (void)gpuhal_rocm_forget(code);

@@ -19,7 +19,7 @@ static uint64_t from_degrees(int64_t value)
 
 /* Both libraries tell for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that is set apart
  * for them. HIP's is less, or more, and what is used of the one does not tell what is left of the other. */
-static uint32_t tell_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used, uint64_t *out_value)
+static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used, uint64_t *out_value)
 {
     const uint64_t apart = total > entry->total ? total - entry->total : entry->total - total;
     *out_value = used ? taken : taken < total ? total - taken : 0;
@@ -35,7 +35,7 @@ static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_hand
     if (code == AMDSMI_STATUS_SUCCESS) {
         code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_usage(device, AMDSMI_MEM_TYPE_VRAM, &taken);
     }
-    return code == AMDSMI_STATUS_SUCCESS ? tell_memory(entry, total, taken, used, out_value) : code;
+    return code == AMDSMI_STATUS_SUCCESS ? check_memory(entry, total, taken, used, out_value) : code;
 }
 
 /* The library divides what it has by 1000 even when it failed. */
@@ -92,12 +92,12 @@ static uint32_t rocm_memory(const gpuhal_rocm_entry *entry, uint32_t device, boo
     if (code == RSMI_STATUS_SUCCESS) {
         code = gpuhal_rocm_rocm_smi.rsmi_dev_memory_usage_get(device, RSMI_MEM_TYPE_VRAM, &taken);
     }
-    return code == RSMI_STATUS_SUCCESS ? tell_memory(entry, total, taken, used, out_value) : code;
+    return code == RSMI_STATUS_SUCCESS ? check_memory(entry, total, taken, used, out_value) : code;
 }
 
 /* ---- both */
 
-bool gpuhal_rocm_smi_tells(gpuhal_key key)
+bool gpuhal_rocm_smi_has(gpuhal_key key)
 {
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:

@@ -34,7 +34,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
 /* The code with which the device was lost, 0 while it works. Looks first whether it was reset: HIP would follow what
  * was its. */
-#define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_look(opened)
+#define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
 /* Where messages name another call than CUDA's. */
 #define GPUHAL_VENDOR_ENTER "hipSetDevice"

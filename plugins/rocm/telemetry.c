@@ -278,7 +278,7 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
         whys[i] = !wanted  ? (gpuhal_stream_why){0}
                   : asleep ? gpuhal_rocm_because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it")
                            : read_file(own.entry, i, count > 0, &own.numbers[i]);
-        own.wanted[i] = wanted && whys[i].reason != 0 && !asleep && gpuhal_rocm_smi_tells(values[i].key) &&
+        own.wanted[i] = wanted && whys[i].reason != 0 && !asleep && gpuhal_rocm_smi_has(values[i].key) &&
                         !own.entry->is_counted; /* the library may know it by another number */
         any_left = any_left || own.wanted[i];
     }

@@ -16,7 +16,7 @@ static const struct {
 };
 
 /* Drivers give ASCII; anything else would come from a broken one. */
-static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, int device)
+static void list_name(const gpuhal_host *host, gpuhal_sink *sink, int device)
 {
     char name[256] = "";
     const vendor_code code = GPUHAL_VENDOR(DeviceGetName)(name, (int)sizeof name - 1, device);
@@ -34,7 +34,7 @@ static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, int device)
     host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : GPUHAL_VENDOR_API " device");
 }
 
-void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
         host->u64(host, sink, key, value);
@@ -43,7 +43,7 @@ void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_
     }
 }
 
-static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     if (entry->driver_version[0] != '\0') {
         host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, entry->driver_version);
@@ -63,12 +63,12 @@ static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
     host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
 }
 
-static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     /* One allocation may take all; the addresses of a device are flat. */
-    GPUHAL_OWN(tell_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
-    GPUHAL_OWN(tell_number)(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
-    GPUHAL_OWN(tell_number)(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
+    GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
+    GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
+    GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
     host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
@@ -84,7 +84,7 @@ static void tell_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
 
-static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+static void list_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     if (entry->exports_fd) {
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
@@ -111,23 +111,23 @@ static void tell_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
                   1u << GPUHAL_VENDOR_NATIVE(STREAM));
 }
 
-void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     const int device = entry->device;
     const bool integrated = GPUHAL_OWN(attribute)(device, GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED, 0) != 0;
-    tell_name(host, sink, device);
+    list_name(host, sink, device);
     host->text(host, sink, GPUHAL_FACT_VENDOR, GPUHAL_VENDOR_COMPANY);
     host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, GPUHAL_VENDOR_PCI_ID);
     host->u64(host, sink, GPUHAL_FACT_TYPE, integrated ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU);
     host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, integrated ? 1 : 0);
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, entry->ordinal);
-    tell_versions(host, sink, entry);
-    tell_memory(host, sink, entry);
-    tell_sharing(host, sink, entry);
+    list_versions(host, sink, entry);
+    list_memory(host, sink, entry);
+    list_sharing(host, sink, entry);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }
-    GPUHAL_OWN(tell_identity)(host, sink, entry);
-    GPUHAL_OWN(tell_compute)(host, sink, entry);
+    GPUHAL_OWN(list_identity)(host, sink, entry);
+    GPUHAL_OWN(list_compute)(host, sink, entry);
 }

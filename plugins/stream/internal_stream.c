@@ -107,7 +107,7 @@ static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream fore
 vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
 {
     *out_call = (gpuhal_stream_call){.device = device};
-    vendor_code code = GPUHAL_OWN(enter)(device, &out_call->visit);
+    vendor_code code = GPUHAL_OWN(enter)(device, &out_call->scope);
     if (code != GPUHAL_VENDOR_OK) {
         return code;
     }
@@ -119,7 +119,7 @@ vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     code = device->foreign ? come_after(out_call, device->foreign) : GPUHAL_VENDOR_OK;
     if (code != GPUHAL_VENDOR_OK) {
         give_back(out_call);
-        GPUHAL_OWN(leave)(&out_call->visit);
+        GPUHAL_OWN(leave)(&out_call->scope);
     }
     return code;
 }
@@ -146,6 +146,6 @@ vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t
         code = code != GPUHAL_VENDOR_OK ? code : waited;
         give_back(call);
     }
-    GPUHAL_OWN(leave)(&call->visit);
+    GPUHAL_OWN(leave)(&call->scope);
     return code;
 }

@@ -31,6 +31,6 @@ gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *
         GPUHAL_OWN(ignore)(code);
         host->missing(host, sink, GPUHAL_LINK_PEER_ADVERTISED, GPUHAL_MISSING_FAILED, GPUHAL_OWN(result_name)(code));
     }
-    GPUHAL_OWN(tell_connection)(host, sink, one, other);
+    GPUHAL_OWN(list_connection)(host, sink, one, other);
     return GPUHAL_OK;
 }

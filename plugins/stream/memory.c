@@ -157,12 +157,12 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     }
     out_memory->object = block;
     out_memory->bytes = alloc->bytes;
-    gpuhal_stream_visit visit;
-    const vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    const vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, code);
     if (status == GPUHAL_OK) {
         status = take(device, alloc, out_memory);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (status != GPUHAL_OK) {
         *out_memory = (gpuhal_memory){.size = out_memory->size};
@@ -175,10 +175,10 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_stream_block *block = memory->object;
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
     if (block->kind == GPUHAL_BLOCK_REGISTERED) {
         GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, block->registration));
-    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && GPUHAL_OWN(enter_anyway)(device, &visit) == GPUHAL_VENDOR_OK) {
+    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && GPUHAL_OWN(enter_to_release)(device, &scope) == GPUHAL_VENDOR_OK) {
         switch (block->kind) {
         case GPUHAL_BLOCK_PLAIN:
             GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE(block->plain));
@@ -194,7 +194,7 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
         case GPUHAL_BLOCK_WRAPPED:
             break;
         }
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     free(block);
 }
@@ -209,13 +209,13 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                             "the " GPUHAL_VENDOR_PLUGIN " plugin wraps a " GPUHAL_VENDOR_MEMORY_TYPE);
     }
-    gpuhal_stream_visit visit;
-    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &visit));
+    gpuhal_stream_scope scope;
+    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
     if (status != GPUHAL_OK) {
         return status;
     }
     const char *fault = GPUHAL_OWN(pointer_fault)(device, native->values[0], bytes);
-    GPUHAL_OWN(leave)(&visit);
+    GPUHAL_OWN(leave)(&scope);
     if (fault) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_VENDOR_CALL(PointerGetAttribute), 0, fault);
     }

@@ -89,9 +89,9 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
         return GPUHAL_OK;
     }
     gpuhal_status status = can_reach(device, other);
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
     if (status == GPUHAL_OK) {
-        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &visit));
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
     }
     if (status != GPUHAL_OK) {
         return status;
@@ -99,7 +99,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     pthread_mutex_lock(&lock);
     status = switch_on(device, other);
     pthread_mutex_unlock(&lock);
-    GPUHAL_OWN(leave)(&visit);
+    GPUHAL_OWN(leave)(&scope);
     return status;
 }
 
@@ -108,11 +108,11 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
     pthread_mutex_lock(&lock);
     access *own = *find(from, to);
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
     if (own && --own->users == 0) {
-        if (own->ours && GPUHAL_OWN(enter_anyway)(device, &visit) == GPUHAL_VENDOR_OK) {
+        if (own->ours && GPUHAL_OWN(enter_to_release)(device, &scope) == GPUHAL_VENDOR_OK) {
             GPUHAL_OWN(ignore)(GPUHAL_VENDOR_DISABLE_PEER(to));
-            GPUHAL_OWN(leave)(&visit);
+            GPUHAL_OWN(leave)(&scope);
         }
         drop_unused(from, to);
     }

@@ -81,10 +81,10 @@ static gpuhal_status program_load(gpuhal_plugin_device *device, const char *form
 
 static void program_unload(gpuhal_plugin_program *program)
 {
-    gpuhal_stream_visit visit;
-    if (GPUHAL_OWN(enter_anyway)(program->device, &visit) == GPUHAL_VENDOR_OK) {
+    gpuhal_stream_scope scope;
+    if (GPUHAL_OWN(enter_to_release)(program->device, &scope) == GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(GPUHAL_VENDOR(ModuleUnload)(program->module));
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     while (program->kernels) {
         gpuhal_plugin_kernel *kernel = program->kernels;
@@ -128,12 +128,12 @@ static gpuhal_status get_kernel(gpuhal_plugin_program *program, const char *name
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     kernel->program = program;
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_VENDOR(ModuleGetFunction)(&kernel->function, program->module, name);
         atomic_init(&kernel->shared_bytes, code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(shared_bytes)(kernel->function) : 0);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (code != GPUHAL_VENDOR_OK) {
         free(kernel);
@@ -216,11 +216,11 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
                                     "too many arguments, one of a kind that is none, or too much local memory");
     }
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = enqueue(queue, kernel, launch, &with);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (GPUHAL_VENDOR_REFUSES_LAUNCH(code)) {
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_VENDOR_LAUNCH_CALL, code,

@@ -52,7 +52,7 @@ static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
     return NULL;
 }
 
-static void settle(gpuhal_stream_registration *own, bool stays)
+static void finish_change(gpuhal_stream_registration *own, bool stays)
 {
     pthread_mutex_lock(&lock);
     own->changing = false;
@@ -79,7 +79,7 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
         return GPUHAL_VENDOR_OK;
     }
     const vendor_code code = GPUHAL_OWN(page_unlock)(device, registration);
-    settle(registration, false);
+    finish_change(registration, false);
     return code;
 }
 
@@ -130,7 +130,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
     }
     code = GPUHAL_OWN(page_lock)(own);
     *out_registration = code == GPUHAL_VENDOR_OK ? own : NULL;
-    settle(own, code == GPUHAL_VENDOR_OK);
+    finish_change(own, code == GPUHAL_VENDOR_OK);
     return code;
 }
 
@@ -138,14 +138,14 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
 
 static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
     gpuhal_stream_registration *registration = NULL;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_OWN(lock_pages)(device, memory, bytes, 0, &registration);
         const unsigned int flags = GPUHAL_OWN(flags_after)(device, code);
         code = flags == 0 ? code : GPUHAL_OWN(lock_pages)(device, memory, bytes, flags, &registration);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
 }

@@ -240,12 +240,12 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
         int fd;
         intptr_t wide;
     } handle = {.wide = 0}; /* the drivers say void *, and write an int there */
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle, GPUHAL_VENDOR_FILE_DESCRIPTOR,
                                                          0);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would be no error */
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_BUSY, name, code,

@@ -16,7 +16,7 @@
 /* One device of the process. */
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
 /* What entering the context changed of the thread, which leaving puts back. */
-typedef GPUHAL_OWN(visit) gpuhal_stream_visit;
+typedef GPUHAL_OWN(scope) gpuhal_stream_scope;
 
 /* Page-locked memory of the caller, of which several blocks may be parts. */
 typedef struct gpuhal_stream_registration {
@@ -45,7 +45,7 @@ typedef struct gpuhal_stream_call {
     vendor_stream stream;
     vendor_event event; /* of the internal stream; NULL on a queue */
     uint32_t bit;       /* of the internal stream; 0: shared with others, since all are taken */
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
 } gpuhal_stream_call;
 
 /* One side of a copy: memory of the host, or an address of the device. */
@@ -103,12 +103,12 @@ int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 
 /* identity.c: fills what the entry holds of it; tells it. */
 void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
-void GPUHAL_OWN(tell_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 /* compute.c: what the device computes with. */
-void GPUHAL_OWN(tell_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
 /* link.c: kind, generation, count and speed of what connects the two. */
-void GPUHAL_OWN(tell_connection)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *from,
+void GPUHAL_OWN(list_connection)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *from,
                                  const gpuhal_stream_entry *to);
 /* telemetry.c */
 gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
@@ -119,11 +119,11 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
                                const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
 /* Makes the context current; refuses with the code with which it was lost. Leave only what was entered. */
-vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_visit *out_visit);
+vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 /* The same for letting go of things, which has to go on in a lost context too, but for a device of HIP's that was
  * reset. */
-vendor_code GPUHAL_OWN(enter_anyway)(gpuhal_plugin_device *device, gpuhal_stream_visit *out_visit);
-void GPUHAL_OWN(leave)(const gpuhal_stream_visit *visit);
+vendor_code GPUHAL_OWN(enter_to_release)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
+void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Whether the context was destroyed or the device reset, as memory of our own shows: all in it went with it. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
 /* OK while the processor may touch page-locked memory of the opening: CUDA's goes with the context, and HIP's with a
@@ -206,8 +206,8 @@ vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue 
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
 
 /* facts.c: a value of 0 is missing: the driver does not know it. */
-void GPUHAL_OWN(tell_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
-void GPUHAL_OWN(tell_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
+void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
 /* link.c */
 gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
@@ -240,7 +240,7 @@ size_t GPUHAL_OWN(read_file)(const char *path, char *out_bytes, size_t size);
 bool GPUHAL_OWN(read_line)(const char *path, char *out_text, size_t size);
 /* The first line of a file of the device's directory. */
 bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name, char *out_text, size_t size);
-void GPUHAL_OWN(tell_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry);
 
 /* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side

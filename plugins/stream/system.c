@@ -74,7 +74,7 @@ bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name,
 }
 
 /* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
-void GPUHAL_OWN(tell_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
+void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char text[16];
     unsigned node = 0;

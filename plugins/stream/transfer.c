@@ -23,10 +23,10 @@ static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_que
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
 {
     bool pageable = false;
-    gpuhal_stream_visit visit;
-    if (GPUHAL_OWN(enter)(device, &visit) == GPUHAL_VENDOR_OK) {
+    gpuhal_stream_scope scope;
+    if (GPUHAL_OWN(enter)(device, &scope) == GPUHAL_VENDOR_OK) {
         pageable = GPUHAL_OWN(is_pageable)(host, bytes);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     return pageable;
 }

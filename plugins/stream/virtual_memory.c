@@ -79,11 +79,11 @@ void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved)
 
 static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
 {
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_OWN(granularity)(device, out_bytes);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
 }
@@ -98,11 +98,11 @@ static gpuhal_status range_reserve(gpuhal_plugin_device *device, uint64_t bytes,
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     range->device = device;
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_OWN(reserve)(bytes, 0, &range->reserved);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (code != GPUHAL_VENDOR_OK) {
         free(range);
@@ -153,15 +153,15 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     }
     own->offset = offset;
     own->bytes = bytes;
-    gpuhal_stream_visit visit;
+    gpuhal_stream_scope scope;
     gpuhal_status status =
-        GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(range->device, &visit));
+        GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(range->device, &scope));
     if (status == GPUHAL_OK) {
         const char *call;
         const vendor_code code = fill_piece(range, own, peers, peer_count, &call);
         status =
             code == GPUHAL_VENDOR_OK ? GPUHAL_OK : GPUHAL_OWN(allocation_failed)(range->device, call, code, bytes);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     if (status != GPUHAL_OK) {
         free(own);
@@ -209,22 +209,22 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
                                 GPUHAL_VENDOR_API " takes back whole pieces only, as they were committed");
         }
     }
-    gpuhal_stream_visit visit;
-    vendor_code code = GPUHAL_OWN(enter)(range->device, &visit);
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(range->device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
         code = empty_pieces(range, offset, bytes);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     return GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_CALL(MemUnmap), code);
 }
 
 static void range_release(gpuhal_plugin_range *range)
 {
-    gpuhal_stream_visit visit;
-    if (GPUHAL_OWN(enter_anyway)(range->device, &visit) == GPUHAL_VENDOR_OK) {
+    gpuhal_stream_scope scope;
+    if (GPUHAL_OWN(enter_to_release)(range->device, &scope) == GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(empty_pieces(range, 0, range->reserved.bytes));
         GPUHAL_OWN(free_addresses)(&range->reserved);
-        GPUHAL_OWN(leave)(&visit);
+        GPUHAL_OWN(leave)(&scope);
     }
     while (range->pieces) {
         piece *own = range->pieces;

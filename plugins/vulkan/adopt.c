@@ -94,10 +94,10 @@ static uint32_t usefulness(const gpuhal_vulkan_hardware *hardware, uint32_t fami
     return flags & VK_QUEUE_COMPUTE_BIT ? 2 : flags & (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_GRAPHICS_BIT) ? 1 : 0;
 }
 
-static bool is_port(const gpuhal_plugin_device *device, const void *queue)
+static bool is_wrapper(const gpuhal_plugin_device *device, const void *queue)
 {
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        if ((const void *)device->ports[i].queue == queue) {
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        if ((const void *)device->wrappers[i].queue == queue) {
             return true;
         }
     }
@@ -106,27 +106,27 @@ static bool is_port(const gpuhal_plugin_device *device, const void *queue)
 
 static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
 {
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        if (device->ports[i].family == family) {
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        if (device->wrappers[i].family == family) {
             return true;
         }
     }
     return false;
 }
 
-/* A queue that is named twice is one port: two would not keep out of each other's way. */
+/* A queue that is named twice is one wrapper: two would not keep out of each other's way. */
 static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted, bool new_families)
 {
-    for (uint32_t i = 0; i < given->queue_count && device->port_count < GPUHAL_VULKAN_PORTS; i++) {
+    for (uint32_t i = 0; i < given->queue_count && device->wrapper_count < GPUHAL_VULKAN_WRAPPERS; i++) {
         const gpuhal_vulkan_queue *queue = &given->queues[i];
-        if (usefulness(&device->hardware, queue->family) != wanted || is_port(device, queue->queue) ||
+        if (usefulness(&device->hardware, queue->family) != wanted || is_wrapper(device, queue->queue) ||
             (new_families && has_family(device, queue->family))) {
             continue;
         }
-        gpuhal_vulkan_port *port = &device->ports[device->port_count++];
-        port->queue = queue->queue;
-        port->family = queue->family;
-        port->index = queue->index;
+        gpuhal_vulkan_wrapper *wrapper = &device->wrappers[device->wrapper_count++];
+        wrapper->queue = queue->queue;
+        wrapper->family = queue->family;
+        wrapper->index = queue->index;
     }
 }
 
@@ -139,9 +139,9 @@ static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     take_useful(device, given, 1, true);
     take_useful(device, given, 2, false);
     take_useful(device, given, 1, false);
-    for (uint32_t i = device->port_count; i-- > 0;) {
-        if (!(device->hardware.families[device->ports[i].family].queueFlags & other)) {
-            device->copy_port = i;
+    for (uint32_t i = device->wrapper_count; i-- > 0;) {
+        if (!(device->hardware.families[device->wrappers[i].family].queueFlags & other)) {
+            device->copy_wrapper = i;
         }
     }
 }
@@ -200,7 +200,7 @@ gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vul
         return refuse(device, fault);
     }
     take_queues(device, given);
-    if (device->port_count == 0) {
+    if (device->wrapper_count == 0) {
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "none of the queues of gpuhal_vulkan_device can copy");
     }

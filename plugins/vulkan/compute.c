@@ -11,7 +11,7 @@ static const struct {
     {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Vulkan does not tell it"},
 };
 
-static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value > 0) {
         host->u64(host, sink, key, value);
@@ -21,7 +21,7 @@ static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
 }
 
 /* Where host memory shows, and is the same for both without being told. */
-static void tell_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     uint32_t visible = 0, coherent = 0;
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
@@ -38,7 +38,7 @@ static void tell_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gp
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, coherent);
 }
 
-void gpuhal_vulkan_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const VkPhysicalDeviceLimits *limits = &hardware->properties.limits;
     const struct {
@@ -54,10 +54,10 @@ void gpuhal_vulkan_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
         {GPUHAL_FACT_GROUP_MEMORY_BYTES, limits->maxComputeSharedMemorySize},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        tell_number(host, sink, numbers[i].key, numbers[i].value);
+        list_number(host, sink, numbers[i].key, numbers[i].value);
     }
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, hardware->data_types);
-    tell_host_kinds(host, sink, hardware);
+    list_host_kinds(host, sink, hardware);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

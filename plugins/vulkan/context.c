@@ -29,12 +29,12 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
 /* One structure for each family of the plan, with as many queues as the plan takes of it. */
 static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
 {
-    static const float priorities[GPUHAL_VULKAN_PORTS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan->count; i++) {
-        if (count == 0 || out_queues[count - 1].queueFamilyIndex != plan->ports[i].family) {
+        if (count == 0 || out_queues[count - 1].queueFamilyIndex != plan->wrappers[i].family) {
             out_queues[count++] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                                            .queueFamilyIndex = plan->ports[i].family,
+                                                            .queueFamilyIndex = plan->wrappers[i].family,
                                                             .pQueuePriorities = priorities};
         }
         out_queues[count - 1].queueCount++;
@@ -79,7 +79,7 @@ static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vu
     device->extension_count =
         gpuhal_vulkan_features_extensions(device->features, hardware->api_version, &offered, device->extensions);
     free(offered.list);
-    VkDeviceQueueCreateInfo queues[GPUHAL_VULKAN_PORTS];
+    VkDeviceQueueCreateInfo queues[GPUHAL_VULKAN_WRAPPERS];
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = gpuhal_vulkan_features_chain(device->features),
@@ -114,7 +114,7 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     device->instance = instance->handle;
     device->get_proc = instance->get_proc;
     device->instance_api = instance->api;
-    const gpuhal_vulkan_plan plan = gpuhal_vulkan_plan_ports(&device->hardware);
+    const gpuhal_vulkan_plan plan = gpuhal_vulkan_plan_wrappers(&device->hardware);
     gpuhal_status status = create_device(device, &plan);
     if (status == GPUHAL_OK) {
         status = load_table(device);
@@ -125,12 +125,12 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     device->enabled =
         gpuhal_vulkan_features_bits(device->features) | (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
-        device->ports[i].family = plan.ports[i].family;
-        device->ports[i].index = plan.ports[i].index;
-        device->api.vkGetDeviceQueue(device->handle, plan.ports[i].family, plan.ports[i].index, &device->ports[i].queue);
+        device->wrappers[i].family = plan.wrappers[i].family;
+        device->wrappers[i].index = plan.wrappers[i].index;
+        device->api.vkGetDeviceQueue(device->handle, plan.wrappers[i].family, plan.wrappers[i].index, &device->wrappers[i].queue);
     }
-    device->port_count = plan.count;
-    device->copy_port = plan.copy_port;
+    device->wrapper_count = plan.count;
+    device->copy_wrapper = plan.copy_wrapper;
     return GPUHAL_OK;
 }
 
@@ -190,16 +190,16 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     }
 }
 
-/* The families of the ports, each once. */
+/* The families of the wrappers, each once. */
 static void list_families(gpuhal_plugin_device *device)
 {
-    for (uint32_t i = 0; i < device->port_count; i++) {
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
         bool known = false;
         for (uint32_t k = 0; k < device->family_count; k++) {
-            known = known || device->families[k] == device->ports[i].family;
+            known = known || device->families[k] == device->wrappers[i].family;
         }
         if (!known) {
-            device->families[device->family_count++] = device->ports[i].family;
+            device->families[device->family_count++] = device->wrappers[i].family;
         }
     }
 }
@@ -207,9 +207,9 @@ static void list_families(gpuhal_plugin_device *device)
 /* What native_device hands out: the same for a device of ours and an adopted one, without the caller's lock. */
 static void describe(gpuhal_plugin_device *device)
 {
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        const gpuhal_vulkan_port *port = &device->ports[i];
-        device->described_queues[i] = (gpuhal_vulkan_queue){.queue = port->queue, .family = port->family, .index = port->index};
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        const gpuhal_vulkan_wrapper *wrapper = &device->wrappers[i];
+        device->described_queues[i] = (gpuhal_vulkan_queue){.queue = wrapper->queue, .family = wrapper->family, .index = wrapper->index};
     }
     device->described = (gpuhal_vulkan_device){
         .size = sizeof device->described,
@@ -220,7 +220,7 @@ static void describe(gpuhal_plugin_device *device)
         .get_instance_proc_addr = (void (*)(void))device->get_proc,
         .extensions = device->extensions,
         .extension_count = device->extension_count,
-        .queue_count = device->port_count,
+        .queue_count = device->wrapper_count,
         .queues = device->described_queues,
         .features = gpuhal_vulkan_features_chain(device->features),
     };
@@ -260,13 +260,13 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     believe_functions(device);
     list_families(device);
     describe(device);
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        gpuhal_vulkan_port_init(&device->ports[i]);
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        gpuhal_vulkan_wrapper_init(&device->wrappers[i]);
     }
-    status = gpuhal_vulkan_lanes_start(device);
+    status = gpuhal_vulkan_streams_start(device);
     if (status != GPUHAL_OK) {
-        for (uint32_t i = 0; i < device->port_count; i++) {
-            gpuhal_vulkan_port_finish(&device->ports[i]);
+        for (uint32_t i = 0; i < device->wrapper_count; i++) {
+            gpuhal_vulkan_wrapper_finish(&device->wrappers[i]);
         }
         free_opening(device);
         return status;
@@ -279,9 +279,9 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);
-    gpuhal_vulkan_lanes_stop(device);
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        gpuhal_vulkan_port_finish(&device->ports[i]);
+    gpuhal_vulkan_streams_stop(device);
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        gpuhal_vulkan_wrapper_finish(&device->wrappers[i]);
     }
     free_opening(device);
 }

@@ -2,13 +2,13 @@
  *
  * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, remembered for the life of the
  * process under the index that it got first. An opening is a VkDevice of our own or an adopted one, with the VkQueues that it may
- * use ("ports": a queue with the lock that Vulkan wants around submissions).
+ * use ("wrappers": a queue with the lock that Vulkan wants around submissions).
  *
  * Transfers with a NULL queue take a lane: a command buffer with a fence that nobody else uses. Queues of plugin.h are command
- * buffers in flight on a port, one timeline semaphore each; several queues may share a port.
+ * buffers in flight on a wrapper, one timeline semaphore each; several queues may share a wrapper.
  *
  * Memory is one VkBuffer per allocation, bound at the start of a VkDeviceMemory of its own, shared (CONCURRENT) over the families of
- * all ports, and mapped for as long as it lives where the host can see it.
+ * all wrappers, and mapped for as long as it lives where the host can see it.
  */
 #ifndef GPUHAL_VULKAN_DEVICE_H
 #define GPUHAL_VULKAN_DEVICE_H
@@ -21,8 +21,8 @@
 #include <stdatomic.h>
 
 #define GPUHAL_VULKAN_FAMILIES 16u
-#define GPUHAL_VULKAN_PORTS    8u
-#define GPUHAL_VULKAN_LANES    8u
+#define GPUHAL_VULKAN_WRAPPERS    8u
+#define GPUHAL_VULKAN_INTERNAL_STREAMS    8u
 /* The largest nonCoherentAtomSize that a driver may state. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
@@ -86,31 +86,31 @@ typedef struct gpuhal_vulkan_extensions {
 
 /* Which VkQueues an opening of ours has, compute first. */
 typedef struct gpuhal_vulkan_plan {
-    uint32_t count;     /* ports */
-    uint32_t copy_port;
+    uint32_t count;     /* wrappers */
+    uint32_t copy_wrapper;
     struct {
         uint32_t family, index;
-    } ports[GPUHAL_VULKAN_PORTS];
+    } wrappers[GPUHAL_VULKAN_WRAPPERS];
 } gpuhal_vulkan_plan;
 
 /* A VkQueue. */
-typedef struct gpuhal_vulkan_port {
-    struct gpuhal_vulkan_port *next; /* of extra_ports */
+typedef struct gpuhal_vulkan_wrapper {
+    struct gpuhal_vulkan_wrapper *next; /* of extra_wrappers */
     VkQueue queue;
     uint32_t family, index;
     pthread_mutex_t mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
     pthread_cond_t freed;  /* with mutex: `taken` is false again */
     bool taken;            /* by a native section */
     uint64_t taker;        /* the thread that began it */
-} gpuhal_vulkan_port;
+} gpuhal_vulkan_wrapper;
 
 /* A command buffer for one blocking call. lane.c alone looks inside. */
-typedef struct gpuhal_vulkan_lane {
+typedef struct gpuhal_vulkan_stream {
     VkCommandPool pool;
     VkCommandBuffer commands;
     VkFence fence;
     bool broken; /* its last submission was never seen to end */
-} gpuhal_vulkan_lane;
+} gpuhal_vulkan_stream;
 
 typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
 
@@ -125,30 +125,30 @@ struct gpuhal_plugin_device {
     VkDevice handle;
     bool adopted;
     uint32_t enabled;                           /* GPUHAL_VULKAN_… bits that the VkDevice was made with */
-    uint32_t port_count;                        /* compute port first; at least one */
-    gpuhal_vulkan_port ports[GPUHAL_VULKAN_PORTS];
-    uint32_t copy_port;                         /* the one for blocking copies: a dedicated transfer family where there is one */
-    uint32_t family_count;                      /* distinct families of the ports: what buffers are shared over */
-    uint32_t families[GPUHAL_VULKAN_PORTS];
-    _Atomic uint32_t next_port;                 /* for the next queue */
+    uint32_t wrapper_count;                        /* compute wrapper first; at least one */
+    gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
+    uint32_t copy_wrapper;                         /* the one for blocking copies: a dedicated transfer family where there is one */
+    uint32_t family_count;                      /* distinct families of the wrappers: what buffers are shared over */
+    uint32_t families[GPUHAL_VULKAN_WRAPPERS];
+    _Atomic uint32_t next_wrapper;                 /* for the next queue */
     void (*lock)(void *user, void *queue);      /* of an adopted device, or NULL */
     void (*unlock)(void *user, void *queue);
     void *lock_user;
     gpuhal_vulkan_device described;             /* for native_device */
-    gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_PORTS];
+    gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_WRAPPERS];
     const char **extensions;                    /* enabled ones */
     uint32_t extension_count;
     gpuhal_vulkan_features *features;           /* what the VkDevice was made with; described.features points to it */
 
-    /* Lanes: made in gpuhal_vulkan_lanes_start() with their mutex and condition, all freed in gpuhal_vulkan_lanes_stop(). */
-    pthread_mutex_t growing;                    /* protects lane_count and the lanes above it, extra_ports, idle_timelines */
-    pthread_cond_t lane_freed;                  /* with `growing`: a lane became idle, or there is none to wait for */
-    uint32_t lane_count;
-    gpuhal_vulkan_lane lanes[GPUHAL_VULKAN_LANES];
-    _Atomic uint32_t idle_lanes;                /* bit i: lanes[i] is there and nobody uses it */
-    _Atomic uint32_t lane_waiters;              /* callers that wait for one */
-    gpuhal_vulkan_port *extra_ports;            /* VkQueues of an adopted device that were adopted one by one */
-    struct gpuhal_vulkan_timeline *idle_timelines; /* without holders, kept for the next queue */
+    /* Lanes: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in gpuhal_vulkan_streams_stop(). */
+    pthread_mutex_t growing;                    /* protects stream_count and the lanes above it, extra_wrappers, idle_timelines */
+    pthread_cond_t stream_freed;                  /* with `growing`: a lane became idle, or there is none to wait for */
+    uint32_t stream_count;
+    gpuhal_vulkan_stream streams[GPUHAL_VULKAN_INTERNAL_STREAMS];
+    _Atomic uint32_t idle_streams;                /* bit i: streams[i] is there and nobody uses it */
+    _Atomic uint32_t stream_waiters;              /* callers that wait for one */
+    gpuhal_vulkan_wrapper *extra_wrappers;            /* VkQueues of an adopted device that were adopted one by one */
+    struct gpuhal_vulkan_timeline *idle_timelines; /* without references, kept for the next queue */
     _Atomic bool lost;                          /* a call said so; it stays so */
     _Atomic bool stuck;                         /* work of ours never ended: its objects, and so the VkDevice, stay for ever */
     _Atomic uint64_t allocation_count;          /* alive, against maxMemoryAllocationCount */
@@ -178,7 +178,7 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
                           gpuhal_vulkan_hardware *out_hardware, char *out_why, size_t why_size);
 /* Whether the heap is part of what the device's memory amounts to. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap);
-gpuhal_vulkan_plan gpuhal_vulkan_plan_ports(const gpuhal_vulkan_hardware *hardware);
+gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware);
 VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
                                        gpuhal_vulkan_extensions *out_extensions);
 bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name);
@@ -204,12 +204,12 @@ uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *feature
                                            const gpuhal_vulkan_extensions *offered, const char **out_names);
 
 /* facts.c and identity.c */
-void gpuhal_vulkan_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry);
+void gpuhal_vulkan_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry);
 /* compute.c: what shaders may count on. */
-void gpuhal_vulkan_tell_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
+void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 /* Writes a 16-byte UUID in its canonical form; false when it is empty. */
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
-void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
+void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 
 /* adopt.c: checks the description and fills the opening with the caller's device and queues; says which bits it was made with. */
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native);
@@ -226,21 +226,21 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 /* type.c: which kinds the memory types suit, for the survey. */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
-/* port.c: submissions. */
+/* wrapper.c: submissions. */
 
-void gpuhal_vulkan_port_init(gpuhal_vulkan_port *port);
-void gpuhal_vulkan_port_finish(gpuhal_vulkan_port *port);
-/* The right to submit once, on this thread. False: a native section has the port, and this thread may not wait for its end. */
-bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait);
+void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper);
+void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper);
+/* The right to submit once, on this thread. False: a native section has the wrapper, and this thread may not wait for its end. */
+bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait);
 /* What that becomes for a call that would have to wait. */
-gpuhal_status gpuhal_vulkan_port_busy(const gpuhal_plugin_device *device);
-void gpuhal_vulkan_port_leave(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device);
+void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
 /* The same for a native section, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the thread that began the
  * section that has it. */
-gpuhal_status gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns);
-void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *port);
+gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, uint64_t timeout_ns);
+void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
 /* vkQueueSubmit with the locks it wants; waits for native sections. */
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence);
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit, VkFence fence);
 
 /* lane.c: blocking submissions. */
 
@@ -253,18 +253,18 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
 /* The barrier between two transfers in between that touch the same bytes. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 /* Takes a lane whose command buffer has been begun and holds the barrier against what came before. */
-gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_lane **out_lane);
+gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream);
 /* Ends it with the barrier towards the host, submits, waits, and gives the lane back. */
-gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane);
-/* Makes the first lane when the device opens, after its ports; on failure nothing is left. */
-gpuhal_status gpuhal_vulkan_lanes_start(gpuhal_plugin_device *device);
+gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
+/* Makes the first lane when the device opens, after its wrappers; on failure nothing is left. */
+gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device);
 /* Frees all lanes but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
-void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device);
+void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device);
 /* Waits until every VkQueue has left all that was submitted to it before. False: one does not, and its objects have to stay. */
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
-/* The port of a VkQueue that is to be adopted: one of the opening's, or on an adopted device one of its families. NULL: neither;
+/* The wrapper of a VkQueue that is to be adopted: one of the opening's, or on an adopted device one of its families. NULL: neither;
  * *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
-gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
+gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
 
 /* event.c: frees the idle timelines when the device closes, before its lanes; sets `stuck` where that is not possible. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);

@@ -71,7 +71,7 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
         const gpuhal_vulkan_entry *entry = remember(&hardware, i);
         if (entry) {
             host->device(host, sink, entry->index);
-            gpuhal_vulkan_tell_facts(host, sink, entry);
+            gpuhal_vulkan_list_facts(host, sink, entry);
             told++;
         }
     }

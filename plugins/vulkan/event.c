@@ -2,7 +2,7 @@
  *
  * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6, vk_sync_timeline_point_release) are written
  * to by the queue's thread after everyone has seen the end of the submission that awaited them, although the specification ends its use
- * there. So a timeline without holders goes to the next queue, and there are as many as queues and recorded events were alive at once.
+ * there. So a timeline without references goes to the next queue, and there are as many as queues and recorded events were alive at once.
  *
  * A value that was seen once is remembered, so that asking again costs no call. Waiting is cut into slices, after each of which a
  * device that another thread has found lost ends it: drivers whose device hangs do not always say so to everybody.
@@ -30,7 +30,7 @@ static gpuhal_vulkan_timeline *create_timeline(gpuhal_plugin_device *device, gpu
         return NULL;
     }
     timeline->device = device;
-    atomic_init(&timeline->holders, 1);
+    atomic_init(&timeline->references, 1);
     return timeline;
 }
 
@@ -43,19 +43,19 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     if (!timeline) {
         return create_timeline(device, out_status);
     }
-    atomic_store(&timeline->holders, 1);
+    atomic_store(&timeline->references, 1);
     return timeline;
 }
 
-gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline)
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline)
 {
-    atomic_fetch_add_explicit(&timeline->holders, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);
     return timeline;
 }
 
-void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline)
+void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
-    if (timeline && atomic_fetch_sub(&timeline->holders, 1) == 1) {
+    if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
         gpuhal_plugin_device *device = timeline->device;
         pthread_mutex_lock(&device->growing);
         timeline->next = device->idle_timelines;
@@ -81,7 +81,7 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
-void gpuhal_vulkan_timeline_note(gpuhal_vulkan_timeline *timeline, uint64_t value)
+void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
     while (known < value && !atomic_compare_exchange_weak(&timeline->reached, &known, value)) {
@@ -100,7 +100,7 @@ gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uin
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkGetSemaphoreCounterValue", code);
     }
-    gpuhal_vulkan_timeline_note(timeline, now);
+    gpuhal_vulkan_timeline_advance(timeline, now);
     return now >= value ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
@@ -131,7 +131,7 @@ gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint
         uint64_t slice = timeout_ns < GPUHAL_VULKAN_SLICE_NS ? timeout_ns : GPUHAL_VULKAN_SLICE_NS;
         VkResult code = gpuhal_vulkan_timeline_await(timeline, value, slice);
         if (code == VK_SUCCESS) {
-            gpuhal_vulkan_timeline_note(timeline, value);
+            gpuhal_vulkan_timeline_advance(timeline, value);
             return GPUHAL_OK;
         }
         if (code != VK_TIMEOUT) {
@@ -163,13 +163,13 @@ static gpuhal_vulkan_stamp *create_stamp(gpuhal_plugin_device *device, gpuhal_st
         return NULL;
     }
     stamp->device = device;
-    atomic_init(&stamp->holders, 1);
+    atomic_init(&stamp->references, 1);
     return stamp;
 }
 
-void gpuhal_vulkan_stamp_drop(gpuhal_vulkan_stamp *stamp)
+void gpuhal_vulkan_stamp_release(gpuhal_vulkan_stamp *stamp)
 {
-    if (stamp && atomic_fetch_sub(&stamp->holders, 1) == 1) {
+    if (stamp && atomic_fetch_sub(&stamp->references, 1) == 1) {
         stamp->device->api.vkDestroyQueryPool(stamp->device->handle, stamp->pool, NULL);
         free(stamp);
     }
@@ -183,8 +183,8 @@ static uint32_t stamp_bits(const gpuhal_vulkan_hardware *hardware, uint32_t fami
 static bool can_stamp(const gpuhal_plugin_device *device)
 {
     bool found = false;
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        found = found || stamp_bits(&device->hardware, device->ports[i].family) > 0;
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        found = found || stamp_bits(&device->hardware, device->wrappers[i].family) > 0;
     }
     return found && (device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET) && device->api.vkResetQueryPool;
 }
@@ -212,8 +212,8 @@ static gpuhal_status vulkan_event_create(gpuhal_plugin_device *device, uint32_t 
 
 static void vulkan_event_destroy(gpuhal_plugin_event *event)
 {
-    gpuhal_vulkan_timeline_drop(event->timeline);
-    gpuhal_vulkan_stamp_drop(event->stamp);
+    gpuhal_vulkan_timeline_release(event->timeline);
+    gpuhal_vulkan_stamp_release(event->stamp);
     free(event);
 }
 
@@ -227,8 +227,8 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
         return status;
     }
     event->valid_bits = 0;
-    if (event->stamp && atomic_load(&event->stamp->holders) > 1) {
-        gpuhal_vulkan_stamp_drop(event->stamp);
+    if (event->stamp && atomic_load(&event->stamp->references) > 1) {
+        gpuhal_vulkan_stamp_release(event->stamp);
         event->stamp = NULL;
     }
     if (!event->stamp && !(event->stamp = create_stamp(device, &status))) {
@@ -236,7 +236,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     }
     device->api.vkResetQueryPool(device->handle, event->stamp->pool, 0, 1);
     device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool, 0);
-    atomic_fetch_add(&event->stamp->holders, 1);
+    atomic_fetch_add(&event->stamp->references, 1);
     queue->open->stamp = event->stamp;
     return GPUHAL_OK;
 }
@@ -254,17 +254,17 @@ static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
 static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
-    uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->port->family) : 0;
+    uint32_t bits = event->timed ? stamp_bits(&queue->device->hardware, queue->wrapper->family) : 0;
     bool submits = bits > 0 || queue->foreign || queue->open;
     if (status == GPUHAL_OK && submits && (status = gpuhal_vulkan_queue_enter(queue)) == GPUHAL_OK) {
         status = submit_end(queue, event, bits);
-        gpuhal_vulkan_port_leave(queue->device, queue->port);
+        gpuhal_vulkan_wrapper_leave(queue->device, queue->wrapper);
     }
     if (status != GPUHAL_OK) {
         return status;
     }
-    gpuhal_vulkan_timeline_drop(event->timeline);
-    event->timeline = gpuhal_vulkan_timeline_hold(queue->timeline);
+    gpuhal_vulkan_timeline_release(event->timeline);
+    event->timeline = gpuhal_vulkan_timeline_retain(queue->timeline);
     event->value = queue->submitted;
     event->valid_bits = bits;
     return GPUHAL_OK;

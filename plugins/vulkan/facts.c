@@ -94,14 +94,14 @@ static bool copy_clean(const char *from, size_t size, char *out_text)
     return length > start;
 }
 
-static void tell_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     char text[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 1];
     bool known = copy_clean(hardware->properties.deviceName, VK_MAX_PHYSICAL_DEVICE_NAME_SIZE, text);
     host->text(host, sink, GPUHAL_FACT_NAME, known ? text : "Vulkan device");
 }
 
-static void tell_vendor(const gpuhal_host *host, gpuhal_sink *sink, uint32_t id)
+static void list_vendor(const gpuhal_host *host, gpuhal_sink *sink, uint32_t id)
 {
     const char *name = NULL;
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
@@ -132,7 +132,7 @@ static gpuhal_device_type type_of(const gpuhal_vulkan_hardware *hardware)
 }
 
 /* The driver's own words where it has some; else its number, which NVIDIA and Intel on Windows pack in ways of their own. */
-static void tell_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.driverVersion;
     char text[VK_MAX_DRIVER_INFO_SIZE + 1];
@@ -152,14 +152,14 @@ static void tell_driver_version(const gpuhal_host *host, gpuhal_sink *sink, cons
     host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, text);
 }
 
-static void tell_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.apiVersion;
     char text[48];
     snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
              VK_API_VERSION_PATCH(version));
     host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
-    tell_driver_version(host, sink, hardware);
+    list_driver_version(host, sink, hardware);
     if (gpuhal_vulkan_write_uuid(hardware->id.driverUUID, text)) {
         host->text(host, sink, GPUHAL_FACT_DRIVER_UUID, text);
     } else {
@@ -177,7 +177,7 @@ static uint64_t memory_total(const gpuhal_vulkan_hardware *hardware)
 }
 
 /* A number of which 0 says that the driver does not know. */
-static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     const bool alignment = key == GPUHAL_FACT_BINDING_ALIGNMENT_BYTES;
     if (value > 0 && (!alignment || (value & (value - 1)) == 0)) {
@@ -187,7 +187,7 @@ static void tell_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
     }
 }
 
-static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry)
+static void list_numbers(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry)
 {
     const gpuhal_vulkan_hardware *hardware = &entry->hardware;
     const VkPhysicalDeviceLimits *limits = &hardware->properties.limits;
@@ -201,10 +201,10 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
         {GPUHAL_FACT_ALLOCATION_MAX_COUNT, limits->maxMemoryAllocationCount},
         {GPUHAL_FACT_BINDING_MAX_BYTES, limits->maxStorageBufferRange},
         {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, limits->minStorageBufferOffsetAlignment},
-        {GPUHAL_FACT_PHYSICAL_QUEUES, gpuhal_vulkan_plan_ports(hardware).count},
+        {GPUHAL_FACT_PHYSICAL_QUEUES, gpuhal_vulkan_plan_wrappers(hardware).count},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        tell_number(host, sink, numbers[i].key, numbers[i].value);
+        list_number(host, sink, numbers[i].key, numbers[i].value);
     }
     if (hardware->compute_units > 0) {
         host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, hardware->compute_units);
@@ -218,7 +218,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 0);
 }
 
-static void tell_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t offered = hardware->offered;
     const uint32_t fds = (offered & GPUHAL_VULKAN_OPAQUE_FD ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0) |
@@ -250,19 +250,19 @@ static void tell_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     }
 }
 
-void gpuhal_vulkan_tell_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry)
+void gpuhal_vulkan_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry)
 {
     const gpuhal_vulkan_hardware *hardware = &entry->hardware;
-    tell_name(host, sink, hardware);
-    tell_vendor(host, sink, hardware->properties.vendorID);
+    list_name(host, sink, hardware);
+    list_vendor(host, sink, hardware->properties.vendorID);
     host->u64(host, sink, GPUHAL_FACT_TYPE, type_of(hardware));
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, hardware->software);
     host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, hardware->unified);
-    tell_versions(host, sink, hardware);
-    tell_numbers(host, sink, entry);
-    tell_kinds(host, sink, hardware);
-    gpuhal_vulkan_tell_identity(host, sink, hardware);
-    gpuhal_vulkan_tell_compute(host, sink, hardware);
+    list_versions(host, sink, hardware);
+    list_numbers(host, sink, entry);
+    list_kinds(host, sink, hardware);
+    gpuhal_vulkan_list_identity(host, sink, hardware);
+    gpuhal_vulkan_list_compute(host, sink, hardware);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

@@ -332,18 +332,18 @@ static uint32_t find_family(const gpuhal_vulkan_hardware *hardware, VkQueueFlags
     return hardware->family_count;
 }
 
-static void add_ports(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_plan *plan, uint32_t family, uint32_t most)
+static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_plan *plan, uint32_t family, uint32_t most)
 {
     for (uint32_t i = 0; i < most && i < hardware->families[family].queueCount; i++) {
-        plan->ports[plan->count].family = family;
-        plan->ports[plan->count].index = i;
+        plan->wrappers[plan->count].family = family;
+        plan->wrappers[plan->count].index = i;
         plan->count++;
     }
 }
 
 /* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are passed over. More
  * queues than these few add nothing, and some drivers pay for each. */
-gpuhal_vulkan_plan gpuhal_vulkan_plan_ports(const gpuhal_vulkan_hardware *hardware)
+gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware)
 {
     static const struct {
         VkQueueFlags wanted, unwanted;
@@ -357,14 +357,14 @@ gpuhal_vulkan_plan gpuhal_vulkan_plan_ports(const gpuhal_vulkan_hardware *hardwa
         family = find_family(hardware, choices[i].wanted, choices[i].unwanted);
     }
     if (family < hardware->family_count) {
-        add_ports(hardware, &plan, family, 4);
+        add_wrappers(hardware, &plan, family, 4);
     }
     const VkQueueFlags other =
         VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT | 0x20 | 0x40 | 0x100; /* video decode, encode, optical flow */
     uint32_t copy = find_family(hardware, VK_QUEUE_TRANSFER_BIT, other);
     if (copy < hardware->family_count && copy != family) {
-        plan.copy_port = plan.count;
-        add_ports(hardware, &plan, copy, 2);
+        plan.copy_wrapper = plan.count;
+        add_wrappers(hardware, &plan, copy, 2);
     }
     return plan;
 }

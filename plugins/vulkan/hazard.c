@@ -8,7 +8,7 @@ static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
-static bool meets(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
+static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {
         return false;
@@ -28,7 +28,7 @@ static void grow(gpuhal_vulkan_span *span, const gpuhal_vulkan_span *by)
 }
 
 /* Only the newest is tried for growing: pieces that continue each other come one after the other. */
-static bool note(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
+static bool append(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (!span->buffer) {
         return true;
@@ -61,13 +61,13 @@ void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards)
 
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read)
 {
-    bool conflict = (written.buffer && (meets(&hazards->written, &written) || meets(&hazards->read, &written))) ||
-                    (read.buffer && meets(&hazards->written, &read));
-    if (!conflict && note(&hazards->written, &written) && note(&hazards->read, &read)) {
+    bool conflict = (written.buffer && (touches(&hazards->written, &written) || touches(&hazards->read, &written))) ||
+                    (read.buffer && touches(&hazards->written, &read));
+    if (!conflict && append(&hazards->written, &written) && append(&hazards->read, &read)) {
         return false;
     }
     gpuhal_vulkan_hazards_clear(hazards);
-    (void)note(&hazards->written, &written);
-    (void)note(&hazards->read, &read);
+    (void)append(&hazards->written, &written);
+    (void)append(&hazards->read, &read);
     return true;
 }

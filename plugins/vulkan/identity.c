@@ -20,7 +20,7 @@ bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
 }
 
 /* All zero is what drivers give that know the question and not the answer; it is the root bridge. */
-static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t *pci = hardware->pci;
     const bool known = (hardware->offered & GPUHAL_VULKAN_PCI_BUS_INFO) != 0;
@@ -36,7 +36,7 @@ static void tell_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
 }
 
 /* An empty UUID is met in drivers of chips without a serial number; it would make them all one device. */
-static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     char text[37];
     if (gpuhal_vulkan_write_uuid(hardware->id.deviceUUID, text)) {
@@ -46,7 +46,7 @@ static void tell_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_v
     }
 }
 
-static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_luid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     if (!hardware->id.deviceLUIDValid) {
         host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver has none: only Windows gives them");
@@ -59,7 +59,7 @@ static void tell_luid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_v
     host->text(host, sink, GPUHAL_FACT_LUID, text);
 }
 
-static void tell_drm_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+static void list_drm_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const bool known = (hardware->offered & GPUHAL_VULKAN_DRM) != 0;
     if (!known || hardware->drm_render[0] < 0 || hardware->drm_render[1] < 0) {
@@ -72,7 +72,7 @@ static void tell_drm_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
     host->text(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, text);
 }
 
-void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
+void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     if (hardware->software) {
         const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRM_RENDER_NODE};
@@ -82,8 +82,8 @@ void gpuhal_vulkan_tell_identity(const gpuhal_host *host, gpuhal_sink *sink, con
         }
         return;
     }
-    tell_pci_address(host, sink, hardware);
-    tell_uuid(host, sink, hardware);
-    tell_luid(host, sink, hardware);
-    tell_drm_node(host, sink, hardware);
+    list_pci_address(host, sink, hardware);
+    list_uuid(host, sink, hardware);
+    list_luid(host, sink, hardware);
+    list_drm_node(host, sink, hardware);
 }

@@ -22,87 +22,87 @@ bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries)
     return true;
 }
 
-static void free_lane(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+static void free_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
-    device->api.vkDestroyFence(device->handle, lane->fence, NULL);
-    device->api.vkDestroyCommandPool(device->handle, lane->pool, NULL);
-    *lane = (gpuhal_vulkan_lane){0};
+    device->api.vkDestroyFence(device->handle, stream->fence, NULL);
+    device->api.vkDestroyCommandPool(device->handle, stream->pool, NULL);
+    *stream = (gpuhal_vulkan_stream){0};
 }
 
 /* A pool of its own, because recording locks nothing then. */
-static gpuhal_status make_lane(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = device->ports[device->copy_port].family,
+        .queueFamilyIndex = device->wrappers[device->copy_wrapper].family,
     };
-    *lane = (gpuhal_vulkan_lane){0};
-    VkResult code = api->vkCreateCommandPool(device->handle, &pool, NULL, &lane->pool);
+    *stream = (gpuhal_vulkan_stream){0};
+    VkResult code = api->vkCreateCommandPool(device->handle, &pool, NULL, &stream->pool);
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkCreateCommandPool", code);
     }
     const VkCommandBufferAllocateInfo allocate = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = lane->pool,
+        .commandPool = stream->pool,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
     const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     const char *call = "vkAllocateCommandBuffers";
-    code = api->vkAllocateCommandBuffers(device->handle, &allocate, &lane->commands);
+    code = api->vkAllocateCommandBuffers(device->handle, &allocate, &stream->commands);
     if (code == VK_SUCCESS) {
         call = "vkCreateFence";
-        code = api->vkCreateFence(device->handle, &fence, NULL, &lane->fence);
+        code = api->vkCreateFence(device->handle, &fence, NULL, &stream->fence);
     }
     if (code != VK_SUCCESS) {
-        api->vkDestroyCommandPool(device->handle, lane->pool, NULL);
-        *lane = (gpuhal_vulkan_lane){0};
+        api->vkDestroyCommandPool(device->handle, stream->pool, NULL);
+        *stream = (gpuhal_vulkan_stream){0};
         return gpuhal_vulkan_result(device, call, code);
     }
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_vulkan_lanes_start(gpuhal_plugin_device *device)
+gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device)
 {
-    gpuhal_status status = make_lane(device, &device->lanes[0]);
+    gpuhal_status status = make_stream(device, &device->streams[0]);
     if (status != GPUHAL_OK) {
         return status;
     }
     pthread_mutex_init(&device->growing, NULL);
-    pthread_cond_init(&device->lane_freed, NULL);
-    device->lane_count = 1;
-    atomic_store(&device->idle_lanes, 1u);
+    pthread_cond_init(&device->stream_freed, NULL);
+    device->stream_count = 1;
+    atomic_store(&device->idle_streams, 1u);
     return GPUHAL_OK;
 }
 
-void gpuhal_vulkan_lanes_stop(gpuhal_plugin_device *device)
+void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device)
 {
-    for (uint32_t i = 0; i < device->lane_count; i++) {
-        if (!device->lanes[i].broken) {
-            free_lane(device, &device->lanes[i]);
+    for (uint32_t i = 0; i < device->stream_count; i++) {
+        if (!device->streams[i].broken) {
+            free_stream(device, &device->streams[i]);
         }
     }
-    device->lane_count = 0;
-    while (device->extra_ports) {
-        gpuhal_vulkan_port *port = device->extra_ports;
-        device->extra_ports = port->next;
-        gpuhal_vulkan_port_finish(port);
-        free(port);
+    device->stream_count = 0;
+    while (device->extra_wrappers) {
+        gpuhal_vulkan_wrapper *wrapper = device->extra_wrappers;
+        device->extra_wrappers = wrapper->next;
+        gpuhal_vulkan_wrapper_finish(wrapper);
+        free(wrapper);
     }
-    pthread_cond_destroy(&device->lane_freed);
+    pthread_cond_destroy(&device->stream_freed);
     pthread_mutex_destroy(&device->growing);
 }
 
 /* Acquire and release: whoever takes a lane sees what the last user and its maker have put there. */
-static gpuhal_vulkan_lane *take_idle(gpuhal_plugin_device *device)
+static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 {
-    uint32_t idle = atomic_load(&device->idle_lanes);
+    uint32_t idle = atomic_load(&device->idle_streams);
     while (idle != 0) {
         uint32_t rest = idle & (idle - 1);
-        if (atomic_compare_exchange_weak(&device->idle_lanes, &idle, rest)) {
-            return &device->lanes[__builtin_ctz(idle & ~rest)];
+        if (atomic_compare_exchange_weak(&device->idle_streams, &idle, rest)) {
+            return &device->streams[__builtin_ctz(idle & ~rest)];
         }
     }
     return NULL;
@@ -112,43 +112,43 @@ static gpuhal_vulkan_lane *take_idle(gpuhal_plugin_device *device)
  * sees the other, as both orders are sequentially consistent. */
 static void wake(gpuhal_plugin_device *device)
 {
-    if (atomic_load(&device->lane_waiters) > 0) {
+    if (atomic_load(&device->stream_waiters) > 0) {
         pthread_mutex_lock(&device->growing);
-        pthread_cond_broadcast(&device->lane_freed);
+        pthread_cond_broadcast(&device->stream_freed);
         pthread_mutex_unlock(&device->growing);
     }
 }
 
-static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_lane *lane)
+static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *stream)
 {
-    if (!lane->broken) {
-        atomic_fetch_or(&device->idle_lanes, 1u << (lane - device->lanes));
+    if (!stream->broken) {
+        atomic_fetch_or(&device->idle_streams, 1u << (stream - device->streams));
     }
     wake(device);
 }
 
 /* No lane is idle: makes another one, or sleeps until one is. There is always one to wait for, since lanes break on a lost device
  * alone; so one that cannot be made is no error. */
-static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_lane **out_lane)
+static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_vulkan_lane *lane = NULL;
+    gpuhal_vulkan_stream *stream = NULL;
     bool may_grow = true;
     pthread_mutex_lock(&device->growing);
-    atomic_fetch_add(&device->lane_waiters, 1);
-    while (status == GPUHAL_OK && !lane) {
-        lane = take_idle(device);
-        if (!lane && may_grow && device->lane_count < GPUHAL_VULKAN_LANES) {
-            may_grow = make_lane(device, &device->lanes[device->lane_count]) == GPUHAL_OK;
-            lane = may_grow ? &device->lanes[device->lane_count++] : NULL;
+    atomic_fetch_add(&device->stream_waiters, 1);
+    while (status == GPUHAL_OK && !stream) {
+        stream = take_idle(device);
+        if (!stream && may_grow && device->stream_count < GPUHAL_VULKAN_INTERNAL_STREAMS) {
+            may_grow = make_stream(device, &device->streams[device->stream_count]) == GPUHAL_OK;
+            stream = may_grow ? &device->streams[device->stream_count++] : NULL;
         }
-        if (!lane && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
-            pthread_cond_wait(&device->lane_freed, &device->growing);
+        if (!stream && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
+            pthread_cond_wait(&device->stream_freed, &device->growing);
         }
     }
-    atomic_fetch_sub(&device->lane_waiters, 1);
+    atomic_fetch_sub(&device->stream_waiters, 1);
     pthread_mutex_unlock(&device->growing);
-    *out_lane = lane;
+    *out_stream = stream;
     return status;
 }
 
@@ -201,43 +201,43 @@ void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer 
     barrier(device, commands, &memory, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT);
 }
 
-gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_lane **out_lane)
+gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = gpuhal_vulkan_alive(device);
     if (status != GPUHAL_OK) {
         return status;
     }
-    gpuhal_vulkan_lane *lane = take_idle(device);
-    if (!lane && (status = grow_or_wait(device, &lane)) != GPUHAL_OK) {
+    gpuhal_vulkan_stream *stream = take_idle(device);
+    if (!stream && (status = grow_or_wait(device, &stream)) != GPUHAL_OK) {
         return status;
     }
-    status = gpuhal_vulkan_open_commands(device, lane->commands);
+    status = gpuhal_vulkan_open_commands(device, stream->commands);
     if (status != GPUHAL_OK) {
-        give(device, lane);
+        give(device, stream);
         return status;
     }
-    *out_lane = lane;
+    *out_stream = stream;
     return GPUHAL_OK;
 }
 
-static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_lane *lane, uint64_t timeout_ns)
+static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *stream, uint64_t timeout_ns)
 {
     VkResult code;
     uint32_t tries = 0;
     do {
-        code = device->api.vkWaitForFences(device->handle, 1, &lane->fence, VK_TRUE, timeout_ns);
+        code = device->api.vkWaitForFences(device->handle, 1, &stream->fence, VK_TRUE, timeout_ns);
     } while (gpuhal_vulkan_wait_again(code, tries++));
     return code;
 }
 
 /* The device is lost, and this submission not known to have ended. Drivers say that it has as soon as they are asked; one that
  * does not may still be at work in the caller's memory, so nothing is freed any more. */
-static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     uint64_t patience = atomic_load(&device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
-    VkResult code = wait_fence(device, lane, patience);
+    VkResult code = wait_fence(device, stream, patience);
     if (code != VK_SUCCESS && code != VK_ERROR_DEVICE_LOST) {
-        lane->broken = true;
+        stream->broken = true;
         atomic_store(&device->stuck, true);
     }
 }
@@ -245,108 +245,108 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
 /* Without a time limit, which Vulkan promises to end when the device is lost; with one, a short copy takes longer by a timer. A
  * wait that fails otherwise than by a lost device says nothing about the work: the device counts as lost from then on, since
  * nobody could tell any more when the caller's memory is free. */
-static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
-    VkResult code = wait_fence(device, lane, UINT64_MAX);
+    VkResult code = wait_fence(device, stream, UINT64_MAX);
     if (code == VK_SUCCESS) {
         return GPUHAL_OK;
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkWaitForFences", code);
     if (status != GPUHAL_ERROR_DEVICE_LOST) {
         atomic_store(&device->lost, true);
-        abandon(device, lane);
+        abandon(device, stream);
     }
     return status;
 }
 
-/* With the fence of the first lane, which nobody uses any more: the device closes. A submission that the driver refuses leaves nothing
+/* With the fence of the first stream, which nobody uses any more: the device closes. A submission that the driver refuses leaves nothing
  * to wait for. */
-static bool drain_port(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+static bool drain_wrapper(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
-    gpuhal_vulkan_lane *lane = &device->lanes[0];
+    gpuhal_vulkan_stream *stream = &device->streams[0];
     const VkSubmitInfo nothing = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO};
-    if (device->api.vkResetFences(device->handle, 1, &lane->fence) != VK_SUCCESS ||
-        gpuhal_vulkan_submit(device, port, &nothing, lane->fence) != VK_SUCCESS) {
+    if (device->api.vkResetFences(device->handle, 1, &stream->fence) != VK_SUCCESS ||
+        gpuhal_vulkan_submit(device, wrapper, &nothing, stream->fence) != VK_SUCCESS) {
         return true;
     }
-    VkResult code = wait_fence(device, lane, GPUHAL_VULKAN_PATIENCE_NS);
-    lane->broken = code != VK_SUCCESS && code != VK_ERROR_DEVICE_LOST;
-    return !lane->broken;
+    VkResult code = wait_fence(device, stream, GPUHAL_VULKAN_PATIENCE_NS);
+    stream->broken = code != VK_SUCCESS && code != VK_ERROR_DEVICE_LOST;
+    return !stream->broken;
 }
 
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device)
 {
     bool drained = !atomic_load(&device->stuck);
-    for (uint32_t i = 0; i < device->port_count && drained; i++) {
-        drained = drain_port(device, &device->ports[i]);
+    for (uint32_t i = 0; i < device->wrapper_count && drained; i++) {
+        drained = drain_wrapper(device, &device->wrappers[i]);
     }
-    for (gpuhal_vulkan_port *port = device->extra_ports; port && drained; port = port->next) {
-        drained = drain_port(device, port);
+    for (gpuhal_vulkan_wrapper *wrapper = device->extra_wrappers; wrapper && drained; wrapper = wrapper->next) {
+        drained = drain_wrapper(device, wrapper);
     }
     return drained;
 }
 
-static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
-    VkResult code = device->api.vkResetFences(device->handle, 1, &lane->fence);
+    VkResult code = device->api.vkResetFences(device->handle, 1, &stream->fence);
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkResetFences", code);
     }
     const VkSubmitInfo submit = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
         .commandBufferCount = 1,
-        .pCommandBuffers = &lane->commands,
+        .pCommandBuffers = &stream->commands,
     };
-    code = gpuhal_vulkan_submit(device, &device->ports[device->copy_port], &submit, lane->fence);
+    code = gpuhal_vulkan_submit(device, &device->wrappers[device->copy_wrapper], &submit, stream->fence);
     if (code == VK_SUCCESS) {
-        return await(device, lane);
+        return await(device, stream);
     }
     if (code == VK_NOT_READY) {
-        return gpuhal_vulkan_port_busy(device);
+        return gpuhal_vulkan_wrapper_busy(device);
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
-        abandon(device, lane); /* it may run all the same */
+        abandon(device, stream); /* it may run all the same */
     }
     return status;
 }
 
-gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_lane *lane)
+gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
-    gpuhal_status status = gpuhal_vulkan_close_commands(device, lane->commands);
+    gpuhal_status status = gpuhal_vulkan_close_commands(device, stream->commands);
     if (status == GPUHAL_OK) {
-        status = submit_and_await(device, lane);
+        status = submit_and_await(device, stream);
     }
-    give(device, lane);
+    give(device, stream);
     return status;
 }
 
-/* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one port, which lives as long as the
+/* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as long as the
  * opening. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all that can be seen. */
-static gpuhal_vulkan_port *extra_port(gpuhal_plugin_device *device, VkQueue queue, uint32_t family, uint32_t index)
+static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family, uint32_t index)
 {
-    gpuhal_vulkan_port *port = device->extra_ports;
-    while (port && port->queue != queue) {
-        port = port->next;
+    gpuhal_vulkan_wrapper *wrapper = device->extra_wrappers;
+    while (wrapper && wrapper->queue != queue) {
+        wrapper = wrapper->next;
     }
-    if (!port && (port = calloc(1, sizeof *port))) {
-        port->queue = queue;
-        port->family = family;
-        port->index = index;
-        gpuhal_vulkan_port_init(port);
-        port->next = device->extra_ports;
-        device->extra_ports = port;
+    if (!wrapper && (wrapper = calloc(1, sizeof *wrapper))) {
+        wrapper->queue = queue;
+        wrapper->family = family;
+        wrapper->index = index;
+        gpuhal_vulkan_wrapper_init(wrapper);
+        wrapper->next = device->extra_wrappers;
+        device->extra_wrappers = wrapper;
     }
-    return port;
+    return wrapper;
 }
 
-gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status)
+gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status)
 {
     const VkQueue queue = (VkQueue)(uintptr_t)native->values[0];
     bool known_family = false;
-    for (uint32_t i = 0; i < device->port_count && native->type == GPUHAL_NATIVE_VULKAN_QUEUE; i++) {
-        if (device->ports[i].queue == queue) {
-            return &device->ports[i];
+    for (uint32_t i = 0; i < device->wrapper_count && native->type == GPUHAL_NATIVE_VULKAN_QUEUE; i++) {
+        if (device->wrappers[i].queue == queue) {
+            return &device->wrappers[i];
         }
     }
     for (uint32_t i = 0; i < device->family_count; i++) {
@@ -358,10 +358,10 @@ gpuhal_vulkan_port *gpuhal_vulkan_port_of(gpuhal_plugin_device *device, const gp
         return NULL;
     }
     pthread_mutex_lock(&device->growing);
-    gpuhal_vulkan_port *port = extra_port(device, queue, (uint32_t)native->values[1], (uint32_t)native->values[2]);
+    gpuhal_vulkan_wrapper *wrapper = extra_wrapper(device, queue, (uint32_t)native->values[1], (uint32_t)native->values[2]);
     pthread_mutex_unlock(&device->growing);
-    if (!port) {
+    if (!wrapper) {
         *out_status = device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    return port;
+    return wrapper;
 }

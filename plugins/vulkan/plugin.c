@@ -1,6 +1,6 @@
 /* vulkan/plugin.c: what the core sees of the Vulkan plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (hardware, entries, openings, ports, lanes, memory), hardware.c
+ * Read in this order: driver.h (functions and errors), device.h (hardware, entries, openings, wrappers, lanes, memory), hardware.c
  * and features.c, discovery.c, facts.c and identity.c (which devices, what is known of them), context.c and adopt.c, type.c,
  * memory.c and import.c, lane.c, transfer.c, queue.c and event.c with hazard.c.
  */

@@ -1,6 +1,6 @@
 /* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
  *
- * Several queues may share a port; they meet in port.c alone. Each has its own command pool, which needs no lock
+ * Several queues may share a wrapper; they meet in wrapper.c alone. Each has its own command pool, which needs no lock
  * since the core has one call in progress on a queue at most. Inside a batch barriers stand where the hazards want them; batches
  * are ordered by the barriers that every command buffer begins and ends with.
  *
@@ -29,9 +29,9 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
-        gpuhal_vulkan_timeline_drop(batch->awaited[i]);
+        gpuhal_vulkan_timeline_release(batch->awaited[i]);
     }
-    gpuhal_vulkan_stamp_drop(batch->stamp);
+    gpuhal_vulkan_stamp_release(batch->stamp);
     *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .next = queue->idle};
     queue->idle = batch;
 }
@@ -124,12 +124,12 @@ static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_bat
         .signalSemaphoreCount = 1,
         .pSignalSemaphores = &queue->timeline->semaphore,
     };
-    return queue->device->api.vkQueueSubmit(queue->port->queue, 1, &submit, VK_NULL_HANDLE);
+    return queue->device->api.vkQueueSubmit(queue->wrapper->queue, 1, &submit, VK_NULL_HANDLE);
 }
 
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue)
 {
-    return gpuhal_vulkan_port_enter(queue->device, queue->port, false) ? GPUHAL_OK : GPUHAL_NOT_READY;
+    return gpuhal_vulkan_wrapper_enter(queue->device, queue->wrapper, false) ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
 /* For whom a native section is no reason to wait: NOT_READY. */
@@ -138,7 +138,7 @@ static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
     gpuhal_status status = queue->open ? gpuhal_vulkan_queue_enter(queue) : GPUHAL_OK;
     if (status == GPUHAL_OK && queue->open) {
         status = gpuhal_vulkan_queue_submit(queue);
-        gpuhal_vulkan_port_leave(queue->device, queue->port);
+        gpuhal_vulkan_wrapper_leave(queue->device, queue->wrapper);
     }
     return status;
 }
@@ -209,22 +209,22 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
 
 /* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those that write
  * timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is not looked at. */
-static gpuhal_vulkan_port *choose_port(gpuhal_plugin_device *device, uint32_t flags)
+static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
 {
-    uint32_t turn = atomic_fetch_add(&device->next_port, 1);
-    gpuhal_vulkan_port *second_best = NULL;
-    for (uint32_t i = 0; i < device->port_count; i++) {
-        gpuhal_vulkan_port *port = &device->ports[(turn + i) % device->port_count];
-        const VkQueueFamilyProperties *family = &device->hardware.families[port->family];
+    uint32_t turn = atomic_fetch_add(&device->next_wrapper, 1);
+    gpuhal_vulkan_wrapper *second_best = NULL;
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        gpuhal_vulkan_wrapper *wrapper = &device->wrappers[(turn + i) % device->wrapper_count];
+        const VkQueueFamilyProperties *family = &device->hardware.families[wrapper->family];
         if (!(family->queueFlags & VK_QUEUE_COMPUTE_BIT)) {
             continue;
         }
         if (!(flags & GPUHAL_TIMED) || family->timestampValidBits > 0) {
-            return port;
+            return wrapper;
         }
-        second_best = second_best ? second_best : port;
+        second_best = second_best ? second_best : wrapper;
     }
-    return second_best ? second_best : &device->ports[0];
+    return second_best ? second_best : &device->wrappers[0];
 }
 
 static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, const gpuhal_native *adopt)
@@ -233,19 +233,19 @@ static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, cons
     gpuhal_status status = GPUHAL_OK;
     queue->adopted = adopt != NULL;
     queue->foreign = queue->adopted;
-    queue->port = adopt ? gpuhal_vulkan_port_of(device, adopt, &status) : choose_port(device, flags);
-    if (!queue->port || !(queue->timeline = gpuhal_vulkan_timeline_take(device, &status))) {
+    queue->wrapper = adopt ? gpuhal_vulkan_wrapper_of(device, adopt, &status) : choose_wrapper(device, flags);
+    if (!queue->wrapper || !(queue->timeline = gpuhal_vulkan_timeline_take(device, &status))) {
         return status;
     }
     queue->submitted = atomic_load(&queue->timeline->reached);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = queue->port->family,
+        .queueFamilyIndex = queue->wrapper->family,
     };
     VkResult code = device->api.vkCreateCommandPool(device->handle, &pool, NULL, &queue->pool);
     if (code != VK_SUCCESS) {
-        gpuhal_vulkan_timeline_drop(queue->timeline);
+        gpuhal_vulkan_timeline_release(queue->timeline);
         return gpuhal_vulkan_result(device, "vkCreateCommandPool", code);
     }
     return GPUHAL_OK;
@@ -283,7 +283,7 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
     uint64_t patience = atomic_load(&queue->device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
     VkResult code = gpuhal_vulkan_timeline_await(queue->timeline, queue->submitted, patience);
     if (code == VK_SUCCESS) {
-        gpuhal_vulkan_timeline_note(queue->timeline, queue->submitted);
+        gpuhal_vulkan_timeline_advance(queue->timeline, queue->submitted);
     }
     return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
 }
@@ -294,10 +294,10 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
         /* A thread whose own section of another queue holds the VkQueue may submit to it. */
-        const bool entered = gpuhal_vulkan_port_enter(device, queue->port, true);
+        const bool entered = gpuhal_vulkan_wrapper_enter(device, queue->wrapper, true);
         (void)gpuhal_vulkan_queue_submit(queue);
         if (entered) {
-            gpuhal_vulkan_port_leave(device, queue->port);
+            gpuhal_vulkan_wrapper_leave(device, queue->wrapper);
         }
     }
     if (!has_ended(queue)) {
@@ -318,7 +318,7 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
         free(batch);
     }
     device->api.vkDestroyCommandPool(device->handle, queue->pool, NULL);
-    gpuhal_vulkan_timeline_drop(queue->timeline);
+    gpuhal_vulkan_timeline_release(queue->timeline);
     free(queue);
 }
 
@@ -342,16 +342,16 @@ static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     }
     gpuhal_vulkan_batch *batch = queue->open;
     batch->awaited_values[batch->awaited_count] = event->value;
-    batch->awaited[batch->awaited_count++] = gpuhal_vulkan_timeline_hold(event->timeline);
+    batch->awaited[batch->awaited_count++] = gpuhal_vulkan_timeline_retain(event->timeline);
     return GPUHAL_OK;
 }
 
 static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_VULKAN_QUEUE;
-    out_native->values[0] = (uint64_t)(uintptr_t)queue->port->queue;
-    out_native->values[1] = queue->port->family;
-    out_native->values[2] = queue->port->index;
+    out_native->values[0] = (uint64_t)(uintptr_t)queue->wrapper->queue;
+    out_native->values[1] = queue->wrapper->family;
+    out_native->values[2] = queue->wrapper->index;
     return GPUHAL_OK;
 }
 
@@ -361,13 +361,13 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
     if (status != GPUHAL_OK) {
         return status;
     }
-    status = gpuhal_vulkan_port_take(queue->device, queue->port, timeout_ns);
+    status = gpuhal_vulkan_wrapper_take(queue->device, queue->wrapper, timeout_ns);
     if (status != GPUHAL_OK) {
         return status;
     }
     status = gpuhal_vulkan_queue_submit(queue);
     if (status != GPUHAL_OK) {
-        gpuhal_vulkan_port_give(queue->device, queue->port);
+        gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
     }
     return status;
 }
@@ -375,7 +375,7 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
 static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
 {
     queue->foreign = true;
-    gpuhal_vulkan_port_give(queue->device, queue->port);
+    gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
 }
 
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)

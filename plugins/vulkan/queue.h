@@ -19,14 +19,14 @@ typedef struct gpuhal_vulkan_timeline {
     gpuhal_plugin_device *device;
     VkSemaphore semaphore;
     _Atomic uint64_t reached; /* highest value seen */
-    _Atomic uint32_t holders;
+    _Atomic uint32_t references;
 } gpuhal_vulkan_timeline;
 
 /* A query pool with one timestamp. */
 typedef struct gpuhal_vulkan_stamp {
     gpuhal_plugin_device *device;
     VkQueryPool pool;
-    _Atomic uint32_t holders;
+    _Atomic uint32_t references;
 } gpuhal_vulkan_stamp;
 
 /* One command buffer of a queue. */
@@ -43,7 +43,7 @@ typedef struct gpuhal_vulkan_batch {
 
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
-    gpuhal_vulkan_port *port;
+    gpuhal_vulkan_wrapper *wrapper;
     gpuhal_vulkan_timeline *timeline;
     VkCommandPool pool;
     uint64_t submitted;                /* value of the last submission */
@@ -82,17 +82,17 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
 /* An idle timeline, or a new one; its values go on from `reached`. NULL: *out_status is reported. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status);
-gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_hold(gpuhal_vulkan_timeline *timeline);
-void gpuhal_vulkan_timeline_drop(gpuhal_vulkan_timeline *timeline);
+gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline);
+void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline);
 /* Notes that the value was reached. */
-void gpuhal_vulkan_timeline_note(gpuhal_vulkan_timeline *timeline, uint64_t value);
+void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* OK, NOT_READY, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
 /* OK, NOT_READY when the time is over, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
 /* The vendor's wait, also on a lost device. */
 VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
-void gpuhal_vulkan_stamp_drop(gpuhal_vulkan_stamp *stamp);
+void gpuhal_vulkan_stamp_release(gpuhal_vulkan_stamp *stamp);
 /* Fills the slots for events. */
 void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 

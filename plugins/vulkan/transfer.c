@@ -39,7 +39,7 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
 typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue; /* NULL: a lane */
-    gpuhal_vulkan_lane *lane;   /* NULL: not begun */
+    gpuhal_vulkan_stream *stream;   /* NULL: not begun */
     bool begun;                 /* on the queue */
 } target;
 
@@ -50,17 +50,17 @@ static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuha
         to->begun = to->begun || recorded == GPUHAL_OK;
         return recorded;
     }
-    gpuhal_status status = to->lane ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, &to->lane);
-    *out_commands = status == GPUHAL_OK ? to->lane->commands : VK_NULL_HANDLE;
+    gpuhal_status status = to->stream ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, &to->stream);
+    *out_commands = status == GPUHAL_OK ? to->stream->commands : VK_NULL_HANDLE;
     return status;
 }
 
 /* Blocks for a lane. */
 static gpuhal_status end_commands(target *to)
 {
-    gpuhal_vulkan_lane *lane = to->lane;
-    to->lane = NULL;
-    return lane ? gpuhal_vulkan_finish(to->device, lane) : GPUHAL_OK;
+    gpuhal_vulkan_stream *stream = to->stream;
+    to->stream = NULL;
+    return stream ? gpuhal_vulkan_finish(to->device, stream) : GPUHAL_OK;
 }
 
 static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,

@@ -1,6 +1,6 @@
-/* vulkan/port.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
+/* vulkan/wrapper.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
  *
- * A submission holds the port's mutex, for as long as vkQueueSubmit takes. A native section takes the port for as long as the
+ * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. A native section takes the wrapper for as long as the
  * caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no lock of a thread. The thread
  * that began it is refused what would wait for its end: it would wait for itself.
  */
@@ -19,62 +19,62 @@ static uint64_t this_thread(void)
     return own;
 }
 
-void gpuhal_vulkan_port_init(gpuhal_vulkan_port *port)
+void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&port->mutex, NULL);
-    pthread_cond_init(&port->freed, &attributes);
+    pthread_mutex_init(&wrapper->mutex, NULL);
+    pthread_cond_init(&wrapper->freed, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-void gpuhal_vulkan_port_finish(gpuhal_vulkan_port *port)
+void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper)
 {
-    pthread_cond_destroy(&port->freed);
-    pthread_mutex_destroy(&port->mutex);
+    pthread_cond_destroy(&wrapper->freed);
+    pthread_mutex_destroy(&wrapper->mutex);
 }
 
-static void lock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+static void lock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     if (device->lock) {
-        device->lock(device->lock_user, port->queue);
+        device->lock(device->lock_user, wrapper->queue);
     }
 }
 
-static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     if (device->unlock) {
-        device->unlock(device->lock_user, port->queue);
+        device->unlock(device->lock_user, wrapper->queue);
     }
 }
 
-gpuhal_status gpuhal_vulkan_port_busy(const gpuhal_plugin_device *device)
+gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
 {
     return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0, "this thread is in a native section, which holds the VkQueue");
 }
 
-bool gpuhal_vulkan_port_enter(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, bool may_wait)
+bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)
 {
-    pthread_mutex_lock(&port->mutex);
-    while (port->taken && may_wait && port->taker != this_thread()) {
-        pthread_cond_wait(&port->freed, &port->mutex);
+    pthread_mutex_lock(&wrapper->mutex);
+    while (wrapper->taken && may_wait && wrapper->taker != this_thread()) {
+        pthread_cond_wait(&wrapper->freed, &wrapper->mutex);
     }
-    if (port->taken) {
-        pthread_mutex_unlock(&port->mutex);
+    if (wrapper->taken) {
+        pthread_mutex_unlock(&wrapper->mutex);
         return false;
     }
-    lock_of_caller(device, port);
+    lock_of_caller(device, wrapper);
     return true;
 }
 
-void gpuhal_vulkan_port_leave(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
-    unlock_of_caller(device, port);
-    pthread_mutex_unlock(&port->mutex);
+    unlock_of_caller(device, wrapper);
+    pthread_mutex_unlock(&wrapper->mutex);
 }
 
-gpuhal_status gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, uint64_t timeout_ns)
+gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, uint64_t timeout_ns)
 {
     struct timespec until = {0};
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -82,40 +82,40 @@ gpuhal_status gpuhal_vulkan_port_take(gpuhal_plugin_device *device, gpuhal_vulka
     const uint64_t end = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
     until = (struct timespec){.tv_sec = (time_t)(end / SECOND_NS), .tv_nsec = (long)(end % SECOND_NS)};
     int waited = 0;
-    pthread_mutex_lock(&port->mutex);
-    while (port->taken && port->taker != this_thread() && waited == 0) {
-        waited = pthread_cond_timedwait(&port->freed, &port->mutex, &until);
+    pthread_mutex_lock(&wrapper->mutex);
+    while (wrapper->taken && wrapper->taker != this_thread() && waited == 0) {
+        waited = pthread_cond_timedwait(&wrapper->freed, &wrapper->mutex, &until);
     }
-    const bool free = !port->taken, own = port->taken && port->taker == this_thread();
+    const bool free = !wrapper->taken, own = wrapper->taken && wrapper->taker == this_thread();
     if (free) {
-        port->taken = true;
-        port->taker = this_thread();
+        wrapper->taken = true;
+        wrapper->taker = this_thread();
     }
-    pthread_mutex_unlock(&port->mutex);
+    pthread_mutex_unlock(&wrapper->mutex);
     if (own) {
-        return gpuhal_vulkan_port_busy(device);
+        return gpuhal_vulkan_wrapper_busy(device);
     }
     if (free) {
-        lock_of_caller(device, port);
+        lock_of_caller(device, wrapper);
     }
     return free ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
-void gpuhal_vulkan_port_give(gpuhal_plugin_device *device, gpuhal_vulkan_port *port)
+void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
-    unlock_of_caller(device, port);
-    pthread_mutex_lock(&port->mutex);
-    port->taken = false;
-    pthread_cond_broadcast(&port->freed);
-    pthread_mutex_unlock(&port->mutex);
+    unlock_of_caller(device, wrapper);
+    pthread_mutex_lock(&wrapper->mutex);
+    wrapper->taken = false;
+    pthread_cond_broadcast(&wrapper->freed);
+    pthread_mutex_unlock(&wrapper->mutex);
 }
 
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_port *port, const VkSubmitInfo *submit, VkFence fence)
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit, VkFence fence)
 {
-    if (!gpuhal_vulkan_port_enter(device, port, true)) {
+    if (!gpuhal_vulkan_wrapper_enter(device, wrapper, true)) {
         return VK_NOT_READY;
     }
-    VkResult code = device->api.vkQueueSubmit(port->queue, 1, submit, fence);
-    gpuhal_vulkan_port_leave(device, port);
+    VkResult code = device->api.vkQueueSubmit(wrapper->queue, 1, submit, fence);
+    gpuhal_vulkan_wrapper_leave(device, wrapper);
     return code;
 }
