@@ -15,11 +15,11 @@
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
 
-/* A device, shared by all its openings. */
+/* A device, shared by all its opened devices. */
 typedef struct gpuhal_cpu_entry {
     uint64_t total;             /* Most that one allocation, and all together, may have. */
     bool limited;               /* The total is a limit from the option, not what the machine has. */
-    _Atomic uint64_t allocated; /* By all openings of this start. */
+    _Atomic uint64_t allocated; /* By all devices opened since this start. */
 } gpuhal_cpu_entry;
 
 /* One start. */
@@ -28,7 +28,7 @@ struct gpuhal_plugin_instance {
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
 };
 
-/* One opening. */
+/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_cpu_entry *entry;
@@ -48,7 +48,7 @@ static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
-/* Brings the pages of a mapping whose contents are nobody's yet. Returns 0 or an errno. */
+/* Brings the pages of a mapping whose contents no caller has yet. Returns 0 or an errno. */
 int gpuhal_cpu_commit(void *start, uint64_t length);
 
 /* share.c: memory that others have a part in. Its object is a record and not its address. */

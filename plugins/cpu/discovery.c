@@ -37,7 +37,7 @@ static bool parse_size(const char **text, uint64_t *out_bytes)
     return true;
 }
 
-/* The number of sizes in the list; 0 when it is none. */
+/* The number of sizes in the list; 0 when it is not a list. */
 static uint32_t parse_sizes(const char *text, uint64_t sizes[GPUHAL_CPU_DEVICES_MAX])
 {
     for (uint32_t count = 0; count < GPUHAL_CPU_DEVICES_MAX; text++) {
@@ -75,7 +75,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
         return refuse_option(host, given);
     }
     if (!is_given && !gpuhal_cpu_system_memory("", &memory)) {
-        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory is told neither by /proc/meminfo nor by sysinfo");
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory is reported neither by /proc/meminfo nor by sysinfo");
     }
 
     gpuhal_plugin_instance *instance = calloc(1, sizeof *instance);
@@ -104,8 +104,8 @@ static const struct {
     {GPUHAL_FACT_DRM_RENDER_NODE, "a processor has no device node"},
     {GPUHAL_FACT_PARTITION, "a processor is not partitioned"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "only the memory itself limits the number of allocations"},
-    {GPUHAL_FACT_DRIVER_UUID, "there is no driver; what this plugin gives out is told by its descriptor"},
-    {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to take over"},
+    {GPUHAL_FACT_DRIVER_UUID, "there is no driver; what this plugin exports is known by its descriptor"},
+    {GPUHAL_FACT_ADOPT_KINDS, "there is no vendor object to adopt"},
     {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
     {GPUHAL_FACT_SUBGROUP_SIZE_MIN, "how wide vectors are is the compiler's choice"},
     {GPUHAL_FACT_SUBGROUP_SIZE_MAX, "how wide vectors are is the compiler's choice"},
@@ -114,7 +114,7 @@ static const struct {
     {GPUHAL_FACT_GROUP_SIZE_MAX_Y, "a processor runs threads, not groups"},
     {GPUHAL_FACT_GROUP_SIZE_MAX_Z, "a processor runs threads, not groups"},
     {GPUHAL_FACT_GROUP_MEMORY_BYTES, "a processor runs threads, not groups"},
-    {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not tell it"},
+    {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not report it"},
 };
 
 static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)

@@ -1,9 +1,9 @@
 /* cpu/memory.c: allocating and releasing.
  *
- * Every page is there when allocate() returns. Linux promises more memory than it has and kills somebody when the promise is
- * called in, so the plugin looks at what is free first and answers OUT_OF_MEMORY itself. Small allocations come from malloc,
+ * Every page is there when allocate() returns. Linux promises more memory than it has and kills a process when the promise
+ * is called in, so the plugin reads what is free first and returns OUT_OF_MEMORY itself. Small allocations come from malloc,
  * which has their pages at hand; larger ones are mappings of their own, aligned so that the system can use huge pages.
- * `memory->bytes` alone tells release() which of the two it was. The object of such memory is its address; that of memory which
+ * `memory->bytes` alone shows release() which of the two it was. The object of such memory is its address; that of memory which
  * others have a part in is a record of share.c.
  */
 #include "device.h"
@@ -30,7 +30,7 @@ uint64_t gpuhal_cpu_page_bytes(void)
     return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whether so much is free, as far as was seen lately. Where nobody tells, the system has to refuse by itself. */
+/* Whether so much is free, as far as was seen lately. Where no file says so, the system has to refuse by itself. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -42,7 +42,7 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit, which all openings of the device share. Without a lock: a fork could leave it taken. */
+/* Counts the bytes against the limit, which all opened devices share. Without a lock: a fork could leave it taken. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -54,7 +54,7 @@ static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
     return true;
 }
 
-/* The contents are nobody's yet, so anything may be written. */
+/* No caller has the contents yet, so anything may be written. */
 static void touch(volatile char *start, uint64_t bytes, uint64_t page)
 {
     for (uint64_t at = 0; at < bytes; at += page) {

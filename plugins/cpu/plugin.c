@@ -29,7 +29,7 @@ static gpuhal_status cpu_open(const gpuhal_host *host, gpuhal_plugin_instance *i
         return GPUHAL_ERROR_NOT_FOUND;
     }
     if (adopt) {
-        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "a processor has no device object to take over");
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "a processor has no device object to adopt");
     }
     gpuhal_plugin_device *device = malloc(sizeof *device);
     if (!device) {
@@ -69,7 +69,7 @@ static const gpuhal_plugin cpu_plugin = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin speaks plugin ABI 0.2 only");
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin supports plugin ABI 0.2 only");
         return NULL;
     }
     return &cpu_plugin;

@@ -1,8 +1,8 @@
 /* cpu/share.c: memory that others have a part in: host memory of the caller's, and memory behind a descriptor (memfd), which
  * other processes can map.
  *
- * A descriptor that this plugin gives out is a memfd whose size is sealed: nobody can shrink it, so whoever maps it is safe from
- * SIGBUS. The seal is also how an import tells its own kind from any other descriptor. It stays open with the memory, because
+ * A descriptor that this plugin exports is a memfd whose size is sealed: no process can shrink it, so every mapping is safe from
+ * SIGBUS. The seal also distinguishes its own kind from any other descriptor. It stays open with the memory, because
  * giving out and importing again need it. Unlike all other memory of this plugin it stays one memory across a fork: what the
  * child writes, the parent sees.
  */
@@ -125,18 +125,18 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
 {
     struct stat info;
     if (fstat(descriptor, &info) != 0) {
-        return "it is no open descriptor";
+        return "it is not an open descriptor";
     }
     int seals = fcntl(descriptor, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS) {
-        return "the descriptor is no memory that this plugin gave out";
+        return "the descriptor was not exported by this plugin";
     }
     return info.st_size < 0 || (uint64_t)info.st_size < needed
                ? "the memory behind the descriptor is smaller than what is asked for"
                : NULL;
 }
 
-/* The pages are there already, brought by whoever allocated them; nothing is counted a second time. */
+/* The pages are there already, brought when they were allocated; nothing is counted a second time. */
 static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_os_handle handle = alloc->import.as.os;

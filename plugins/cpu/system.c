@@ -119,7 +119,7 @@ static bool group_number(const char *root, const group_version *version, const c
     return group_path(version, group, file, path) && read_number(root, path, out_number);
 }
 
-/* Cached file contents count as used in a group, but give way like they do in MemAvailable. */
+/* Cached file contents count as used in a group, but are reclaimable as in MemAvailable. */
 static uint64_t group_cached(const char *root, const group_version *version, const char *group)
 {
     char path[PATH_BYTES];
@@ -137,7 +137,7 @@ static void bound_by_group(const char *root, const group_version *version, const
 {
     uint64_t limit, used;
     if (!group_number(root, version, group, version->limit, &limit)) {
-        return; /* "max" is no limit, and no number */
+        return; /* "max" stands for no limit */
     }
     if (limit < memory->total) {
         memory->total = limit;
@@ -227,7 +227,7 @@ bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
     return true;
 }
 
-/* ARM processors tell numbers instead of names. */
+/* ARM processors report numbers instead of names. */
 static const struct {
     const char *implementer, *vendor;
 } arm_vendors[] = {
@@ -314,7 +314,7 @@ bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node)
 
 uint32_t gpuhal_cpu_system_affinity(void)
 {
-    /* The mask must be as large as the kernel's own, which nobody tells: grow until it fits. */
+    /* The mask must be as large as the kernel's own, which no call returns: grow until it fits. */
     for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set) {

@@ -1,7 +1,7 @@
 /* cpu/transfer.c: moving bytes with the processor itself.
  *
  * All memory of this plugin has a host address, so every slot is a memcpy or a memset that is done when it returns. The core has
- * checked all ranges, and never hands over a queue, since none is offered.
+ * checked all ranges, and never passes a queue, since none is offered.
  */
 #include "device.h"
 

@@ -2,7 +2,7 @@
 #include "device.h"
 
 /* Where the device sees host memory: the same address, except on systems without unified addressing. The driver is
- * asked for the beginning of what it gave or registered; of other addresses the documentation does not speak. */
+ * asked for the beginning of what it gave or registered; the documentation says nothing of other addresses. */
 CUresult gpuhal_cuda_show_host(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;
@@ -23,7 +23,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
     const gpuhal_cuda_functions *api = &gpuhal_cuda_api;
     if (api->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
         type != CU_MEMORYTYPE_DEVICE) {
-        return "values[0] is no address of device memory";
+        return "values[0] is not an address of device memory";
     }
     if (api->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS ||
         ordinal != (int)device->entry->ordinal) {
@@ -38,8 +38,8 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
     return NULL;
 }
 
-/* Inside the context. NULL when the address is one of @p bytes bytes of this device's memory. The driver tells one
- * piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation, which
+/* Inside the context. NULL when the address is one of @p bytes bytes of this device's memory. The driver reports
+ * one piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation, which
  * may begin where this one ends, is of another range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* cuda/context.c: an opening of a device: its context, and what became of it. */
+/* cuda/context.c: an opened device: its context, and what became of it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -8,7 +8,7 @@
 
 /* ---- in and out */
 
-/* The context was destroyed, or the primary one reset, by somebody else: all that was in it is gone with it. */
+/* The context was destroyed, or the primary one reset, by the program: all that was in it is gone with it. */
 static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -92,7 +92,7 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
     return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
 }
 
-/* Whether calls still work in the context, or what they answer; a sticky code would be answered to this one too. */
+/* OK while calls still work in the context, else their code; this call would return a sticky code too. */
 static CUresult probe(gpuhal_plugin_device *device)
 {
     gpuhal_cuda_scope scope;
@@ -105,21 +105,21 @@ static CUresult probe(gpuhal_plugin_device *device)
     return code;
 }
 
-/* The first code stays: those that follow it tell less. That the context is gone concerns those who worked in it: the next
- * opening has a new one. */
+/* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the next
+ * opened device has a new one. */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
         return GPUHAL_OK;
     }
-    /* Of a GPU that has fallen off the bus the driver knows nothing, and says that to everything. */
+    /* Of a GPU that has fallen off the bus the driver knows nothing, and returns that from every call. */
     const bool fell = code == CUDA_ERROR_UNKNOWN && probe(device) == CUDA_ERROR_UNKNOWN;
     if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         CUresult none = CUDA_SUCCESS;
         (void)atomic_compare_exchange_strong(is_of_gone(code) ? &device->own_lost : device->lost, &none, code);
     }
     return fell ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
-                                        "the driver answers nothing else any more: see the kernel's log for lines with NVRM")
+                                        "the driver returns nothing else any more: see the kernel's log for lines with NVRM")
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
@@ -143,7 +143,7 @@ static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_en
 {
     const char *call = "cuDevicePrimaryCtxRetain";
     const int mode = gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT);
-    /* The documentation says UNKNOWN, and drivers answer the other. */
+    /* The documentation says UNKNOWN; drivers return the other. */
     if ((code == CUDA_ERROR_DEVICE_UNAVAILABLE || code == CUDA_ERROR_UNKNOWN) && mode == CU_COMPUTEMODE_PROHIBITED) {
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_NO_PERMISSION, call, code,
@@ -171,7 +171,7 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
 }
 
-/* Inside the context that is taken over: whether it and its stream are what they are said to be. */
+/* Inside the adopted context: checks it and its stream. */
 static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault)
 {
     CUdevice owner = -1;
@@ -192,7 +192,7 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     const gpuhal_host *host = device->host;
     if (adopt->size < sizeof *adopt || adopt->type != GPUHAL_NATIVE_CUDA_DEVICE || adopt->values[0] == 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the cuda plugin takes over a GPUHAL_NATIVE_CUDA_DEVICE with a CUcontext in values[0]");
+                            "the cuda plugin adopts a GPUHAL_NATIVE_CUDA_DEVICE with a CUcontext in values[0]");
     }
     if (adopt->values[2] == GPUHAL_CUDA_PER_THREAD) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -203,7 +203,7 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->adopted = true;
     device->lost = &device->own_lost;
     gpuhal_cuda_scope scope;
-    const char *fault = "values[0] is no CUcontext";
+    const char *fault = "values[0] is not a CUcontext";
     CUresult code = gpuhal_cuda_enter(device, &scope);
     if (code == CUDA_SUCCESS) {
         code = check_adopted(device, &fault);
@@ -219,8 +219,8 @@ static void release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opening for which there
- * is none works too, and notices a reset by the codes of its calls alone. */
+/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opened device without
+ * it works too, and notices a reset by the codes of its calls alone. */
 static void make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;
@@ -290,7 +290,7 @@ void gpuhal_cuda_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Asks nobody: a driver that hangs would hang here too. */
+/* Calls no driver: one that hangs would hang here too. */
 static gpuhal_status cuda_query_health(gpuhal_plugin_device *device)
 {
     return gpuhal_cuda_lost_code(device) != CUDA_SUCCESS ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

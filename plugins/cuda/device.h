@@ -1,17 +1,17 @@
 /* cuda/device.h: what the files of this plugin share.
  *
  * An entry is one device as CUDA numbers it in this process; CUDA fixes that list when it is initialised, so the index of a
- * device is its ordinal. An opening works in a context: the device's primary one, which every user of the runtime API in the
- * process shares and which is retained while the opening lives, or one that the caller handed over. Each call makes it current if
+ * device is its ordinal. An opened device works in a context: the device's primary one, which every user of the runtime API in the
+ * process shares and which is retained while the device is open, or one that the device adopted from the caller. Each call makes it current if
  * it is not, and leaves the thread with the context that it had.
  *
- * A blocking call takes a stream of the opening that no other call uses, enqueues there, waits for its own work and gives the
- * stream back. Internal streams do not wait for the default stream, so the engine's work is not in their way. Behind an adopted
+ * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its own work and gives the
+ * stream back. Internal streams do not wait for the default stream, so the engine's work does not delay them. Behind an adopted
  * device with a stream, an internal one first waits for what that stream had been given.
  *
  * Some errors of CUDA are sticky: the context is of no more use, and only the end of the process mends it. The first such code is
- * kept and answers every later call. For the primary context it is kept with the entry, which all its openings share. A context
- * that somebody else destroyed or reset is lost for the opening alone: the device has a new one for those who open it again.
+ * kept and returned by every later call. For the primary context it is kept with the entry, which all its opened devices share. A context
+ * that the program destroyed or reset is lost for the opened device alone: the next one that is opened has a new one.
  */
 #ifndef GPUHAL_CUDA_DEVICE_H
 #define GPUHAL_CUDA_DEVICE_H
@@ -35,7 +35,7 @@ typedef struct gpuhal_cuda_entry {
     bool is_mig;              /* a part of a GPU that was divided */
     bool maps_host;           /* the device reads and writes page-locked memory */
     bool registers_host;      /* and memory that the caller owns */
-    bool registers_read_only; /* also where nobody may write */
+    bool registers_read_only; /* also where it may not be written */
     bool has_ranges;          /* virtual memory management */
     bool exports_fd;
     char pci[24];       /* canonical; "" when unknown */
@@ -45,7 +45,7 @@ typedef struct gpuhal_cuda_entry {
     _Atomic CUresult lost; /* the sticky code of the primary context, 0 while it works */
 } gpuhal_cuda_entry;
 
-/* One opening. */
+/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_cuda_entry *entry;
@@ -74,9 +74,9 @@ typedef struct gpuhal_cuda_scope {
 /* system.c */
 /* The version of the kernel's half of the driver; false when it is not known. */
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
-/* How many GPUs the kernel's driver has, as far as this process may see; 0 also when nothing tells. */
+/* How many GPUs the kernel's driver has, as far as this process may see; 0 also when no file says so. */
 uint32_t gpuhal_cuda_count_system(void);
-/* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then answer something else. */
+/* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then return another code. */
 uint32_t gpuhal_cuda_see_system(void);
 /* The kernel's driver is there without its second half, which CUDA alone needs. */
 bool gpuhal_cuda_lacks_uvm(void);

@@ -26,7 +26,7 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
 
 /* What is known about the whole machine. */
 typedef struct survey {
-    const char *source; /* who counts; NULL: nobody does */
+    const char *source; /* which component counts; NULL: none does */
     unsigned int count;
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
@@ -80,12 +80,12 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     int version = 0;
     const bool has_version = gpuhal_cuda_read_module_version(module, sizeof module);
     (void)gpuhal_cuda_api.cuDriverGetVersion(&version);
-    snprintf(text, sizeof text, "libcuda speaks CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
+    snprintf(text, sizeof text, "libcuda supports CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
              version % 1000 / 10, has_version ? module : "of an unknown version", how);
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
-/* The plain words of the driver do not say what to do about it. */
+/* The driver's descriptions do not say what to do about it. */
 static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const survey *known)
 {
     switch (code) {
@@ -165,7 +165,7 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
 }
 
 /* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is called again
- * only where another answer is to be expected. Under the lock of enumerate. */
+ * only where another code can be expected. Under the lock of enumerate. */
 static CUresult initialise(void)
 {
     static CUresult answer;

@@ -52,7 +52,7 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
  * of gpuhal cannot mend them. So are codes of later drivers that are not in the table.
  *
  * LOST are the sticky ones, of which the documentation says that the process is left in an inconsistent state and that any
- * further work returns the same error, and the codes of a context that somebody destroyed under us. */
+ * further work returns the same error, and the codes of a context that the program destroyed. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
@@ -198,12 +198,12 @@ gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* The driver's words are asked for even of codes that we know: they change from version to version and name the remedy. */
+/* The driver describes even codes that we know: its texts change from version to version and name the remedy. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code)
 {
     const char *words = NULL;
     if (gpuhal_cuda_api.cuGetErrorString(code, &words) != CUDA_SUCCESS || !words) {
-        words = "the driver has no words for it";
+        words = "the driver does not describe it";
     }
     return gpuhal_cuda_report_as(host, gpuhal_cuda_status(code), call, code, words);
 }

@@ -25,12 +25,12 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
 
 /* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the context is of no more use. */
 gpuhal_status gpuhal_cuda_status(CUresult code);
-/* Where nobody is told of what a call answered: CUDA, unlike HIP, keeps no last error that would have to be taken back. */
+/* Where a code is not reported: CUDA, unlike HIP, keeps no last error that would have to be taken back. */
 static inline void gpuhal_cuda_ignore(CUresult code)
 {
     (void)code;
 }
-/* Hands an error to the host, with its name and the driver's words, and returns its status. */
+/* Hands an error to the host, with its name and the driver's description, and returns its status. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code);
 /* The same with a status and a sentence of our own. */
 gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, CUresult code,

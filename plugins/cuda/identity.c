@@ -2,7 +2,7 @@
  *
  * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is documented for
  * whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA H100 NVL MIG 3g.47gb"),
- * since what the first version gives for a part is not said.
+ * since what the first version returns for a part is not documented.
  */
 #include "device.h"
 
@@ -78,6 +78,6 @@ void gpuhal_cuda_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const
         host->missing(host, sink, GPUHAL_FACT_PARTITION, GPUHAL_MISSING_NOT_SUPPORTED, "the device is a whole GPU");
     }
     host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
-                  "CUDA does not tell it; the PCI address does as well");
+                  "CUDA does not report it; use the PCI address");
     gpuhal_cuda_list_numa_node(host, sink, entry);
 }

@@ -42,7 +42,7 @@ static bool leads_to(nvmlDevice_t device, unsigned int link, const gpuhal_cuda_e
     return strcmp(address, to->pci) == 0;
 }
 
-/* One way, of one link; NVML gives MB/s. */
+/* In one direction, of one link; NVML gives MB/s. */
 static uint64_t link_speed(nvmlDevice_t device, unsigned int link)
 {
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_GET_SPEED, .scopeId = link};
@@ -160,7 +160,7 @@ static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uin
     if (why->reason != 0) {
         host->missing(host, sink, key, why->reason, why->text);
     } else if (value == 0) {
-        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "NVML does not tell it");
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "NVML does not report it");
     } else {
         host->u64(host, sink, key, value);
     }

@@ -37,7 +37,7 @@ bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- modules */
 
-/* The compiler's words in one line. */
+/* The compiler's log in one line. */
 static void make_line(char *text)
 {
     size_t length = strlen(text);

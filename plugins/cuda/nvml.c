@@ -28,7 +28,7 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host)
     const gpuhal_symbol symbols[] = {GPUHAL_NVML_FUNCTIONS(REQUIRED_SYMBOL, OPTIONAL_SYMBOL)};
     gpuhal_status status = host->library(host, "NVML", library_names, symbols, sizeof symbols / sizeof symbols[0]);
     if (status != GPUHAL_OK) {
-        host->log(host, GPUHAL_LOG_INFO, "NVML cannot be used: what it alone tells of CUDA devices is missing");
+        host->log(host, GPUHAL_LOG_INFO, "NVML cannot be used: what it alone reports of CUDA devices is missing");
         return;
     }
     pthread_mutex_lock(&open_lock);
@@ -82,13 +82,13 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     default:
         break;
     }
-    snprintf(why.text, sizeof why.text, "NVML answers %s (%u)", result_name(code), code);
+    snprintf(why.text, sizeof why.text, "NVML returned %s (%u)", result_name(code), code);
     return why;
 }
 
 /* ---- calls */
 
-/* Initialising again costs nothing, and NVML counts it: once is enough, and nobody here shuts down. */
+/* Initialising again costs nothing, and NVML counts it: once is enough, and this plugin never shuts it down. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
     nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
@@ -106,7 +106,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
         return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED, "NVML (libnvidia-ml.so.1) cannot be opened");
     }
     if (!gpuhal_cuda_take_turn()) {
-        return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not asked");
+        return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not called");
     }
     nvmlReturn_t code = run(work, request);
     code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;

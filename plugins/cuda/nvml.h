@@ -1,8 +1,8 @@
-/* cuda/nvml.h: NVML, which tells of devices without opening them, and without which everything else works.
+/* cuda/nvml.h: NVML, which reports values of devices without opening them, and without which everything else works.
  *
  * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs in sample() or link(),
- * so NVML is asked in those alone, and while listing only where no file of the kernel tells the driver's version. One thread asks at a time;
- * while it hangs the others are answered with "timed out": the process keeps at most one such thread.
+ * so NVML is asked in those alone, and while listing only where no file of the kernel has the driver's version
+ * (../stream/management.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H

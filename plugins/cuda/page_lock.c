@@ -1,6 +1,6 @@
 /* cuda/page_lock.c: page-locking memory of the caller.
  *
- * CUDA takes memory once: cuMemHostRegister answers 712 for pages that any context has registered, even though a
+ * CUDA takes memory once: cuMemHostRegister returns 712 for pages that any context has registered, even though a
  * registration is portable and serves every context.
  *
  * A registration ends with the context in which it was made. So one that was made in a device's primary context keeps
@@ -16,7 +16,7 @@ uint64_t gpuhal_cuda_id_at(uintptr_t address)
     return code == CUDA_SUCCESS ? id : 0;
 }
 
-/* Not for memory of devices (CU_MEMHOSTREGISTER_IOMEMORY): what the core hands over are ordinary pages. */
+/* Not for memory of devices (CU_MEMHOSTREGISTER_IOMEMORY): the core passes ordinary pages. */
 CUresult gpuhal_cuda_page_lock(gpuhal_stream_registration *own)
 {
     CUcontext same = NULL;
@@ -61,7 +61,7 @@ gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *
                : gpuhal_cuda_result(device, call, code);
 }
 
-/* Files of weights are mapped without the right to write, which the driver has to be told. Which code it has for
+/* Files of weights are mapped without the right to write, which the driver must know. Which code it has for
  * memory that may not be written is not documented; those of other faults are. */
 unsigned int gpuhal_cuda_flags_after(const gpuhal_plugin_device *device, CUresult code)
 {

@@ -1,7 +1,7 @@
 /* cuda/queue.c: queues are streams, events are events.
  *
  * Streams do not wait for the default stream. Nothing is held back, so flush has nothing to do. cuLaunchHostFunc is not used to
- * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block is told of
+ * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block gets
  * both.
  */
 #include "device.h"
@@ -36,7 +36,7 @@ static gpuhal_status take_stream(gpuhal_plugin_queue *queue, const gpuhal_native
     const CUresult code = gpuhal_cuda_api.cuStreamGetCtx(queue->stream, &context);
     if (code != CUDA_SUCCESS || context != device->context) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuStreamGetCtx", code,
-                                     "values[0] is no CUstream of the context that this device works in");
+                                     "values[0] is not a CUstream of the context that this device works in");
     }
     return GPUHAL_OK;
 }
@@ -67,7 +67,7 @@ static gpuhal_status cuda_queue_create(gpuhal_plugin_device *device, int32_t pri
     *out_queue = NULL;
     if (adopt && (adopt->type != GPUHAL_NATIVE_CUDA_STREAM || adopt->values[0] == 0)) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "a queue takes over a GPUHAL_NATIVE_CUDA_STREAM; the default stream is CU_STREAM_LEGACY, 1");
+                                    "a queue adopts a GPUHAL_NATIVE_CUDA_STREAM; the default stream is CU_STREAM_LEGACY, 1");
     }
     if (adopt && adopt->values[0] == GPUHAL_CUDA_PER_THREAD) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -161,8 +161,8 @@ static gpuhal_status cuda_event_query(gpuhal_plugin_event *event)
     return code == CUDA_ERROR_NOT_READY ? GPUHAL_NOT_READY : gpuhal_cuda_result(event->device, "cuEventQuery", code);
 }
 
-/* CUDA knows no timeout, and plugin.h allows the time to be overrun: the core calls this on a thread of its own and gives that up
- * when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no way of polling does. */
+/* CUDA knows no timeout, and plugin.h allows a wait that takes longer: the core calls this on a thread of its own and abandons
+ * that when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no polling does. */
 static gpuhal_status cuda_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {

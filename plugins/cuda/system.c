@@ -1,8 +1,8 @@
-/* cuda/system.c: what the system's files tell: of the kernel's half of the driver, and of devices on the PCI bus. Reading them
- * touches no GPU.
+/* cuda/system.c: what the system's files say of the kernel's half of the
+ * driver.
  *
  * libcuda finds no device alike where the kernel has loaded no driver, where a container was not given the device nodes, and
- * where this user may not open them. The files tell these apart.
+ * where this user may not open them. The files show which it is.
  */
 #include "device.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Takes no descriptor: a process that has none left is to hear nothing wrong of the kernel. */
+/* Takes no descriptor: a process that has none left must not be misinformed about the kernel. */
 static bool may(const char *name, int what)
 {
     char path[GPUHAL_STREAM_PATH];

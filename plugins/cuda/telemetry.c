@@ -1,8 +1,8 @@
 /* cuda/telemetry.c: values of devices that need not be open, from NVML. No context is made. NVML would wake a GPU that sleeps, as
- * those of notebooks do when nobody uses them: the system is asked first whether it does.
+ * those of notebooks do when no process uses them: the system is asked first whether it does.
  *
  * A hanging NVML costs the values and not the caller (nvml.h). NVML measures PCI Express for
- * 20 ms in each of its two calls; whoever asks for all values waits for both.
+ * 20 ms in each of its two calls; a sample of all values waits for both.
  */
 #include "nvml.h"
 
@@ -11,14 +11,14 @@
 #define BOARD true /* of the whole GPU: a part of a divided one has no temperature of its own */
 #define PART  false
 
-/* NVML says this where it has no number. */
+/* What NVML returns where it has no number. */
 #define NOT_AVAILABLE UINT64_MAX
 
 typedef nvmlReturn_t reader(nvmlDevice_t device, uint64_t *out_value);
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* The first version counts what the driver keeps for itself as used; the second tells it apart, and used with it is the same. */
+/* The first version counts what the driver keeps for itself as used; the second lists it apart, and the sum is the same. */
 static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_t *out_memory)
 {
     nvmlMemory_v2_t second = {.version = nvmlMemory_v2};
@@ -76,7 +76,7 @@ static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_MEMORY_TEMP};
     nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field);
     code = code == NVML_SUCCESS ? field.nvmlReturn : code;
-    /* 0 is what boards without such a sensor answer. */
+    /* Boards without such a sensor return 0. */
     return code == NVML_SUCCESS && field.value.uiVal == 0 ? NVML_ERROR_NOT_SUPPORTED
                                                           : from_celsius(code, field.value.siVal, out_value);
 }

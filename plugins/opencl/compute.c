@@ -1,6 +1,6 @@
 /* opencl/compute.c: what a kernel of the device may count on: sizes of groups, types of data, the instruction set.
  *
- * OpenCL itself tells half of it; for subgroups and instruction sets each vendor has queries of its own, which others refuse.
+ * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has queries of its own, which others refuse.
  */
 #include "device.h"
 
@@ -35,7 +35,7 @@ static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device
         host->u64(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MAX, most);
         return;
     }
-    static const char *const why = "neither OpenCL nor an extension of the driver tells it of a device";
+    static const char *const why = "neither OpenCL nor an extension of the driver reports it";
     host->missing(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MIN, GPUHAL_MISSING_NOT_SUPPORTED, why);
     host->missing(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MAX, GPUHAL_MISSING_NOT_SUPPORTED, why);
 }
@@ -94,7 +94,7 @@ static void list_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
         text[strcspn(text, ":")] = '\0'; /* gfx90a:sramecc+:xnack- */
         host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not tell it");
+        host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not report it");
     }
 }
 
@@ -104,5 +104,5 @@ void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_d
     list_subgroups(host, sink, id);
     list_groups(host, sink, id);
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, data_types(id));
-    host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not tell it");
+    host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not report it");
 }

@@ -1,18 +1,18 @@
-/* opencl/context.c: an opening of a device: its context, its lanes, waiting, and what became of it. */
+/* opencl/context.c: an opened device: its context, its internal streams, waiting, and how it was lost. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdlib.h>
 
-/* The driver's own words about errors; may come on any of its threads. @p user is the host, which lives as long as the process: a
+/* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as the process: a
  * late call after close does no harm. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
     (void)bytes;
     const gpuhal_host *host = user;
-    host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without words");
+    host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without a description");
 }
 
 /* In order and without profiling: a call enqueues its commands and waits for the last. */
@@ -44,20 +44,20 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
     return GPUHAL_OK;
 }
 
-/* Whether the caller's objects are what they have to be. A context says CL_INVALID_CONTEXT where it is none, as far as drivers look. */
+/* Whether the caller's objects are what they have to be. CL_INVALID_CONTEXT comes for an invalid context, as far as drivers check. */
 static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
 {
     cl_device_id devices[64];
     size_t bytes = 0;
     cl_context context = (cl_context)(uintptr_t)adopt->values[2];
     if (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE) {
-        return "an opening takes over an OpenCL device with its context, and nothing else";
+        return "only an OpenCL device with its context can be adopted";
     }
     if ((uintptr_t)entry->platform != adopt->values[0] || (uintptr_t)entry->id != adopt->values[1]) {
         return "platform or device are not those that this index stands for";
     }
     if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) != CL_SUCCESS) {
-        return "the context is none, or has more than 64 devices";
+        return "not a context, or one with more than 64 devices";
     }
     for (size_t i = 0; i < bytes / sizeof *devices; i++) {
         if (devices[i] == entry->id) {
@@ -117,7 +117,7 @@ void gpuhal_opencl_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* All lanes are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be used by several
+/* All internal streams are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be used by several
  * threads, and a call waits for its own event. */
 static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
@@ -141,14 +141,14 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
     return stream;
 }
 
-/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the lane needs another queue.
+/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the internal stream needs another queue.
  * Where the driver gives none, the old one stays. */
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
     const cl_command_queue fresh = create_queue(device, &code);
     if (fresh) {
-        pthread_mutex_lock(&device->growing); /* a thread that shares the lane takes its queue under it */
+        pthread_mutex_lock(&device->growing); /* a thread that shares the stream takes its queue under it */
         device->streams[stream->taken - device->taken] = fresh;
         pthread_mutex_unlock(&device->growing);
         (void)gpuhal_opencl_api.clReleaseCommandQueue(stream->queue);
@@ -230,7 +230,7 @@ gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *c
                                        "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
 }
 
-/* Asks nobody: a driver that hangs would hang here too. */
+/* Calls no driver: one that hangs would hang here too. */
 static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

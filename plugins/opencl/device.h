@@ -1,14 +1,14 @@
 /* opencl/device.h: what the files of this plugin share.
  *
- * An entry is one OpenCL device, remembered for the life of the process under the index that it got first. An opening has a
- * context of its own and a few command queues ("lanes"). A call without a queue takes a lane that nobody uses, enqueues there,
- * waits for its own work alone, and gives the lane back. A call with one enqueues on that queue's own command queue.
+ * An entry is one OpenCL device, kept for the life of the process under the index that it got first. An opened device has a
+ * context of its own and a few command queues ("internal streams"). A call without a queue takes one that no other call uses,
+ * enqueues there, waits for its own work alone, and gives it back. A call with one enqueues on that queue's own command queue.
  *
  * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory: a buffer
  * that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device to touch a mapped
  * buffer, so it never takes part in a command: its address does, as the host side of a read or write. That is the fast path of
  * GPU drivers, which know the address as page-locked. Imported host memory (CL_MEM_USE_HOST_PTR) has a host address too and is a
- * buffer like any other all the same: gpuhal_opencl_buffer.mapped tells the two apart, not gpuhal_memory.host.
+ * buffer like any other all the same: gpuhal_opencl_buffer.mapped distinguishes the two, not gpuhal_memory.host.
  *
  * The context is one of ours, or the caller's own, retained.
  */
@@ -35,7 +35,7 @@ typedef struct gpuhal_opencl_entry {
     bool software; /* a program on the host's processor */
 } gpuhal_opencl_entry;
 
-/* One opening. */
+/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     const gpuhal_opencl_entry *entry;
@@ -43,7 +43,7 @@ struct gpuhal_plugin_device {
     cl_command_queue streams[GPUHAL_OPENCL_INTERNAL_STREAMS]; /* the first one is there from the beginning, the others once they are needed */
     _Atomic bool taken[GPUHAL_OPENCL_INTERNAL_STREAMS];     /* a flag for each, so that giving one back is a store */
     cl_command_queue lent;                       /* the first of them, retained: the application may have got it */
-    pthread_mutex_t growing;                     /* held to make lanes, and to give one another queue */
+    pthread_mutex_t growing;                     /* held to make streams, and to give one another queue */
     _Atomic uint32_t stream_count;
     _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
 };
@@ -56,7 +56,7 @@ struct gpuhal_plugin_queue {
     uint32_t pending_count, pending_space;
     uint32_t recorded; /* so many of them have an event recorded behind them */
     bool foreign;  /* the caller may enqueue here too, so that our last command need not be the last */
-    cl_int error;  /* of work that has failed and that no event tells of yet */
+    cl_int error;  /* of work that has failed and that no event has reported yet */
 };
 
 /* What gpuhal_memory.object points to. */
@@ -99,11 +99,11 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
-/* @p code: what came of the commands. After a failure the lane gets another queue. */
+/* @p code: what came of the commands. After a failure the stream gets another queue. */
 void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code);
-/* Waits for an event and releases it; @p code is what the call that made it answered. Returns the first error. */
+/* Waits for an event and releases it; @p code is what the call that made it returned. Returns the first error. */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event);
-/* OK for CL_SUCCESS; else reports the error, and remembers when the device is lost. */
+/* OK for CL_SUCCESS; else reports the error, and records that the device is lost. */
 gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* The same for the end of a command that was enqueued. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
@@ -120,7 +120,7 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
 /* Takes over the event of the command that was enqueued last. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
-/* Lets go of the events of commands that have ended, and notes when one has failed. */
+/* Releases the events of commands that have ended, and records a failure. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 /* CL_COMPLETE, more for work that is under way, less for its error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
@@ -142,7 +142,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer);
 void gpuhal_opencl_describe_share(gpuhal_ops *ops);
 
-/* The address of page-locked memory of ours, which the device is never told to touch as a buffer; NULL for all other memory. */
+/* The address of page-locked memory of ours, which no command uses as a buffer; NULL for all other memory. */
 static inline char *gpuhal_opencl_mapped(const gpuhal_memory *memory)
 {
     return ((const gpuhal_opencl_buffer *)memory->object)->mapped ? memory->host : NULL;

@@ -157,7 +157,7 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* Only AMD's driver tells: the first of its two numbers is all that is free, in KiB. */
+/* Only AMD's driver reports it: the first of its two numbers is all that is free, in KiB. */
 gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {

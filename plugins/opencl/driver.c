@@ -18,7 +18,7 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* Each copy of the core asks its own host, so that its report names the library; the first answer is the one that is used. */
+/* Each copy of the core asks its own host, so that its report names the library; the first library found is the one that is used. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -47,7 +47,7 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
 
 /* Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, so the caller of gpuhal cannot mend
  * them. A context or queue that was valid when it was made and is not any more belongs to a device that died: that is how
- * NVIDIA's driver answers everything after a fault. Discovery deals with CL_DEVICE_NOT_FOUND itself; elsewhere its number, -1, is what
+ * NVIDIA's driver returns from every call after a fault. Discovery deals with CL_DEVICE_NOT_FOUND itself; elsewhere its number, -1, is what
  * PoCL makes the execution status of every command that fails or comes behind one that did. */
 static const struct {
     cl_int code;

@@ -6,7 +6,7 @@
  * Waiting: clWaitForEvents knows no timeout and keeps a processor busy in several drivers. So event_block sleeps, and a callback
  * of the cl_event wakes it. It looks from time to time all the same, since drivers forget the callback of work that failed (PoCL
  * #1430, its conformance test is of 2024): that is why event_notify, which has to be called on failure too, is not offered. The
- * callback gets nothing but the bell: it may come late, when event, queue and device are gone, and to release a cl_event in it is
+ * callback gets nothing but the condition: it may come late, when event, queue and device are gone, and to release a cl_event in it is
  * more than some drivers bear (ROCm/rocm-systems #1345).
  */
 #include "device.h"
@@ -20,12 +20,12 @@
 /* So often event_block looks for itself. */
 #define LOOK_NS UINT64_C(50000000)
 
-/* Rung when a recording has ended; also late, for a former one. */
+/* Signalled when a recording has ended; also late, for a former one. */
 typedef struct condition {
     atomic_int references;    /* the event, and the driver once for each callback that it has been given */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
-    uint64_t signals; /* so often */
+    uint64_t signals; /* how many there were */
 } condition;
 
 struct gpuhal_plugin_event {
@@ -33,7 +33,7 @@ struct gpuhal_plugin_event {
     cl_event event; /* NULL: never recorded */
     cl_int error;   /* of work that had failed before that; CL_SUCCESS: none */
     condition *ended;
-    _Atomic bool armed; /* the driver will ring for this recording */
+    _Atomic bool armed; /* the driver will signal the end of this recording */
 };
 
 static condition *condition_create(void)
@@ -61,7 +61,7 @@ static void condition_release(condition *b)
     }
 }
 
-/* The status handed in is not to be trusted: PoCL hands over the one that was asked for. */
+/* The status passed in must not be trusted: PoCL passes the one that was asked for. */
 static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
 {
     (void)event;
@@ -82,7 +82,7 @@ static uint64_t condition_signals(condition *b)
     return signals;
 }
 
-/* Until it signals once more than @p seen, or until @p until_ns. Several threads may listen. Returns how often it has rung. */
+/* Waits for one more signal than @p seen, or until @p until_ns. Several threads may wait. Returns the number of signals. */
 static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};

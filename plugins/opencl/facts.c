@@ -1,7 +1,7 @@
-/* opencl/facts.c: what OpenCL tells about a device.
+/* opencl/facts.c: what OpenCL reports about a device.
  *
- * Every value is asked for, and the answer decides: extension strings lie in both directions. Whatever is not answered, or
- * answered with something that cannot be, is missing with a reason.
+ * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not reported,
+ * or cannot be true, is missing with a reason.
  */
 #include "device.h"
 
@@ -94,11 +94,11 @@ static const struct {
     gpuhal_key key;
     const char *why;
 } absent[] = {
-    {GPUHAL_FACT_DRM_RENDER_NODE, "OpenCL does not tell it"},
-    {GPUHAL_FACT_PARTITION, "OpenCL does not tell it"},
-    {GPUHAL_FACT_NUMA_NODE, "OpenCL does not tell it"},
+    {GPUHAL_FACT_DRM_RENDER_NODE, "OpenCL does not report it"},
+    {GPUHAL_FACT_PARTITION, "OpenCL does not report it"},
+    {GPUHAL_FACT_NUMA_NODE, "OpenCL does not report it"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, "OpenCL states no limit"},
-    {GPUHAL_FACT_PHYSICAL_QUEUES, "OpenCL does not tell it"},
+    {GPUHAL_FACT_PHYSICAL_QUEUES, "OpenCL does not report it"},
     {GPUHAL_FACT_EXPORT_KINDS, "OpenCL gives out no memory"},
 };
 
@@ -140,7 +140,7 @@ static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_NAME, name);
 }
 
-/* The text goes on with words of the vendor; only the number is the version. */
+/* The text goes on with the vendor's own; only the number is the version. */
 static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char text[256], version[16];
@@ -183,7 +183,7 @@ static void list_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_o
     if (known) {
         host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, unified ? 1 : 0);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, GPUHAL_MISSING_FAILED, "the driver does not tell");
+        host->missing(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, GPUHAL_MISSING_FAILED, "the driver does not report it");
     }
 }
 

@@ -85,7 +85,7 @@ static bool ask_amd(cl_device_id id, pci_address *out_address)
     return find_domain(out_address);
 }
 
-/* AMD's runtimes tell the number of a partition as the function; what is on the bus is function 0 (ROCm/rocm_smi_lib#208). */
+/* AMD's runtimes report the number of a partition as the function; what is on the bus is function 0 (ROCm/rocm_smi_lib#208). */
 static bool is_partition(cl_device_id id, const pci_address *address)
 {
     cl_uint vendor = 0;
@@ -95,7 +95,7 @@ static bool is_partition(cl_device_id id, const pci_address *address)
            access(path, F_OK) != 0;
 }
 
-/* All zero is what drivers give that know the question and not the answer. */
+/* Drivers that know the query and not the value return zeros. */
 static bool is_possible(const pci_address *address)
 {
     bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 && address->function == 0; /* the root bridge */
@@ -109,7 +109,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     if (!known || !is_possible(&address)) {
         host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
                       known ? "the driver gives an address that cannot be"
-                            : "the driver knows neither cl_khr_pci_bus_info nor its like, or tells no domain and the system "
+                            : "the driver knows neither cl_khr_pci_bus_info nor its like, or reports no domain and the system "
                               "does not settle it");
         return;
     }
@@ -123,7 +123,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* A UUID of zeros is met in drivers of chips without a serial number; it would make them all one device. */
+/* A UUID of zeros comes from drivers of chips without a serial number; it would make them all one device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];

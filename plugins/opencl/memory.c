@@ -46,7 +46,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
                                     "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
     }
-    /* PoCL (3.1, 6.0) finds host memory when the buffer is first used, and aborts the program where there is none; with this flag
+    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program where there is none; with this flag
      * clCreateBuffer finds it and answers. */
     gpuhal_status status = create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, &buffer->mem);
     if (status != GPUHAL_OK) {
@@ -170,7 +170,7 @@ static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(buffer);
 }
 
-/* DISCARD spares a discrete GPU the way of the old contents to the host. */
+/* DISCARD spares a discrete GPU the transfer of the old contents to the host. */
 static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                                 uint32_t access, void **out_pointer)
 {
@@ -197,7 +197,7 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
     return gpuhal_opencl_result(device, "clEnqueueUnmapMemObject", unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
 }
 
-/* The buffer behind page-locked memory stays mapped, so nobody may use it: there is nothing to hand out. The offset is 0: a part of a
+/* The buffer behind page-locked memory stays mapped, so no other command may use it: there is nothing to export. The offset is 0: a part of a
  * buffer that was wrapped is a buffer of its own. */
 static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
 {

@@ -1,6 +1,6 @@
 /* opencl/plugin.c: what the core sees of the OpenCL plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (entries, openings, lanes, and what memory is made of),
+ * Read in this order: driver.h (functions and errors), device.h (entries, opened devices, internal streams, and what memory is made of),
  * discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c, share.c, transfer.c, queue.c, event.c.
  */
 #include "device.h"
@@ -39,7 +39,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the opencl plugin speaks plugin ABI 0.2 only");
+                           "the opencl plugin supports plugin ABI 0.2 only");
         return NULL;
     }
     return &opencl_plugin;

@@ -12,7 +12,7 @@
 
 /* How long destroying a queue waits for work that the core has waited for already. */
 #define PATIENCE_NS UINT64_C(5000000000)
-/* After so many commands those before are looked at. */
+/* After so many commands those before are checked. */
 #define LOOK_EVERY 16u
 
 /* Markers and barriers came with OpenCL 1.2, the callback of an event with 1.1. */
@@ -24,7 +24,7 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
 }
 
 /* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if nothing
- * had been (PoCL): so each command is looked at once it has ended. */
+ * had been (PoCL): so each command is checked once it has ended. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -57,8 +57,8 @@ static bool grow(gpuhal_plugin_queue *queue)
     return grown != NULL;
 }
 
-/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event nobody holds. Looking
- * is done for several at a time: the latest ones are what the driver's threads have in hand. Without memory the one before is let
+/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no reference
+ * left. They are checked several at a time: the latest ones are what the driver's threads have in hand. Without memory the one before is let
  * go unseen. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
@@ -99,7 +99,7 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
         gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
         gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_DEVICE, sizeof id, &id, NULL) != CL_SUCCESS ||
         gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_PROPERTIES, sizeof bits, &bits, NULL) != CL_SUCCESS) {
-        return "the object is no OpenCL command queue";
+        return "the object is not an OpenCL command queue";
     }
     if (context != device->context || id != device->entry->id) {
         return "the command queue is of another context or device than was opened: have the device adopt that context";
@@ -144,7 +144,7 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
 }
 
 /* Whether nothing of the queue is under way any more. Where not even a marker can be enqueued nothing is known to go on. On a
- * lost device nobody waits: what has not ended there never does. */
+ * lost device no thread waits: what has not ended there never does. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a driver may take to let go of host memory whose last command was waited for. */
+/* How long a driver may take to release host memory whose last command was waited for. */
 #define LET_GO_SECONDS 5
 
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -61,7 +61,7 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* NULL when the driver does not tell: then the release of the last reference has to do. */
+/* NULL when the driver cannot say: then the release of the last reference has to do. */
 static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
@@ -78,7 +78,7 @@ static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
     return f;
 }
 
-/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback tells when
+/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback says when
  * the host memory is free again. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
@@ -96,7 +96,7 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
     } while (waited != 0 && errno == EINTR);
     if (waited != 0) {
         device->host->log(device->host, GPUHAL_LOG_WARNING,
-                          "the OpenCL driver, or somebody who retained the buffer, holds on to imported host memory");
+                          "the OpenCL driver, or the owner of another reference to the buffer, still uses imported host memory");
     }
     farewell_drop(f);
 }
@@ -132,7 +132,7 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
     if (native->type != GPUHAL_NATIVE_OPENCL_BUFFER || !mem ||
         gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof type, &type, NULL) != CL_SUCCESS ||
         type != CL_MEM_OBJECT_BUFFER) {
-        return "the object is no OpenCL buffer";
+        return "the object is not an OpenCL buffer";
     }
     if (gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
         context != device->context) {
@@ -143,7 +143,7 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
         return "the buffer is smaller than offset and size say";
     }
     if (offset % device->entry->base_alignment != 0 || (offset != 0 && !gpuhal_opencl_api.clCreateSubBuffer)) {
-        return "the offset is no multiple of binding_alignment_bytes";
+        return "the offset is not a multiple of binding_alignment_bytes";
     }
     *out_bytes = size - offset;
     return NULL;

@@ -3,7 +3,7 @@
  * A side is either a buffer of the device or a host address: ordinary memory of the caller, or page-locked memory of ours, whose
  * buffer takes part in no command (device.h). Which of the two decides the command: copy between buffers, read or write between a
  * buffer and the host, memcpy on the host. Without a queue a call returns when its bytes are there. With one it enqueues, does
- * not flush, and the core keeps the host memory; from host to host there is no command, which the core is told by NOT_SUPPORTED.
+ * not flush, and the core keeps the host memory; from host to host there is no command, for which NOT_SUPPORTED is returned.
  */
 #include "device.h"
 

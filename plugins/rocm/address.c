@@ -37,14 +37,14 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
 {
     uint32_t type = 0, managed = 0, ordinal = 0;
     if (!gpuhal_rocm_is_known(address, out_bytes)) {
-        return "values[0] is no address of device memory";
+        return "values[0] is not an address of device memory";
     }
     if (attribute(HIP_POINTER_ATTRIBUTE_IS_MANAGED, address, &managed) && managed) {
         return NULL;
     }
     if (!attribute(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type) ||
         type != gpuhal_rocm_runtime.memory_type_device) {
-        return "values[0] is no address of device memory";
+        return "values[0] is not an address of device memory";
     }
     if (!attribute(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address, &ordinal) || ordinal != device->entry->ordinal) {
         return "the memory is that of another device";
@@ -52,7 +52,7 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
 }
 
-/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP tells one piece
+/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP reports one piece
  * of physical memory at a time, and allocators that grow in place map many in a row. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {

@@ -197,7 +197,7 @@ hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream
     return code;
 }
 
-/* Before HIP 7 hipMemMap answers success whatever came of it, and the failure shows in hipMemSetAccess. hipMemUnmap of
+/* Before HIP 7 hipMemMap returns success in any case, and the failure shows in hipMemSetAccess. hipMemUnmap of
  * what is not mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp), so HIP is asked for a mapping first. */
 void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* rocm/context.c: an opening of a device: the current device, and what became of it. */
+/* rocm/context.c: an opened device: the current device, and what became of it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -14,7 +14,7 @@ hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
     return lost != hipSuccess ? lost : atomic_load_explicit(&device->gone, memory_order_relaxed);
 }
 
-/* Codes for a stream that is none: it was the caller's, or ours and went with a reset. */
+/* Codes for an invalid stream: it was the caller's, or ours and went with a reset. */
 static bool is_of_no_stream(hipError_t code)
 {
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
@@ -75,7 +75,7 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *ou
     return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
-/* What it answers is nobody's to report. */
+/* Its code is not reported. */
 hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     *out_scope = (gpuhal_rocm_scope){.device = -1};
@@ -109,7 +109,7 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream)
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
-/* The first code stays: those that follow it tell less. */
+/* The first code stays: those that follow it say less. */
 gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
     if (code == hipSuccess) {
@@ -118,7 +118,7 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     if (is_of_no_stream(code) && gpuhal_rocm_is_gone(device)) {
         return gpuhal_rocm_report_as(
             device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
-            "somebody has reset the device (hipDeviceReset), and all that was on it is gone; open it anew");
+            "the device was reset (hipDeviceReset), and all that was on it is gone; open it again");
     }
     if (gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         hipError_t none = hipSuccess;
@@ -132,7 +132,7 @@ gpuhal_status gpuhal_rocm_check_host(gpuhal_plugin_device *device)
     return gpuhal_rocm_is_gone(device) ? gpuhal_rocm_result(device, "memcpy", hipErrorContextIsDestroyed) : GPUHAL_OK;
 }
 
-/* Whether calls still work on the device; a code that stays would be answered to this one too. */
+/* Whether calls still work on the device; this call would return a code that stays too. */
 static bool works(gpuhal_plugin_device *device)
 {
     gpuhal_rocm_scope scope;
@@ -183,13 +183,13 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
     return -1;
 }
 
-/* A device is a number in HIP, not an object: what is taken over is the stream behind which our calls come. */
+/* A device is a number in HIP, not an object: what is adopted is the stream behind which our calls come. */
 static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_host *host = device->host;
     if (adopt->size < sizeof *adopt || adopt->type != GPUHAL_NATIVE_HIP_DEVICE) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the rocm plugin takes over a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
+                            "the rocm plugin adopts a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
     }
     if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD || adopt->values[2] == GPUHAL_ROCM_LEGACY) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -208,8 +208,8 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
                                     : "the stream is one of another device");
 }
 
-/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opening for which there is
- * none works too, and does not notice a reset; HIP 5.0 gives no numbers. */
+/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opened device without it
+ * works too, and does not notice a reset; HIP 5.0 gives no numbers. */
 static void make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);
@@ -280,7 +280,7 @@ void gpuhal_rocm_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Asks nobody: a driver that hangs would hang here too. */
+/* Calls no driver: one that hangs would hang here too. */
 static gpuhal_status rocm_query_health(gpuhal_plugin_device *device)
 {
     return gpuhal_rocm_lost_code(device) != hipSuccess ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -50,7 +50,7 @@ static const char *kernel_fault(gpuhal_status *out_status)
                : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given the node";
 }
 
-/* HIP's own words come first: they name the remedy where they can. */
+/* HIP's own description comes first: they name the remedy where they can. */
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
@@ -77,7 +77,7 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
     switch (code) {
     case hipErrorNoDevice:
         return no_device(host, call, code);
-    case hipErrorInvalidDevice: { /* what hipInit of HIP 5 answers where there is none */
+    case hipErrorInvalidDevice: { /* what hipInit of HIP 5 returns where there is none */
         int count = 0;
         const hipError_t again = gpuhal_rocm_api.hipGetDeviceCount(&count);
         return again == hipErrorNoDevice || count == 0 ? no_device(host, "hipGetDeviceCount", hipErrorNoDevice)
@@ -106,7 +106,7 @@ static bool has_range_functions(void)
            api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
 }
 
-/* The kernel's module tells its version where AMD's own is installed; the kernel's own has none, and HIP's stands for it. */
+/* The kernel's module has a version where AMD's own is installed; the kernel's own has none, and HIP's stands for it. */
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
@@ -179,7 +179,7 @@ static gpuhal_status make_list(const gpuhal_host *host)
     }
     gpuhal_rocm_find_partitions(entries, listed);
     explain_hidden(host, listed);
-    gpuhal_rocm_smi_open(host); /* not before there are devices, of which alone it tells */
+    gpuhal_rocm_smi_open(host); /* not before there are devices, which alone it reports */
     atomic_store(&entry_count, listed);
     return GPUHAL_OK;
 }

@@ -61,8 +61,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
 /* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, the caller
  * of gpuhal cannot mend them. So are codes of later runtimes that are not in the table.
  *
- * LOST are those after which every call on the device answers the same. hipErrorInvalidContext and hipErrorContextIsDestroyed are
- * not among them: HIP answers so for a stream that is none, and the device works on. */
+ * LOST are those after which every call on the device returns the same. hipErrorInvalidContext and hipErrorContextIsDestroyed are
+ * not among them: HIP returns them for an invalid stream, and the device works on. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     hipError_t code;
@@ -190,7 +190,7 @@ void gpuhal_rocm_ignore(hipError_t code)
 const char *gpuhal_rocm_error_text(hipError_t code)
 {
     const char *words = gpuhal_rocm_api.hipGetErrorString(code);
-    return words ? words : "HIP has no words for it";
+    return words ? words : "HIP does not describe it";
 }
 
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,
@@ -202,7 +202,7 @@ gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* HIP's words are asked for even of codes that we know: they change from version to version and name the remedy. */
+/* HIP describes even codes that we know: its texts change from version to version and name the remedy. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code)
 {
     return gpuhal_rocm_report_as(host, gpuhal_rocm_status(code), call, code, gpuhal_rocm_error_text(code));

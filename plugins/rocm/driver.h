@@ -4,7 +4,7 @@
  * table and the version are written once, by the first start() of the process, and are constant afterwards.
  *
  * HIP keeps the last error of each thread, and engines ask for it after their launches: an error of one of our calls is taken
- * back (hipGetLastError) before we return, so that nobody finds it there. An error of the engine's own that it has not asked for
+ * back (hipGetLastError) before we return, so that the engine does not find it there. An error of the engine's own that it has not asked for
  * is gone after one of our calls that fails, and before HIP 7 after every other one too: nothing can put it back.
  */
 #ifndef GPUHAL_ROCM_DRIVER_H
@@ -29,9 +29,9 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
 gpuhal_status gpuhal_rocm_status(hipError_t code);
 /* Takes the error of the call before back from this thread. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);
-/* The same where nobody is told of what a call answered. */
+/* The same where the code is not reported. */
 void gpuhal_rocm_ignore(hipError_t code);
-/* Hands an error to the host, with its name and HIP's words, and returns its status. Forgets it. */
+/* Hands an error to the host, with its name and HIP's description, and returns its status. Forgets it. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code);
 /* The same with a status and a sentence of our own. */
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,

@@ -4,7 +4,7 @@
  *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
  *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than HIP 5
- *   mappings         before HIP 7 hipMemMap answers success whatever came of it, and hipMemUnmap of nothing may end the process
+ *   mappings         before HIP 7 hipMemMap returns success in any case, and hipMemUnmap of nothing may end the process
  *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
  *   several pieces   copies before 6.2, between devices too, and fills before 6.3 end with the piece of physical
  *                    memory in which they begin; rectangles always do
@@ -43,7 +43,7 @@ typedef struct gpuhal_rocm_version {
     unsigned int memory_type_device;  /* hipMemoryTypeDevice */
     int has_attribute_virtual_memory; /* whether the two above may be asked for */
     int has_attribute_host_register;
-    int keeps_last_error; /* through calls that succeed, and through those that answer hipErrorNotReady */
+    int keeps_last_error; /* through calls that succeed, and through those that return hipErrorNotReady */
     int ends_with_pieces; /* copies or fills do, though more physical memory is mapped behind */
     int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only refused */
 } gpuhal_rocm_version;

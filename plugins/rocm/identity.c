@@ -1,10 +1,10 @@
 /* rocm/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
  *
- * HIP's UUID is no number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one, which would
- * make all of those one. What is told here are the 16 bytes as they come, in the form of a UUID.
+ * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one, which would
+ * make all of those one. Listed are the 16 bytes as they come, in the form of a UUID.
  *
  * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such function is
- * on the bus. Part 0 is told apart from a whole GPU by its siblings alone. Some kernels keep the number where HIP does not look:
+ * on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number where HIP does not look:
  * then several devices have one address, and are numbered as HIP lists them.
  */
 #include "device.h"
@@ -131,7 +131,7 @@ static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
             return;
         }
     }
-    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not report it");
 }
 
 void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)

@@ -18,7 +18,7 @@ typedef struct facts {
 typedef struct request {
     const gpuhal_rocm_entry *from, *to;
     uint32_t code;
-    uint64_t most; /* MB/s, one way */
+    uint64_t most; /* MB/s, in one direction */
 } request;
 
 static uint32_t ask(void *argument)
@@ -114,7 +114,7 @@ static void find_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to
 static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value == 0) {
-        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "neither HIP, nor the system, nor an SMI library tells it");
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "neither HIP, nor the system, nor an SMI library reports it");
     } else {
         host->u64(host, sink, key, value);
     }

@@ -2,8 +2,8 @@
  * and then fields that each content has in other places, as the kernel's kgd_pp_interface.h says. A field of ones alone is one
  * that the GPU does not have.
  *
- * Told are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of accelerators count
- * how long each limit held instead, which one look does not tell; earlier ones have bits whose meaning differs from chip to chip.
+ * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of accelerators count
+ * how long each limit held instead, which one reading does not show; earlier ones have bits whose meaning differs from chip to chip.
  */
 #include "telemetry.h"
 
@@ -34,7 +34,7 @@ static size_t place_of(field which, unsigned char format, unsigned char content)
 
 static gpuhal_stream_why read_field(const gpuhal_rocm_entry *entry, field which, uint64_t *out_value)
 {
-    unsigned char table[256]; /* all that is looked at */
+    unsigned char table[256]; /* all that is read */
     const size_t length = gpuhal_rocm_read_all(entry, "gpu_metrics", (char *)table, sizeof table);
     gpuhal_stream_why why = {.reason = GPUHAL_MISSING_NOT_SUPPORTED};
     if (length < 4) {

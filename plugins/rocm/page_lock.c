@@ -1,7 +1,7 @@
 /* rocm/page_lock.c: page-locking memory of the caller.
  *
- * HIP keeps one registration for an address, whoever asks how often: hipHostRegister succeeds again, and the first
- * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never answered). Memory that
+ * HIP keeps one registration for an address, however often it is made: hipHostRegister succeeds again, and the first
+ * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never returned). Memory that
  * HIP knows and that is none of ours, because the engine registered or allocated it, is refused: our release would end
  * the engine's registration. So is memory with some of the engine's in its middle, where HIP numbers what it knows.
  * HIP would take it, and give back the right one of the two later; but it looks an address up by the last piece that

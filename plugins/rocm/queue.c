@@ -6,7 +6,7 @@
  * queues, and a wait in one of them holds up the streams that share it.
  *
  * Streams do not wait for the default stream. Nothing is held back, so flush has nothing to do. hipLaunchHostFunc is not used to
- * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block is told of
+ * notify: it stalls its stream while the function runs, and after an error it is never called; a thread in event_block gets
  * both.
  */
 #include "device.h"
@@ -43,7 +43,7 @@ static gpuhal_status take_stream(gpuhal_plugin_queue *queue, const gpuhal_native
     const int owner = gpuhal_rocm_stream_device(queue->stream);
     if (owner != -1 && owner != device->entry->device) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipStreamGetDevice", 0,
-                                    "values[0] is no hipStream_t of this device");
+                                    "values[0] is not a hipStream_t of this device");
     }
     return GPUHAL_OK;
 }
@@ -74,7 +74,7 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
     *out_queue = NULL;
     if (adopt && (adopt->type != GPUHAL_NATIVE_HIP_STREAM || adopt->values[0] == 0 || adopt->values[0] == GPUHAL_ROCM_LEGACY)) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "a queue takes over a GPUHAL_NATIVE_HIP_STREAM; 0 and 1, the default stream, are none");
+                                    "a queue adopts a GPUHAL_NATIVE_HIP_STREAM; 0 and 1 stand for the default stream, which cannot be adopted");
     }
     if (adopt && adopt->values[0] == GPUHAL_ROCM_PER_THREAD) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -95,7 +95,7 @@ static gpuhal_status rocm_queue_create(gpuhal_plugin_device *device, int32_t pri
     return GPUHAL_OK;
 }
 
-/* NULL is nobody's. */
+/* NULL: nothing to release. */
 static void drop(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
@@ -174,7 +174,7 @@ static void rocm_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* HIP remembers the stream even when it refuses. */
+/* HIP keeps the stream even when it refuses. */
 static hipError_t record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_queue *before = event->recorded;
@@ -215,8 +215,8 @@ static gpuhal_status rocm_event_query(gpuhal_plugin_event *event)
     return gpuhal_rocm_result(event->device, "hipEventQuery", code);
 }
 
-/* HIP knows no timeout, and plugin.h allows the time to be overrun: the core calls this on a thread of its own and gives that up
- * when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no way of polling does. */
+/* HIP knows no timeout, and plugin.h allows a wait that takes longer: the core calls this on a thread of its own and abandons
+ * that when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no polling does. */
 static gpuhal_status rocm_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {

@@ -12,7 +12,7 @@ gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
 static _Atomic int opened;           /* which of the two; raised once its table is filled in */
 static bool initialised;             /* well or not; by the one thread whose turn it is */
-static uint32_t initialisation_code; /* what it answered; the same holds */
+static uint32_t initialisation_code; /* its code; the same holds */
 
 /* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 calls that of ROCm 6.1 0. What came
  * before had other functions. The name without a version is that of development packages, and the last resort. */
@@ -89,7 +89,7 @@ gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code)
     if (code == GPUHAL_ROCM_SMI_NO_FUNCTION || code == GPUHAL_ROCM_SMI_OTHER_MEMORY) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
         snprintf(why.text, sizeof why.text, "%s %s", amd ? "AMD SMI" : "ROCm SMI",
-                 code == GPUHAL_ROCM_SMI_NO_FUNCTION ? "has no function for it" : "tells of other memory than HIP's");
+                 code == GPUHAL_ROCM_SMI_NO_FUNCTION ? "has no function for it" : "reports other memory than HIP's");
         return why;
     }
     const bool unsupported = amd ? code == AMDSMI_STATUS_NOT_SUPPORTED || code == AMDSMI_STATUS_NOT_YET_IMPLEMENTED
@@ -101,7 +101,7 @@ gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code)
     } else if (amd && code == AMDSMI_STATUS_TIMEOUT) {
         why.reason = GPUHAL_MISSING_TIMED_OUT;
     }
-    snprintf(why.text, sizeof why.text, "%s answers %u", amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
+    snprintf(why.text, sizeof why.text, "%s returned %u", amd ? "AMD SMI" : "ROCm SMI", (unsigned)code);
     return why;
 }
 
@@ -119,7 +119,7 @@ static bool is_shut_down(uint32_t code)
     return code == (amd ? (uint32_t)AMDSMI_STATUS_NOT_INIT : (uint32_t)RSMI_STATUS_INIT_ERROR);
 }
 
-/* Initialising once is enough, and nobody here shuts down. ROCm SMI counts who initialises it, and so do late versions
+/* Initialising once is enough, and this plugin never shuts it down. ROCm SMI counts initialisations, and so do late versions
  * of AMD SMI; with earlier ones the first to shut down did it for all (amd_smi.cc, initialized_lib). A library that
  * failed is not asked again: each time it would write to standard error. */
 static uint32_t run(uint32_t (*work)(void *request), void *request)
@@ -143,7 +143,7 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
     if (!gpuhal_rocm_take_turn()) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not asked");
+        return gpuhal_rocm_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not called");
     }
     uint32_t code = run(work, request);
     code = initialised ? code : run(work, request);

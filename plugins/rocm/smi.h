@@ -1,8 +1,7 @@
-/* rocm/smi.h: AMD SMI or ROCm SMI, which tell what the system's files do not, and without which everything else works.
+/* rocm/smi.h: AMD SMI or ROCm SMI, which report what the system's files do not, and without which everything else works.
  *
- * Calls of such libraries have been seen to hang when a GPU is being reset. The core abandons a thread that hangs in sample() or link(), so
- * they are called in those alone. One thread calls at a time; while it hangs the others are answered with "timed out": the process keeps at
- * most one such thread.
+ * One thread calls them at a time
+ * (../stream/management.c).
  */
 #ifndef GPUHAL_ROCM_SMI_H
 #define GPUHAL_ROCM_SMI_H
@@ -31,7 +30,7 @@ typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM }
 
 /* A code that neither library gives: it has no function for what was asked. */
 #define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
-/* Another: it answered for memory that is not what HIP allocates from. */
+/* Another: it reported memory that is not what HIP allocates from. */
 #define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
 /* A device as the open library names it. */

@@ -17,8 +17,8 @@ static uint64_t from_degrees(int64_t value)
     return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
 }
 
-/* Both libraries tell for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that is set apart
- * for them. HIP's is less, or more, and what is used of the one does not tell what is left of the other. */
+/* Both libraries report for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that is set apart
+ * for them. HIP's is less, or more, and what is used of the one does not show what is left of the other. */
 static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used, uint64_t *out_value)
 {
     const uint64_t apart = total > entry->total ? total - entry->total : entry->total - total;

@@ -110,7 +110,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_COMPANY              "AMD"
 #define GPUHAL_VENDOR_PCI_ID               0x1002
 #define GPUHAL_VENDOR_NATIVE(kind)         GPUHAL_NATIVE_HIP_##kind
-#define GPUHAL_VENDOR_NO_DRIVER_VERSION    "neither the kernel's amdgpu driver nor HIP tells a version"
+#define GPUHAL_VENDOR_NO_DRIVER_VERSION    "neither the kernel's amdgpu driver nor HIP reports a version"
 #define GPUHAL_VENDOR_ATTRIBUTE_MAJOR      hipDeviceAttributeComputeCapabilityMajor
 #define GPUHAL_VENDOR_ATTRIBUTE_MINOR      hipDeviceAttributeComputeCapabilityMinor
 #define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED hipDeviceAttributeIntegrated

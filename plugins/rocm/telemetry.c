@@ -1,9 +1,9 @@
 /* rocm/telemetry.c: values of devices that need not be open. The system's files come first: they need no library, cannot hang in
- * one, and keep their form. What they do not tell is asked of AMD SMI or ROCm SMI (smi_values.c).
+ * one, and keep their form. What they do not have is asked of AMD SMI or ROCm SMI (smi_values.c).
  *
  * Reading some of the files wakes a GPU that sleeps, on older kernels, so the kernel is asked first whether it does. pcie_bw
  * takes a second to read and is read only for those who name its values. A part of a divided GPU has no files of its own: what
- * they tell is the whole GPU's, and only the library is asked for memory.
+ * they report is the whole GPU's, and only the library is asked for memory.
  */
 #include "telemetry.h"
 
@@ -20,7 +20,7 @@ size_t gpuhal_rocm_read_all(const gpuhal_rocm_entry *entry, const char *name, ch
     return gpuhal_rocm_read_file(entry->pci[0] != '\0' ? path : "", out_bytes, size);
 }
 
-/* EPERM is what late kernels answer for a GPU that sleeps; an empty file is one that the GPU has nothing for. */
+/* Late kernels return EPERM for a GPU that sleeps; an empty file is one that the GPU has nothing for. */
 gpuhal_stream_why gpuhal_rocm_unreadable(const char *name)
 {
     gpuhal_stream_why why = {.reason = GPUHAL_MISSING_FAILED};
@@ -81,14 +81,14 @@ static gpuhal_stream_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *o
 {
     gpuhal_stream_why why = read_number(entry, "mem_info_vram_total", out_total);
     if (why.reason == 0 && entry->total != 0 && *out_total > entry->total && *out_total - entry->total > entry->total / 8) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of more memory than HIP has");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report more memory than HIP has");
     }
     if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
         return read_number(entry, "mem_info_vram_used", out_used);
     }
     why = why.reason == 0 ? read_number(entry, "mem_info_gtt_total", out_total) : why;
     if (why.reason == 0 && *out_total < entry->total) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell of less memory than HIP has");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report less memory than HIP has");
     }
     *out_total = entry->total;
     return why.reason == 0 ? read_number(entry, "mem_info_gtt_used", out_used) : why;
@@ -257,7 +257,7 @@ static gpuhal_stream_why read_file(const gpuhal_rocm_entry *entry, size_t i, boo
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_READ, "reading it takes a second: it has to be asked for by name");
     }
     if (values[i].how == OF_PART && entry->partition >= 0) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files tell it of the whole GPU only");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");
     }
     return values[i].read(entry, out_value);
 }

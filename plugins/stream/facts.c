@@ -1,4 +1,4 @@
-/* stream/facts.c: what the vendor's API tells about a device. What it does not answer is missing, with a reason. */
+/* stream/facts.c: what the vendor's API reports about a device. What it does not report is missing, with a reason. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -12,7 +12,7 @@ static const struct {
 } absent[] = {
     {GPUHAL_FACT_LUID, "only Windows gives them"},
     {GPUHAL_FACT_ALLOCATION_MAX_COUNT, GPUHAL_VENDOR_API " states no limit"},
-    {GPUHAL_FACT_DRIVER_UUID, GPUHAL_VENDOR_API " does not tell it"},
+    {GPUHAL_FACT_DRIVER_UUID, GPUHAL_VENDOR_API " does not report it"},
 };
 
 /* Drivers give ASCII; anything else would come from a broken one. */
@@ -90,7 +90,7 @@ static void list_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
     } else {
         host->missing(host, sink, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
-                      GPUHAL_VENDOR_SPEAKER " gives memory of this device to nobody");
+                      GPUHAL_VENDOR_SPEAKER " does not export memory of this device");
     }
     const uint32_t imports = (entry->registers_host ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0) |
                              (entry->exports_fd ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0);
@@ -98,13 +98,13 @@ static void list_sharing(const gpuhal_host *host, gpuhal_sink *sink, const gpuha
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, imports);
     } else {
         host->missing(host, sink, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_MISSING_NOT_SUPPORTED,
-                      GPUHAL_VENDOR_SPEAKER " takes no memory in");
+                      GPUHAL_VENDOR_SPEAKER " imports no memory");
     }
     if (entry->registers_host) {
         host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_HOST_PAGE);
     } else {
         host->missing(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, GPUHAL_MISSING_NOT_SUPPORTED,
-                      GPUHAL_VENDOR_SPEAKER " takes no host memory in");
+                      GPUHAL_VENDOR_SPEAKER " imports no host memory");
     }
     host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
               1u << GPUHAL_VENDOR_NATIVE(DEVICE) | 1u << GPUHAL_VENDOR_NATIVE(MEMORY) |

@@ -1,4 +1,4 @@
-/* stream/image.h: reading images of code, to see whether they end where what stands in them says. */
+/* stream/image.h: reading images of code, to check that they end where their own headers say. */
 #ifndef GPUHAL_STREAM_IMAGE_H
 #define GPUHAL_STREAM_IMAGE_H
 

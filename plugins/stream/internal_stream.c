@@ -1,4 +1,4 @@
-/* stream/internal_stream.c: blocking calls: each takes a stream of the opening, waits for its own work there, and
+/* stream/internal_stream.c: blocking calls: each takes a stream of the opened device, waits for its own work there, and
  * gives it back. */
 #include "device.h"
 

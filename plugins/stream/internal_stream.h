@@ -1,4 +1,4 @@
-/* stream/internal_stream.h: the streams of an opening for its blocking calls, in each gpuhal_plugin_device. */
+/* stream/internal_stream.h: the streams of an opened device for its blocking calls, in each gpuhal_plugin_device. */
 #ifndef GPUHAL_INTERNAL_STREAM_H
 #define GPUHAL_INTERNAL_STREAM_H
 

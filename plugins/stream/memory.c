@@ -171,7 +171,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     return status;
 }
 
-/* Also in a lost context: what the driver refuses then goes with the context, but host memory has to be let go of. */
+/* Also in a lost context: what the driver refuses then goes with the context, but host memory must be released. */
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_stream_block *block = memory->object;

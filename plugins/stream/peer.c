@@ -1,7 +1,7 @@
 /* stream/peer.c: devices that reach each other's memory.
  *
- * Access is a matter of two contexts (CUDA) or devices of the process (HIP), which several openings share: who
- * switched it on is counted for each pair. What the engine switched on before us stays on when we have done.
+ * Access is a matter of two contexts (CUDA) or devices of the process (HIP), which several opened devices
+ * share: its users are counted for each pair. What the engine switched on before us stays on when we have done.
  */
 #include "device.h"
 

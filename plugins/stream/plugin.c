@@ -2,7 +2,7 @@
  *
  * Read in this order: the plugin's declarations (cuda_api.h, nvml_api.h; hip_api.h, rocm_smi_api.h and amd_smi_api.h,
  * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
- * sources here have for them), device.h (entries, openings) and stream.h; discovery.c, system.c, identity.c and
+ * sources here have for them), device.h (entries, opened devices) and stream.h; discovery.c, system.c, identity.c and
  * facts.c (which devices, what is known of them), telemetry.c with nvml.h or smi.h (their values), context.c,
  * memory.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c,
  * peer.c and link.c, module.c, program.c.
@@ -49,7 +49,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the " GPUHAL_VENDOR_PLUGIN " plugin speaks plugin ABI 0.2 only");
+                           "the " GPUHAL_VENDOR_PLUGIN " plugin supports plugin ABI 0.2 only");
         return NULL;
     }
     return &plugin;

@@ -17,7 +17,7 @@ struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     vendor_function function;
     _Atomic uint32_t
-        shared_bytes; /* that a launch may ask for, as far as the driver has been told. Raised under the lock */
+        shared_bytes; /* that a launch may ask for, as far as the driver was asked to allow. Raised under the lock */
 };
 
 struct gpuhal_plugin_program {
@@ -98,8 +98,8 @@ static void program_unload(gpuhal_plugin_program *program)
 
 /* ---- kernels */
 
-/* The driver has one function for a name, and CUDA one limit of its shared memory: whoever asks twice has the same
- * kernel. */
+/* The driver has one function for a name, and CUDA one limit of its shared memory: a second request returns the
+ * same kernel. */
 static gpuhal_plugin_kernel *keep(gpuhal_plugin_kernel *kernel)
 {
     gpuhal_plugin_program *program = kernel->program;
@@ -179,7 +179,7 @@ static bool gather(const gpuhal_launch *launch, parameters *out)
     return out->shared_bytes <= INT32_MAX;
 }
 
-/* Of two launches at once the one that needs less must not have the last word. */
+/* Of two launches at once the one that needs less must not undo the limit of the other. */
 static vendor_code allow_shared(gpuhal_plugin_kernel *kernel, uint32_t bytes)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
@@ -214,7 +214,7 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     parameters with; /* filled as far as it is read */
     if (!gather(launch, &with)) {
         return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "too many arguments, one of a kind that is none, or too much local memory");
+                                    "too many arguments, one of an unknown kind, or too much local memory");
     }
     gpuhal_stream_scope scope;
     vendor_code code = GPUHAL_OWN(enter)(device, &scope);

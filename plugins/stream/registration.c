@@ -2,10 +2,10 @@
  *
  * The driver has one registration for an address, so registrations are counted here: one that lies inside another of
  * ours shares it, and the last user gives it back. Memory that the engine registered or allocated stays refused. What
- * each vendor does with a second registration, and when a registration ends without being given back, is told in the
- * plugin's page_lock.c.
+ * each vendor does with a second registration, and when a registration ends without being given back, is stated in
+ * the plugin's page_lock.c.
  *
- * A reset takes registrations. The driver numbers what it knows and gives no number twice, so the number tells whether
+ * A reset takes registrations. The driver numbers what it knows and gives no number twice, so the number shows whether
  * a registration is still the one that was made here.
  */
 #include "device.h"
@@ -150,7 +150,7 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
 }
 
-/* A registration that a reset took is still counted by the openings that it ended. */
+/* A registration that a reset took is still counted by the opened devices that it ended. */
 static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
 {
     pthread_mutex_lock(&lock);

@@ -1,8 +1,8 @@
-/* stream/share.c: memory that others see too: given out as a file descriptor, taken in from one, or open to peers.
+/* stream/share.c: memory that others reach too: exported as a file descriptor, imported from one, or open to peers.
  *
  * Such memory is physical memory that is mapped to addresses by ourselves, in multiples of the driver's granularity (2
- * MiB): only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is taken in as external
- * memory; which of the two a descriptor is, only trying tells.
+ * MiB): only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is imported as external
+ * memory; only an attempt shows which of the two a descriptor is.
  */
 #include "device.h"
 
@@ -113,7 +113,7 @@ static uint64_t file_of(int descriptor)
     return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
-/* Unless somebody has closed it since, and it stands for another file. */
+/* Unless the driver or another thread has closed it since, and it stands for another file. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {
@@ -133,7 +133,7 @@ void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block)
     close_again(block->descriptor, block->file);
 }
 
-/* ---- taking in */
+/* ---- importing */
 
 /* Imported memory is as large as the exporter made it: the bytes that were asked for, in whole granules. */
 static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -188,8 +188,8 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     return GPUHAL_VENDOR_OK;
 }
 
-/* The driver's word for a descriptor that it does not know differs from version to version; running out of memory, and
- * losing the device, are what they are. */
+/* The driver's code for a descriptor that it does not know differs from version to version; running out of memory and
+ * losing the device keep their own. */
 static gpuhal_status import_failed(gpuhal_plugin_device *device, vendor_code code, uint64_t bytes)
 {
     static const char name[] = GPUHAL_VENDOR_CALL(MemImportFromShareableHandle);
@@ -198,7 +198,7 @@ static gpuhal_status import_failed(gpuhal_plugin_device *device, vendor_code cod
         return GPUHAL_OWN(allocation_failed)(device, name, code, bytes);
     }
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, name, code,
-                                 "the descriptor is none of memory that this driver gave out with so many bytes");
+                                 "not a handle exported by this driver, or wrong size");
 }
 
 gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -226,7 +226,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     return GPUHAL_OK;
 }
 
-/* ---- giving out */
+/* ---- exporting */
 
 static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset)

@@ -75,7 +75,7 @@ typedef enum {
     GPUHAL_BLOCK_PLAIN,      /* cuMemAlloc, hipMalloc */
     GPUHAL_BLOCK_HOST,       /* cuMemHostAlloc, hipHostMalloc */
     GPUHAL_BLOCK_REGISTERED, /* the caller's host memory */
-    GPUHAL_BLOCK_MAPPED,     /* a mapping: memory that can be given out, or was taken in */
+    GPUHAL_BLOCK_MAPPED,     /* a mapping: memory that can be exported, or was imported */
     GPUHAL_BLOCK_EXTERNAL,   /* memory of another API */
     GPUHAL_BLOCK_WRAPPED     /* the caller's device memory */
 } gpuhal_stream_block_kind;
@@ -101,10 +101,10 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
 /* An attribute of a device, @p otherwise when the driver does not know it. */
 int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 
-/* identity.c: fills what the entry holds of it; tells it. */
+/* identity.c: fills in the entry's identity; lists it. */
 void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
 void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
-/* compute.c: what the device computes with. */
+/* compute.c: lists what the device computes with. */
 void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
 /* link.c: kind, generation, count and speed of what connects the two. */
@@ -120,19 +120,19 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
 /* Makes the context current; refuses with the code with which it was lost. Leave only what was entered. */
 vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
-/* The same for letting go of things, which has to go on in a lost context too, but for a device of HIP's that was
+/* The same for releasing objects, which must go on in a lost context too, but for a device of HIP's that was
  * reset. */
 vendor_code GPUHAL_OWN(enter_to_release)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Whether the context was destroyed or the device reset, as memory of our own shows: all in it went with it. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
-/* OK while the processor may touch page-locked memory of the opening: CUDA's goes with the context, and HIP's with a
+/* OK while the processor may touch page-locked memory of the opened device: CUDA's goes with the context, and HIP's with a
  * reset on a machine with one GPU. */
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
-/* Inside the context. Refuses a stream that is being captured into a graph: nobody may wait for an event recorded
- * there. */
+/* Inside the context. Refuses a stream that is being captured into a graph: no thread may wait for an event
+ * recorded there. */
 vendor_code GPUHAL_OWN(may_record)(vendor_stream stream);
-/* OK for success; else reports the error, and remembers when the device is lost. */
+/* OK for success; else reports the error, and records that the device is lost. */
 gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
 /* The same for a call of @p device that uses something of @p other: the lost one is the one whose calls fail. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
@@ -182,7 +182,7 @@ bool GPUHAL_OWN(api_version)(char *out_text, size_t size);
 vendor_code GPUHAL_OWN(reserve)(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved);
 /* Takes a mapping away. */
 void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
-/* Takes memory in by its descriptor, which stays the caller's. */
+/* Imports memory by its descriptor, which stays the caller's. */
 vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
 
 /* module.c: whether the format is one that the driver loads, and whether such an image ends where it says. */
@@ -196,12 +196,12 @@ vendor_code GPUHAL_OWN(allow_shared)(vendor_function function, uint32_t bytes);
 
 /* ---- of this folder */
 
-/* internal_stream.c: makes the first internal stream of an opening; destroys all. Both inside the context. */
+/* internal_stream.c: makes the first internal stream of an opened device; destroys all. Both inside the context. */
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device);
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device);
 /* Enters, and takes a stream: the queue's, or an internal one behind the caller's stream. */
 vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
-/* Waits when the call blocks, gives the stream back and leaves. @p code is what enqueueing answered. Returns the first
+/* Waits when the call blocks, gives the stream back and leaves. @p code is what enqueueing returned. Returns the first
  * error. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
 
@@ -212,7 +212,7 @@ void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gp
 /* link.c */
 gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                gpuhal_sink *sink);
-/* Bytes per second over so many lanes of PCI Express, one way; 0 for a generation that is not known. */
+/* Bytes per second over so many lanes of PCI Express, in one direction; 0 for a generation that is not known. */
 uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
 
 /* management.c */

@@ -73,7 +73,7 @@ bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name,
     return GPUHAL_OWN(read_line)(entry->pci[0] != '\0' ? path : "", out_text, size);
 }
 
-/* The kernel says -1 where the firmware does not tell, which is every machine with one node. */
+/* The kernel writes -1 where the firmware does not say, as on every machine with one node. */
 void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char text[16];
@@ -82,11 +82,11 @@ void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, cons
         sscanf(text, "%5u", &node) == 1) {
         host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not tell it");
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not report it");
     }
 }
 
-/* Only a GPU that nobody uses can sleep, so none that we have open. */
+/* Only a GPU that no process uses can sleep, so none that we have open. */
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 {
     char text[24];

@@ -19,7 +19,7 @@ static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_que
 
 /* ---- what the driver waits for */
 
-/* What a lost device answers is for the copy itself to report. */
+/* The copy itself reports the code of a lost device. */
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
 {
     bool pageable = false;

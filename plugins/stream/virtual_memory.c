@@ -88,7 +88,7 @@ static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *o
     return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
 }
 
-/* The object of a range's memory is never looked at: its pieces belong to the range. */
+/* The object of a range's memory is never read: its pieces belong to the range. */
 static gpuhal_status range_reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                    gpuhal_plugin_range **out_range)
 {

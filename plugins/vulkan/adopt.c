@@ -19,7 +19,7 @@ static const char *description_fault(const gpuhal_native *native)
 {
     const gpuhal_vulkan_device *given = native->typed;
     if (native->type != GPUHAL_NATIVE_VULKAN_DEVICE) {
-        return "the vulkan plugin takes over a GPUHAL_NATIVE_VULKAN_DEVICE only";
+        return "the vulkan plugin adopts a GPUHAL_NATIVE_VULKAN_DEVICE only";
     }
     if (!given || given->size < sizeof *given) {
         return "typed must point to a gpuhal_vulkan_device with its size set";
@@ -114,7 +114,7 @@ static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
     return false;
 }
 
-/* A queue that is named twice is one wrapper: two would not keep out of each other's way. */
+/* A queue that is named twice is one wrapper: two would not exclude each other. */
 static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted, bool new_families)
 {
     for (uint32_t i = 0; i < given->queue_count && device->wrapper_count < GPUHAL_VULKAN_WRAPPERS; i++) {

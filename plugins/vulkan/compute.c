@@ -8,7 +8,7 @@ static const struct {
     const char *why;
 } absent[] = {
     {GPUHAL_FACT_TARGET_ARCHITECTURE, "Vulkan takes SPIR-V on every device"},
-    {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Vulkan does not tell it"},
+    {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Vulkan does not report it"},
 };
 
 static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
@@ -20,7 +20,7 @@ static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
     }
 }
 
-/* Where host memory shows, and is the same for both without being told. */
+/* Where host memory shows, and is the same for both without a flush. */
 static void list_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     uint32_t visible = 0, coherent = 0;

@@ -1,10 +1,10 @@
-/* vulkan/context.c: an opening: its VkDevice, the queues of it, what became of it, and closing. */
+/* vulkan/context.c: an opened device: its VkDevice, the queues of it, what became of it, and closing. */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Vulkan says that a device is lost only in the call that notices; what comes after may hang, so it is remembered here. */
+/* Vulkan says that a device is lost only in the call that notices; later calls may hang, so the loss is recorded here. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code)
 {
     if (code == VK_SUCCESS) {
@@ -61,7 +61,7 @@ static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
     }
 }
 
-/* Extension names are constants of this plugin; the list of them is the opening's. */
+/* Extension names are constants of this plugin; the list of them is the opened device's. */
 static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vulkan_plan *plan)
 {
     const gpuhal_vulkan_hardware *hardware = &device->hardware;
@@ -160,7 +160,7 @@ static void believe_functions(gpuhal_plugin_device *device)
     }
 }
 
-/* A slot that stays has what it needs in this opening. */
+/* A slot that stays has what it needs in this opened device. */
 static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
@@ -286,7 +286,7 @@ void gpuhal_vulkan_close(gpuhal_plugin_device *device)
     free_opening(device);
 }
 
-/* Asks nobody: a driver that hangs would hang here too. */
+/* Calls no driver: one that hangs would hang here too. */
 static gpuhal_status vulkan_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -1,10 +1,10 @@
 /* vulkan/device.h: what the files of this plugin share.
  *
- * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, remembered for the life of the
- * process under the index that it got first. An opening is a VkDevice of our own or an adopted one, with the VkQueues that it may
- * use ("wrappers": a queue with the lock that Vulkan wants around submissions).
+ * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, kept for the life of the
+ * process under the index that it got first. An opened device is a VkDevice of our own or an adopted one, with the VkQueues that it may
+ * use, each in a queue wrapper: with the lock that Vulkan wants around submissions.
  *
- * Transfers with a NULL queue take a lane: a command buffer with a fence that nobody else uses. Queues of plugin.h are command
+ * Transfers with a NULL queue take an internal stream: a command buffer with a fence that no other call uses. Queues of plugin.h are command
  * buffers in flight on a wrapper, one timeline semaphore each; several queues may share a wrapper.
  *
  * Memory is one VkBuffer per allocation, bound at the start of a VkDeviceMemory of its own, shared (CONCURRENT) over the families of
@@ -55,7 +55,7 @@ typedef struct gpuhal_vulkan_hardware {
     uint32_t offered;     /* GPUHAL_VULKAN_… bits */
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceIDProperties id;
-    VkPhysicalDeviceDriverProperties driver; /* driverName is empty where nobody tells */
+    VkPhysicalDeviceDriverProperties driver; /* driverName is empty where the driver does not say */
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
@@ -63,10 +63,10 @@ typedef struct gpuhal_vulkan_hardware {
     uint64_t import_alignment; /* of host pointers; 0: none */
     uint32_t pci[4];           /* domain, bus, device, function, with PCI_BUS_INFO */
     int64_t drm_render[2];     /* major, minor; -1: none */
-    uint32_t compute_units;    /* 0: nobody tells */
+    uint32_t compute_units;    /* 0: not reported */
     bool software;             /* a program on the host's processor */
     bool unified;              /* device and host share one memory */
-    uint32_t subgroup_min, subgroup_max; /* 0: the driver does not tell */
+    uint32_t subgroup_min, subgroup_max; /* 0: not reported */
     uint32_t data_types;       /* GPUHAL_DATA_ bits */
     uint32_t memory_kinds;     /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
 } gpuhal_vulkan_hardware;
@@ -84,7 +84,7 @@ typedef struct gpuhal_vulkan_extensions {
     uint32_t count;
 } gpuhal_vulkan_extensions;
 
-/* Which VkQueues an opening of ours has, compute first. */
+/* Which VkQueues a device opened by us has, compute first. */
 typedef struct gpuhal_vulkan_plan {
     uint32_t count;     /* wrappers */
     uint32_t copy_wrapper;
@@ -100,11 +100,11 @@ typedef struct gpuhal_vulkan_wrapper {
     uint32_t family, index;
     pthread_mutex_t mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
     pthread_cond_t freed;  /* with mutex: `taken` is false again */
-    bool taken;            /* by a native section */
+    bool taken;            /* by native access */
     uint64_t taker;        /* the thread that began it */
 } gpuhal_vulkan_wrapper;
 
-/* A command buffer for one blocking call. lane.c alone looks inside. */
+/* An internal stream: a command buffer for one blocking call. internal_stream.c alone reads its members. */
 typedef struct gpuhal_vulkan_stream {
     VkCommandPool pool;
     VkCommandBuffer commands;
@@ -114,7 +114,7 @@ typedef struct gpuhal_vulkan_stream {
 
 typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
 
-/* One opening. */
+/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_vulkan_hardware hardware; /* of the adopted instance, where it is adopted */
@@ -141,11 +141,11 @@ struct gpuhal_plugin_device {
     gpuhal_vulkan_features *features;           /* what the VkDevice was made with; described.features points to it */
 
     /* Lanes: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in gpuhal_vulkan_streams_stop(). */
-    pthread_mutex_t growing;                    /* protects stream_count and the lanes above it, extra_wrappers, idle_timelines */
-    pthread_cond_t stream_freed;                  /* with `growing`: a lane became idle, or there is none to wait for */
+    pthread_mutex_t growing;                    /* protects stream_count and the streams above it, extra_wrappers, idle_timelines */
+    pthread_cond_t stream_freed;                  /* with `growing`: a stream became idle, or there is none to wait for */
     uint32_t stream_count;
     gpuhal_vulkan_stream streams[GPUHAL_VULKAN_INTERNAL_STREAMS];
-    _Atomic uint32_t idle_streams;                /* bit i: streams[i] is there and nobody uses it */
+    _Atomic uint32_t idle_streams;                /* bit i: streams[i] exists and no call uses it */
     _Atomic uint32_t stream_waiters;              /* callers that wait for one */
     gpuhal_vulkan_wrapper *extra_wrappers;            /* VkQueues of an adopted device that were adopted one by one */
     struct gpuhal_vulkan_timeline *idle_timelines; /* without references, kept for the next queue */
@@ -211,14 +211,14 @@ void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
 void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 
-/* adopt.c: checks the description and fills the opening with the caller's device and queues; says which bits it was made with. */
+/* adopt.c: checks the description and fills the opened device with the caller's device and queues; says which bits it was made with. */
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native);
 
 /* context.c: opening, closing; native_device. */
 gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_vulkan_close(gpuhal_plugin_device *device);
-/* OK for VK_SUCCESS; else reports the error, and remembers when the device is lost. */
+/* OK for VK_SUCCESS; else reports the error, and records that the device is lost. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
 /* OK, or DEVICE_LOST with its report. At the start of every slot that would call the vendor. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
@@ -230,21 +230,21 @@ uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
 void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper);
 void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper);
-/* The right to submit once, on this thread. False: a native section has the wrapper, and this thread may not wait for its end. */
+/* The right to submit once, on this thread. False: native access has the wrapper, and this thread may not wait for its end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait);
 /* What that becomes for a call that would have to wait. */
 gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device);
 void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
-/* The same for a native section, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the thread that began the
- * section that has it. */
+/* The same for native access, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the thread whose own native
+ * access has the wrapper. */
 gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, uint64_t timeout_ns);
 void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
-/* vkQueueSubmit with the locks it wants; waits for native sections. */
+/* vkQueueSubmit with the locks it wants; waits for native access to end. */
 VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit, VkFence fence);
 
-/* lane.c: blocking submissions. */
+/* internal_stream.c: blocking submissions. */
 
-/* Whether a wait that answered this is worth another try, number @p tries; sleeps a little first. */
+/* Whether a wait that returned this is worth another try, number @p tries; sleeps a little first. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
 /* Every command buffer of ours begins with a barrier that orders it after all that was submitted to its VkQueue before, also by
  * others, and ends with one that orders all of that before what comes after it, on the device and on the host. */
@@ -252,21 +252,21 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 /* The barrier between two transfers in between that touch the same bytes. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
-/* Takes a lane whose command buffer has been begun and holds the barrier against what came before. */
+/* Takes an internal stream whose command buffer has been begun and holds the barrier against what came before. */
 gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream);
-/* Ends it with the barrier towards the host, submits, waits, and gives the lane back. */
+/* Ends it with the barrier towards the host, submits, waits, and gives the stream back. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
-/* Makes the first lane when the device opens, after its wrappers; on failure nothing is left. */
+/* Makes the first internal stream when the device opens, after its wrappers; on failure nothing is left. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device);
-/* Frees all lanes but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
+/* Frees all internal streams but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
 void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device);
 /* Waits until every VkQueue has left all that was submitted to it before. False: one does not, and its objects have to stay. */
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
-/* The wrapper of a VkQueue that is to be adopted: one of the opening's, or on an adopted device one of its families. NULL: neither;
+/* The wrapper of a VkQueue that is to be adopted: one of the opened device's, or on an adopted device one of its families. NULL: neither;
  * *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
 gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
 
-/* event.c: frees the idle timelines when the device closes, before its lanes; sets `stuck` where that is not possible. */
+/* event.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` where that is not possible. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
 /* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an adopted device was
@@ -278,7 +278,7 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
 
 /* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the piece after what
  * touches the same bytes before it (a buffer of NULL counts as none). The caller records right after, and nothing else. NOT_READY, with
- * nothing done, where that would wait for the device or for a native section; never for a piece of a transfer that has @p begun. */
+ * nothing done, where that would wait for the device or for native access; never for a piece of a transfer that has @p begun. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;

@@ -55,7 +55,7 @@ static const char *old_name(const char *name)
 
 typedef PFN_vkVoidFunction resolve_fn(const void *get_proc, const void *object, const char *name);
 
-/* The extension's name first: it is answered only where the extension is enabled, while some drivers and layers answer the core
+/* The extension's name first: it is found only where the extension is enabled, while some drivers and layers return the core
  * name on a device of Vulkan 1.1 with a function that leads nowhere. */
 static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc, const void *object,
                  const char **out_missing)
@@ -109,7 +109,7 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
 }
 
 /* Loaders list drivers that are Vulkan with pieces missing (MoltenVK) only to those who ask for them. Whether a loader knows of that
- * is not asked before: it would load every driver for the answer, and once more for the instance (25 and 31 ms with lavapipe alone). A
+ * is not asked before: it would load every driver for that, and once more for the instance (25 and 31 ms with lavapipe alone). A
  * driver in place of a loader lists itself alone, and prints a warning when it is asked (SwiftShader). */
 static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api, bool is_loader,
                                      gpuhal_vulkan_instance *made)
@@ -150,13 +150,13 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     uint32_t version = VK_API_VERSION_1_0;
     char text[128];
     if (!load_global(get_proc, &api, &missing)) {
-        snprintf(text, sizeof text, "the Vulkan loader lacks %s: it is none, or of Vulkan 1.0, and 1.1 or later is needed",
+        snprintf(text, sizeof text, "the Vulkan loader lacks %s: it is not a Vulkan loader, or one of Vulkan 1.0, and 1.1 or later is needed",
                  missing);
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "vkGetInstanceProcAddr", 0, text);
     }
     if (api.vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_1) {
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "vkEnumerateInstanceVersion", 0,
-                            "the installed Vulkan loader speaks Vulkan 1.0; 1.1 or later is needed");
+                            "the installed Vulkan loader supports Vulkan 1.0; 1.1 or later is needed");
     }
     made->get_proc = get_proc;
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;

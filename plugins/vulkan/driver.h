@@ -2,7 +2,7 @@
  *
  * There are three tables, since Vulkan resolves a function for what it is called on: global ones from the loader library, those of
  * an instance, and those of a device, which skip the loader's dispatch. Our own instance has one table for the life of the
- * process; an adopted device brings its instance, so each opening holds tables of its own. Functions that became core in 1.2 are
+ * process; an adopted device brings its instance, so each opened device holds tables of its own. Functions that became core in 1.2 are
  * found under their KHR name where only the extension is there.
  */
 #ifndef GPUHAL_VULKAN_DRIVER_H

@@ -4,7 +4,7 @@
  * to by the queue's thread after everyone has seen the end of the submission that awaited them, although the specification ends its use
  * there. So a timeline without references goes to the next queue, and there are as many as queues and recorded events were alive at once.
  *
- * A value that was seen once is remembered, so that asking again costs no call. Waiting is cut into slices, after each of which a
+ * A value that was seen once is kept, so that asking again costs no call. Waiting is cut into slices, after each of which a
  * device that another thread has found lost ends it: drivers whose device hangs do not always say so to everybody.
  */
 #include "queue.h"

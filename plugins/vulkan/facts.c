@@ -1,4 +1,4 @@
-/* vulkan/facts.c: what Vulkan tells about a device. What it does not tell, or answers with something that cannot be, is missing
+/* vulkan/facts.c: what Vulkan reports about a device. What it does not report, or what cannot be true, is missing
  * with a reason.
  */
 #include "device.h"
@@ -41,9 +41,9 @@ static const struct {
     gpuhal_key key;
     const char *why;
 } absent[] = {
-    {GPUHAL_FACT_PARTITION, "Vulkan does not tell it"},
-    {GPUHAL_FACT_NUMA_NODE, "Vulkan does not tell it"},
-    {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, "Vulkan does not tell it"},
+    {GPUHAL_FACT_PARTITION, "Vulkan does not report it"},
+    {GPUHAL_FACT_NUMA_NODE, "Vulkan does not report it"},
+    {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, "Vulkan does not report it"},
 };
 
 /* The bytes of the well-formed UTF-8 sequence at @p text, 0 when there is none. */
@@ -131,7 +131,7 @@ static gpuhal_device_type type_of(const gpuhal_vulkan_hardware *hardware)
     }
 }
 
-/* The driver's own words where it has some; else its number, which NVIDIA and Intel on Windows pack in ways of their own. */
+/* The driver's own text where it has one; else its number, which NVIDIA and Intel on Windows pack in their own formats. */
 static void list_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.driverVersion;
@@ -224,7 +224,7 @@ static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     const uint32_t fds = (offered & GPUHAL_VULKAN_OPAQUE_FD ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0) |
                          (offered & GPUHAL_VULKAN_DMABUF_FD ? 1u << GPUHAL_HANDLE_DMABUF_FD : 0);
     const uint32_t pointers = offered & GPUHAL_VULKAN_HOST_IMPORT ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0;
-    /* Only a program on the processor surely has ordinary pages; what a GPU's driver maps may be pages that nobody else can import. */
+    /* Only a program on the processor surely has ordinary pages; what a GPU's driver maps may be pages that no other API can import. */
     const bool ordinary = hardware->software && hardware->unified && hardware->memory_kinds >> GPUHAL_MEMORY_DEVICE_MAPPED & 1;
     const uint32_t exports = fds | (ordinary ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, hardware->memory_kinds);

@@ -288,7 +288,7 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     api->vkGetPhysicalDeviceProperties(physical, &hardware->properties);
     const uint32_t version = hardware->properties.apiVersion;
     if (version < VK_API_VERSION_1_1) {
-        snprintf(out_why, why_size, "it speaks Vulkan %u.%u; 1.1 or later is needed", VK_API_VERSION_MAJOR(version),
+        snprintf(out_why, why_size, "it supports Vulkan %u.%u; 1.1 or later is needed", VK_API_VERSION_MAJOR(version),
                  VK_API_VERSION_MINOR(version));
         return false;
     }
@@ -296,7 +296,7 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     gpuhal_vulkan_extensions extensions;
     VkResult code = gpuhal_vulkan_list_extensions(api, physical, &extensions);
     if (code != VK_SUCCESS) {
-        snprintf(out_why, why_size, "it does not tell its extensions (result %d)", code);
+        snprintf(out_why, why_size, "it does not list its extensions (result %d)", code);
         return false;
     }
     const char *why = ask_all(api, &extensions, hardware);

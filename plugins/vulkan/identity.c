@@ -1,6 +1,6 @@
 /* vulkan/identity.c: which piece of hardware a device is: PCI address, UUID, LUID, DRM node.
  *
- * Software devices have none of these: what their drivers answer names a driver, not hardware, and is the same on every machine.
+ * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on every machine.
  */
 #include "device.h"
 
@@ -19,7 +19,7 @@ bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
     return memcmp(uuid, none, sizeof none) != 0;
 }
 
-/* All zero is what drivers give that know the question and not the answer; it is the root bridge. */
+/* Drivers that know the query and not the value return zeros; it is the root bridge. */
 static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t *pci = hardware->pci;
@@ -35,7 +35,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* An empty UUID is met in drivers of chips without a serial number; it would make them all one device. */
+/* An empty UUID comes from drivers of chips without a serial number; it would make them all one device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     char text[37];

@@ -4,7 +4,7 @@
  * (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust what they are given (lavapipe reads
  * from it, which blocks on a pipe), so what cannot be memory is refused here.
  *
- * The specification wants ownership of shared buffers handed over to VK_QUEUE_FAMILY_EXTERNAL and back. No driver known to us does
+ * The specification wants ownership of shared buffers transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No driver known to us does
  * anything there for buffers without a layout, each hand-over would cost a submission, and the other side may be no Vulkan; so
  * it is left out. What counts is that commands have ended before the other side looks, which blocking calls and events give.
  */
@@ -166,7 +166,7 @@ static const char *descriptor_fault(const gpuhal_plugin_device *device, const gp
     return software && (uint64_t)out_state->st_size < request->requirements.size ? too_small : NULL;
 }
 
-/* The driver may have closed the duplicate, and the number may be somebody else's by now. */
+/* The driver may have closed the duplicate, and the number may stand for another file by now. */
 static void close_duplicate(int duplicate, const struct stat *original)
 {
     struct stat state;
@@ -190,7 +190,7 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
     return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits & answer.memoryTypeBits);
 }
 
-/* A dma-buf tells its size by its end; an opaque descriptor tells nothing. */
+/* The size of a dma-buf is its end; an opaque descriptor has no size. */
 static bool is_too_short(const gpuhal_vulkan_request *request, int fd, uint64_t bytes)
 {
     const off_t end = request->alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD ? lseek(fd, 0, SEEK_END) : -1;
@@ -239,7 +239,7 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
     }
     if (alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD &&
         (alloc->import_offset > device->hardware.allocation_max || alloc->import_offset % request->requirements.alignment != 0)) {
-        return refuse(device, "the offset in the dma-buf is no multiple of the alignment of buffers, or too large");
+        return refuse(device, "the offset in the dma-buf is not a multiple of the alignment of buffers, or too large");
     }
     if (request->dedicated && alloc->import_offset != 0) {
         return not_offered(device, "the driver imports memory of one buffer alone, and this one begins further in");

@@ -1,11 +1,11 @@
-/* vulkan/lane.c: the lanes that blocking calls use.
+/* vulkan/internal_stream.c: the internal streams of blocking calls.
  *
- * A lane belongs to one caller from begin to finish. Idle ones are bits in a word, so taking and giving back costs no lock while
- * there is one; callers that find none sleep. Lanes wait with fences, which every VkDevice has, so blocking copies
+ * An internal stream belongs to one call from begin to finish. Idle ones are bits in a word, so taking and giving back costs no lock while
+ * there is one; callers that find none sleep. Internal streams wait with fences, which every VkDevice has, so blocking copies
  * work on an adopted device without timeline semaphores too.
  *
- * The answer VK_ERROR_DEVICE_LOST to a wait means, by the specification, that the work counts as ended: its objects may be reset
- * and destroyed. A lane whose work was not seen to end in either way is broken: it is never used again, and never freed. That
+ * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be reset
+ * and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and never freed. That
  * happens on a device that counts as lost alone.
  */
 #include "device.h"
@@ -95,7 +95,7 @@ void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device)
     pthread_mutex_destroy(&device->growing);
 }
 
-/* Acquire and release: whoever takes a lane sees what the last user and its maker have put there. */
+/* Acquire and release: a thread that takes a stream sees what its last user and its maker have stored. */
 static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 {
     uint32_t idle = atomic_load(&device->idle_streams);
@@ -108,7 +108,7 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
     return NULL;
 }
 
-/* Sleepers count themselves before they look at the idle bits, and givers set a bit before they look at the count: one of the two
+/* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they read the count: one of the two
  * sees the other, as both orders are sequentially consistent. */
 static void wake(gpuhal_plugin_device *device)
 {
@@ -127,7 +127,7 @@ static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *strea
     wake(device);
 }
 
-/* No lane is idle: makes another one, or sleeps until one is. There is always one to wait for, since lanes break on a lost device
+/* No internal stream is idle: makes another one, or sleeps until one is. There is always one to wait for, since streams break on a lost device
  * alone; so one that cannot be made is no error. */
 static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
@@ -244,7 +244,7 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 
 /* Without a time limit, which Vulkan promises to end when the device is lost; with one, a short copy takes longer by a timer. A
  * wait that fails otherwise than by a lost device says nothing about the work: the device counts as lost from then on, since
- * nobody could tell any more when the caller's memory is free. */
+ * no call could say any more when the caller's memory is free. */
 static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = wait_fence(device, stream, UINT64_MAX);
@@ -259,7 +259,7 @@ static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *s
     return status;
 }
 
-/* With the fence of the first stream, which nobody uses any more: the device closes. A submission that the driver refuses leaves nothing
+/* With the fence of the first stream, which no call uses any more: the device closes. A submission that the driver refuses leaves nothing
  * to wait for. */
 static bool drain_wrapper(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
@@ -322,7 +322,7 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_s
 }
 
 /* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as long as the
- * opening. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all that can be seen. */
+ * opened device. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all that can be seen. */
 static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family, uint32_t index)
 {
     gpuhal_vulkan_wrapper *wrapper = device->extra_wrappers;
@@ -354,7 +354,7 @@ gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, co
     }
     if (native->type != GPUHAL_NATIVE_VULKAN_QUEUE || !queue || !device->adopted || !known_family) {
         *out_status = device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                           "not a VkQueue of this opening, nor one of its queue families on an adopted VkDevice");
+                                           "not a VkQueue of the opened device, nor one of its queue families on an adopted VkDevice");
         return NULL;
     }
     pthread_mutex_lock(&device->growing);

@@ -92,7 +92,7 @@ static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes, uin
 }
 
 /* Vulkan aligns to what the buffer requires. More than that is had by asking for more bytes and binding the buffer further in,
- * where the host's address shows the way; not where somebody else has to find the start by himself, or the memory is the
+ * where the host's address shows the start; not where an importer has to find the start itself, or the memory is the
  * buffer's own. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
@@ -106,7 +106,7 @@ static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan
                              : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
 }
 
-/* Another type is slower, and still right; but whoever imports an opaque descriptor has to name the same, so there is no other.
+/* Another type is slower, and still right; but an importer of an opaque descriptor has to name the same, so there is no other.
  * Vulkan forbids to ask for more than the heap of a type has. */
 static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
@@ -180,7 +180,7 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
     free(buffer);
 }
 
-/* lavapipe 25 answers VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64 at least. */
+/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64 at least. */
 static bool is_mapping(const void *start)
 {
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
@@ -224,7 +224,7 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
 }
 
 /* Maps and binds. Imported memory has no room behind the buffer, so it never moves. The device's address, where it has one, is
- * known only then, and is looked at rather than trusted. */
+ * known only then, and is checked rather than trusted. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -258,8 +258,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     return GPUHAL_OK;
 }
 
-/* Brings the pages of a software device's memory, whose contents are nobody's yet. Asking for all at once takes half the time of
- * touching one after another, and is answered where touching would be punished. */
+/* Brings the pages of a software device's memory, whose contents no caller has yet. Asking for all at once takes half the time of
+ * touching one after another, and fails where touching would end the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -433,7 +433,7 @@ static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* What is wrong with it, NULL for nothing. Vulkan does not tell the size of a buffer; what it needs of memory is no less. */
+/* What is wrong with it, NULL for nothing. Vulkan does not report the size of a buffer; what it needs of memory is no less. */
 static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
 {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;

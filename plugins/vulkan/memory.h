@@ -7,7 +7,7 @@
 typedef struct gpuhal_vulkan_request {
     const gpuhal_alloc *alloc;
     VkExternalMemoryHandleTypeFlags exported; /* handle types to export */
-    VkExternalMemoryHandleTypeFlags named;    /* those, and the one that is imported: what the VkBuffer is told */
+    VkExternalMemoryHandleTypeFlags named;    /* those, and the one that is imported: what the VkBuffer is made for */
     VkMemoryRequirements requirements;
     bool dedicated;
     gpuhal_vulkan_buffer *buffer; /* its VkBuffer is there */
@@ -34,13 +34,13 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
 
 /* import.c */
 
-/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opening cannot. */
+/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opened device cannot do. */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
-/* The handle type of Vulkan for one of ours; 0: there is none, or the opening was made without it. */
+/* The handle type of Vulkan for one of ours; 0: there is none, or the device was opened without it. */
 VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device, gpuhal_handle_kind kind);
 
 #endif

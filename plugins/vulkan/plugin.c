@@ -1,8 +1,8 @@
 /* vulkan/plugin.c: what the core sees of the Vulkan plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (hardware, entries, openings, wrappers, lanes, memory), hardware.c
+ * Read in this order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers, internal streams, memory), hardware.c
  * and features.c, discovery.c, facts.c and identity.c (which devices, what is known of them), context.c and adopt.c, type.c,
- * memory.c and import.c, lane.c, transfer.c, queue.c and event.c with hazard.c.
+ * memory.c and import.c, wrapper.c, internal_stream.c, transfer.c, queue.c and event.c with hazard.c.
  */
 #include "device.h"
 
@@ -39,7 +39,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the vulkan plugin speaks plugin ABI 0.2 only");
+                           "the vulkan plugin supports plugin ABI 0.2 only");
         return NULL;
     }
     return &vulkan_plugin;

@@ -1,6 +1,6 @@
 /* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
  *
- * Several queues may share a wrapper; they meet in wrapper.c alone. Each has its own command pool, which needs no lock
+ * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each has its own command pool, which needs no lock
  * since the core has one call in progress on a queue at most. Inside a batch barriers stand where the hazards want them; batches
  * are ordered by the barriers that every command buffer begins and ends with.
  *
@@ -132,7 +132,7 @@ gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue)
     return gpuhal_vulkan_wrapper_enter(queue->device, queue->wrapper, false) ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
-/* For whom a native section is no reason to wait: NOT_READY. */
+/* Does not wait for native access to end: NOT_READY. */
 static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = queue->open ? gpuhal_vulkan_queue_enter(queue) : GPUHAL_OK;
@@ -208,7 +208,7 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
 }
 
 /* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those that write
- * timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is not looked at. */
+ * timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is ignored. */
 static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
 {
     uint32_t turn = atomic_fetch_add(&device->next_wrapper, 1);
@@ -274,7 +274,7 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once something is known to be stuck nobody waits for the next. */
+/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the next. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -293,7 +293,7 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
-        /* A thread whose own section of another queue holds the VkQueue may submit to it. */
+        /* A thread whose own native access to another queue holds the VkQueue may submit to it. */
         const bool entered = gpuhal_vulkan_wrapper_enter(device, queue->wrapper, true);
         (void)gpuhal_vulkan_queue_submit(queue);
         if (entered) {

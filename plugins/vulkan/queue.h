@@ -4,7 +4,7 @@
  * fly in the order of their values and are used again once theirs has been reached. An event is a value of some queue's timeline.
  *
  * Timelines and stamps are shared: events outlive queues, and a batch in flight uses what the event that named it may have let
- * go. Both count who holds them.
+ * go. Both are counted.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -13,7 +13,7 @@
 
 #define GPUHAL_VULKAN_AWAITED 8u
 
-/* The timeline semaphore of a queue. Idle ones have reached the last value that was submitted. */
+/* The timeline semaphore of a queue. An idle one has reached the last value that was submitted. */
 typedef struct gpuhal_vulkan_timeline {
     struct gpuhal_vulkan_timeline *next; /* of idle_timelines */
     gpuhal_plugin_device *device;
@@ -73,7 +73,7 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
 /* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while all are in
  * flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
-/* The right to submit; NOT_READY while a native section has the VkQueue. */
+/* The right to submit; NOT_READY while native access has the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
 /* Submits the open batch, if any. With the right to submit. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);

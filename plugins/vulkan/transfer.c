@@ -1,8 +1,8 @@
 /* vulkan/transfer.c: moving bytes.
  *
- * The device copies between buffers: in a lane when the call blocks, else in the open batch of its queue. The host copies where
+ * The device copies between buffers: in an internal stream when the call blocks, else in the open batch of its queue. The host copies where
  * it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished, where doing it now is in order
- * with everything, as long as that is little. Whatever else there is to do with host memory is answered NOT_SUPPORTED, and the core stages it.
+ * with everything, as long as that is little. Whatever else there is to do with host memory returns NOT_SUPPORTED, and the core stages it.
  *
  * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by the barrier
  * at the end of each command buffer.
@@ -17,7 +17,7 @@
 #define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
 /* Rows of a rectangle per command. */
 #define REGIONS 256u
-/* Commands of a rectangle per lane submission, so that a box of many rows takes bounded memory. */
+/* Commands of a rectangle for each submission of an internal stream, so that a box of many rows takes bounded memory. */
 #define COMMANDS 64u
 
 static VkBuffer handle(const gpuhal_memory *memory)
@@ -38,7 +38,7 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
 /* Where a transfer records its commands. */
 typedef struct target {
     gpuhal_plugin_device *device;
-    gpuhal_plugin_queue *queue; /* NULL: a lane */
+    gpuhal_plugin_queue *queue; /* NULL: an internal stream */
     gpuhal_vulkan_stream *stream;   /* NULL: not begun */
     bool begun;                 /* on the queue */
 } target;
@@ -55,7 +55,7 @@ static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuha
     return status;
 }
 
-/* Blocks for a lane. */
+/* Waits for an internal stream. */
 static gpuhal_status end_commands(target *to)
 {
     gpuhal_vulkan_stream *stream = to->stream;
@@ -104,7 +104,7 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
 }
 
 /* Whether the host may touch these bytes now. Without coherence it moves whole atoms, and a neighbour in the same atom could be
- * changed by somebody else at the same time: only whole atoms are safe. */
+ * changed by another thread at the same time: only whole atoms are safe. */
 static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
                      uint64_t bytes, uint32_t wanted_flags)
 {

@@ -1,6 +1,6 @@
 /* vulkan/wrapper.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
  *
- * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. A native section takes the wrapper for as long as the
+ * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. Native access takes the wrapper for as long as the
  * caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no lock of a thread. The thread
  * that began it is refused what would wait for its end: it would wait for itself.
  */
@@ -51,7 +51,7 @@ static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper
 
 gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
 {
-    return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0, "this thread is in a native section, which holds the VkQueue");
+    return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0, "this thread has begun native access, which holds the VkQueue");
 }
 
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)

@@ -435,7 +435,7 @@ static void expect_missing(const attempt *what)
     char machine[160], wanted[80];
     snprintf(machine, sizeof machine, "fail nvmlDeviceGetTemperature 1+ %d; fail nvmlDeviceGetTemperatureV 1+ %d", what->code,
              what->code);
-    snprintf(wanted, sizeof wanted, "NVML answers %s (%d)", what->words, what->code);
+    snprintf(wanted, sizeof wanted, "NVML returned %s (%d)", what->words, what->code);
     use_machine(machine);
     gpuhal *gpu = open_cuda(0);
     gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS}, {.key = GPUHAL_VALUE_POWER_MICROWATTS}};

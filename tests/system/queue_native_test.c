@@ -161,7 +161,7 @@ static void expect_taken(gpuhal_queue *queue)
     pthread_join(thread, NULL);
     assert_int_equal(elsewhere.status, GPUHAL_ERROR_TIMEOUT);
     assert_int_equal(gpuhal_queue_native_begin(queue, UINT64_MAX, &native), GPUHAL_ERROR_BUSY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "this thread is during native access, which holds the VkQueue"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "this thread has begun native access, which holds the VkQueue"));
 }
 
 static void *end_section(void *user)

@@ -287,14 +287,14 @@ static void expect_missing(const char *machine, bool amd, gpuhal_missing reason,
 
 TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_the_others_are_there)
 {
-    expect_on_page("`AMD SMI answers 10`");
+    expect_on_page("`AMD SMI returned 10`");
     expect_missing("fail amdsmi_get_temp_metric 1+ 2", true, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors");
-    expect_missing("fail amdsmi_get_temp_metric 1+ 8", true, GPUHAL_MISSING_TIMED_OUT, "AMD SMI answers 8");
-    expect_missing("fail amdsmi_get_temp_metric 1+ 10", true, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI answers 10");
-    expect_missing("fail amdsmi_get_temp_metric 1+ 30", true, GPUHAL_MISSING_FAILED, "AMD SMI answers 30");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 8", true, GPUHAL_MISSING_TIMED_OUT, "AMD SMI returned 8");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 10", true, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI returned 10");
+    expect_missing("fail amdsmi_get_temp_metric 1+ 30", true, GPUHAL_MISSING_FAILED, "AMD SMI returned 30");
     expect_missing("fail rsmi_dev_memory_usage_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "the system's file mem_info");
-    expect_missing("fail rsmi_dev_memory_usage_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI answers 4");
-    expect_missing("fail rsmi_dev_memory_usage_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI answers 16");
+    expect_missing("fail rsmi_dev_memory_usage_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI returned 4");
+    expect_missing("fail rsmi_dev_memory_usage_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI returned 16");
 }
 
 /* ---- while a device is used */
@@ -371,7 +371,7 @@ TEST(a_device_that_was_reset_gets_the_sentence_of_the_page)
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
     expect_error(&with, with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST,
-                 "somebody has reset the device (hipDeviceReset), and all that was on it is gone; open it anew");
+                 "the device was reset (hipDeviceReset), and all that was on it is gone; open it again");
     with.ops.release(with.devices[0], &memory);
     end(&with);
     expect_clean();

@@ -530,7 +530,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     gpuhal *gpu = open_rocm(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     for (int i = 0; i < 3; i++) {
-        EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI answers 10"});
+        EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI returned 10"});
     }
     assert_int_equal(calls_of("amdsmi_init"), 1);
     gpuhal_close(gpu);

@@ -17,7 +17,7 @@ int main(void)
     VkCommandBuffer commands = vk_begin(&v, pool);
     v.vkCmdFillBuffer(commands, buffer, 0, 256, 1);
     v.vkCmdFillBuffer(commands, buffer, 0, 256, 2); /* nothing orders the two */
-    v.vkCmdFillBuffer(commands, buffer, 1, 4, 3);   /* the offset is no multiple of 4 */
+    v.vkCmdFillBuffer(commands, buffer, 1, 4, 3);   /* the offset is not a multiple of 4 */
     v.vkEndCommandBuffer(commands);
     v.vkDestroyCommandPool(v.device, pool, NULL);
     v.vkDestroyBuffer(v.device, buffer, NULL);
