@@ -30,7 +30,7 @@ typedef struct gpuhal_settings {
     void *log_user;
 } gpuhal_settings;
 
-gpuhal_status gpuhal_settings_make(const gpuhal_config *config, gpuhal_settings *out_settings);
+gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *out_settings);
 void gpuhal_settings_finish(gpuhal_settings *settings);
 /* "GPUHAL_A, GPUHAL_B": the variables that are set and were not read; malloc'ed, NULL when there are none. */
 char *gpuhal_settings_ignored(const gpuhal_settings *settings);

@@ -333,7 +333,7 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue);
 /* ---- worker.c */
 
 /* The worker. */
-void *gpuhal_queue_thread(void *queue);
+void *gpuhal_queue_thread(void *user);
 /* Its work until the queue is finished. Also on the thread that destroys the queue, where no worker can be started. */
 void gpuhal_queue_work(gpuhal_queue *queue);
 

@@ -44,10 +44,10 @@ CUresult gpuhal_cuda_copy_bytes(CUstream stream, const gpuhal_stream_place *to, 
     return gpuhal_cuda_api.cuMemcpyDtoDAsync_v2(to->device, from->device, (size_t)bytes, stream);
 }
 
-CUresult gpuhal_cuda_copy_between(CUstream stream, uint64_t to, CUcontext to_context, uint64_t from,
-                                  CUcontext from_context, uint64_t bytes)
+CUresult gpuhal_cuda_copy_between(CUstream stream, uint64_t to, CUcontext to_device, uint64_t from,
+                                  CUcontext from_device, uint64_t bytes)
 {
-    return gpuhal_cuda_api.cuMemcpyPeerAsync(to, to_context, from, from_context, (size_t)bytes, stream);
+    return gpuhal_cuda_api.cuMemcpyPeerAsync(to, to_device, from, from_device, (size_t)bytes, stream);
 }
 
 CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, uint64_t to_pitch,

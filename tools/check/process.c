@@ -34,8 +34,6 @@
 #define SANITIZED false /* sanitizers keep freed memory for a while: growth says nothing then */
 #endif
 
-extern char **environ;
-
 bool gpuhal_is_sanitized(void)
 {
     return SANITIZED;

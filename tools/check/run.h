@@ -63,8 +63,8 @@ typedef struct gpuhal_batch {
     unsigned count;
 } gpuhal_batch;
 
-/* The child's side (child.c): runs the jobs of @p batch and tells about them through @p pipe. Never returns. */
-_Noreturn void gpuhal_child_main(void *batch, int pipe);
+/* The child's side (child.c): runs the jobs of the batch @p user and tells about them through @p pipe. Never returns. */
+_Noreturn void gpuhal_child_main(void *user, int pipe);
 /* Tells the parent of a device; for the first check. */
 void gpuhal_child_device(uint32_t index);
 

@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static const uint64_t second_ns = 1000000000u;
 
 uint64_t gpuhal_tool_now_ns(void)
