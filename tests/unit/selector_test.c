@@ -1,0 +1,312 @@
+/* Choosing devices: selectors, what hides devices, and what is said where nothing is found. */
+#include "support/lab.h"
+#include "test.h"
+
+#include <unistd.h>
+
+static const char *chosen(gpuhal *gpu, const char *selector, uint32_t flags)
+{
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    if (gpuhal_select(gpu, selector, flags, &device, &reason)) {
+        assert_null(device);
+        return "none";
+    }
+    assert_non_null(reason);
+    assert_true(strlen(reason) > 0);
+    return gpuhal_device_id(device);
+}
+
+static void set_up_zoo(void)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 5,
+                                    .devices = {
+                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
+                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
+                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
+                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
+                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
+                                    }};
+}
+
+TEST(selectors_choose_what_they_name)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    assert_string_equal(chosen(gpu, NULL, 0), "lab:2");
+    assert_string_equal(chosen(gpu, "auto", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "gpu", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "cpu", 0), "cpu:0");
+    assert_string_equal(chosen(gpu, "lab", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "lab:0", 0), "lab:0");
+    assert_string_equal(chosen(gpu, "lab:4", 0), "lab:4");
+    assert_string_equal(chosen(gpu, "pci=0000:C2:00.0", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "uuid=01234567-89AB-cdef-0123-456789abcdef", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "name=*gpu 900?", 0), "lab:2");
+    assert_string_equal(chosen(gpu, "name=*9001", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "name=*0*01*", 0), "lab:3"); /* the first 0 is followed by another */
+    assert_string_equal(chosen(gpu, "name=*9001?", 0), "none");
+    gpuhal_close(gpu);
+}
+
+TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is_allowed)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    const char *const nothing[] = {"lab:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing",
+                                   "uuid=00000000-0000-0000-0000-00000000ffff", "pci=0000:00:00.0"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+        assert_int_equal(gpuhal_select(gpu, nothing[i], 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, nothing[i]));
+        assert_string_equal(chosen(gpu, nothing[i], GPUHAL_SELECT_ALLOW_CPU), "cpu:0");
+    }
+    assert_int_equal(gpuhal_select(NULL, "auto", 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_select(gpu, "auto", 8, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+/* Malformed selectors, and how the part that is wrong is named. */
+static const struct {
+    const char *selector, *problem;
+} malformed[] = {
+    {"lab:", "no index follows \"lab:\""},
+    {"lab:x", "\"x\" is not an index"},
+    {"lab:-1", "\"-1\" is not an index"},
+    {"lab:1:2", "\"1:2\" is not an index"},
+    {"lab:99999999999", "\"99999999999\" is not an index"},
+    {":1", "no backend stands before \":\""},
+    {"LAB", "\"LAB\" is not the name of a backend"},
+    {"a b", "\"a b\" is not the name of a backend"},
+    {"uuid:zz", "no \"=\" follows \"uuid\""},
+    {"pci", "no \"=\" follows \"pci\""},
+    {"gpu:0", "\"gpu\" takes no index"},
+    {"auto:0", "\"auto\" takes no index"},
+    {"speed=9", "\"speed\" before \"=\" is none of pci, uuid and name"},
+    {"=", "\"\" before \"=\" is none of"},
+    {"pci=", "nothing follows \"pci=\""},
+    {"pci=c1:00.0", "\"c1:00.0\" is not a PCI address"},
+    {"pci=0000:01:20.0", "\"0000:01:20.0\" is not a PCI address"},
+    {"uuid=zz", "\"zz\" is not a UUID"},
+    {"uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", "is not a UUID"},
+};
+enum { MALFORMED = sizeof malformed / sizeof *malformed };
+
+static void expect_named(const char *selector, const char *problem)
+{
+    const char *sentence = gpuhal_last_error()->sentence;
+    if (!strstr(sentence, selector) || !strstr(sentence, problem) || !strstr(sentence, "BACKEND:INDEX")) {
+        fail_msg("\"%s\" does not say of %s: %s", sentence, selector, problem);
+    }
+}
+
+TEST(a_malformed_selector_is_an_invalid_argument_that_names_the_part_and_the_grammar)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    char long_name[400] = "name=";
+    memset(long_name + 5, 'x', sizeof long_name - 6);
+    for (size_t i = 0; i < MALFORMED; i++) {
+        assert_int_equal(gpuhal_select(gpu, malformed[i].selector, GPUHAL_SELECT_ALLOW_CPU, &device, NULL),
+                         GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named(malformed[i].selector, malformed[i].problem);
+    }
+    assert_int_equal(gpuhal_select(gpu, long_name, 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_named("name=xxx", "it has more than 127 bytes");
+    assert_int_equal(gpuhal_select(gpu, " ", 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_named("\" \"", "it is blank");
+    assert_string_equal(chosen(gpu, " lab:0\t", 0), "lab:0");
+    gpuhal_close(gpu);
+}
+
+TEST(a_malformed_selector_in_a_list_is_named_before_one_that_matches_nothing)
+{
+    set_up_zoo();
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    gpuhal_config config = {
+        .size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
+    gpuhal *gpu = NULL;
+    for (size_t i = 0; i < MALFORMED; i++) {
+        char list[128];
+        snprintf(list, sizeof list, "nosuch:9,%s", malformed[i].selector);
+        setenv("GPUHAL_DEVICES", list, 1);
+        assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named(malformed[i].selector, malformed[i].problem);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_DEVICES: "));
+        unsetenv("GPUHAL_DEVICES");
+    }
+    config.devices = ",";
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->sentence,
+                        "config.devices: \",\" has an empty element: selectors are separated by one comma each");
+    config.devices = "nosuch:9";
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_NOT_FOUND);
+}
+
+static const gpuhal_plugin *no_driver(uint32_t host_abi, const gpuhal_host *host)
+{
+    (void)host_abi;
+    (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, "the moon is in the wrong phase");
+    return NULL;
+}
+
+TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what_there_is)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "labb", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "there is no plugin \"labb\"; available: lab:0, lab:1, lab:2, lab:3, lab:4, cpu:0"));
+    assert_int_equal(gpuhal_select(gpu, "lab:9", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(strstr(gpuhal_last_error()->sentence, "plugin"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "available: lab:0"));
+    gpuhal_close(gpu);
+    gpuhal_builtin_fn *const builtins[] = {no_driver, gpuhal_lab_cpu_query, NULL};
+    const gpuhal_config config = {
+        .size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
+        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+        if (report.state != GPUHAL_PLUGIN_OK && *report.name) {
+            assert_int_equal(gpuhal_select(gpu, report.name, 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+            assert_non_null(strstr(gpuhal_last_error()->sentence, report.reason));
+            assert_non_null(strstr(gpuhal_last_error()->sentence, "available: cpu:0"));
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+static void keep_warnings(void *user, int32_t level, const char *line)
+{
+    char *kept = user;
+    if (level == 2 && strstr(line, "no plugin was found")) {
+        snprintf(kept, 512, "%s", line);
+    }
+}
+
+TEST(without_any_plugin_a_warning_and_every_selector_say_where_was_looked)
+{
+    char warning[512] = "", folder[] = "/tmp/gpuhal-empty-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const gpuhal_config config = {.size = sizeof config,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .plugin_path = folder,
+                                  .log = keep_warnings,
+                                  .log_user = warning};
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
+    if (gpuhal_plugin_count(gpu) > 0) {
+        SKIP_TEST("plugins are installed on this machine");
+    }
+    assert_non_null(strstr(warning, folder));
+    assert_non_null(strstr(warning, "/etc/gpuhal/plugins.d"));
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, folder));
+    gpuhal_close(gpu);
+    rmdir(folder);
+}
+
+TEST(software_devices_never_outrank_the_cpu_and_the_reason_says_so)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "soft", .software = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "cpu:0");
+    assert_non_null(strstr(reason, "lab:0"));
+    assert_string_equal(chosen(gpu, "gpu", 0), "none");
+    assert_string_equal(chosen(gpu, "lab", 0), "lab:0");
+    uint32_t physical = 9, preferred = 9, cpu_physical = 9, cpu_preferred = 9;
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 0), &physical, &preferred), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 1), &cpu_physical, &cpu_preferred), GPUHAL_OK);
+    assert_int_equal(physical, cpu_physical);
+    assert_int_equal(preferred, 0);
+    assert_int_equal(cpu_preferred, 1);
+    gpuhal_close(gpu);
+}
+
+TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
+{
+    set_up_zoo();
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.devices = "lab:3, cpu"}, 1);
+    assert_int_equal(gpuhal_device_count(gpu), 2);
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), "lab:3");
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 1)), "cpu:0");
+    assert_string_equal(chosen(gpu, "auto", 0), "lab:3");
+    assert_string_equal(chosen(gpu, "lab:2", 0), "none");
+    gpuhal_close(gpu);
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .devices = "lab:77"};
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
+    config.builtins = builtins;
+    gpu = (gpuhal *)&config;
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_NOT_FOUND);
+    assert_null(gpu);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:77"));
+}
+
+/* What the environment names and the program does not allow stays hidden. */
+TEST(the_environment_narrows_the_devices_that_the_program_allows)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    static const struct {
+        const char *allowed, *environment, *left; /* left NULL: nothing, which is an error */
+        uint32_t remarks;
+    } cases[] = {
+        {"lab:0,lab:1", "lab:1,lab:2", "lab:1", 0}, {NULL, "lab:2", "lab:2", 0},   {"lab", "lab:0", "lab:0", 0},
+        {"lab:0,cpu", "lab:2", "cpu:0", 1},         {"lab:0", "lab:2", NULL, 0}, {"lab:0", NULL, "lab:0", 0},
+    };
+    gpuhal_lab = (gpuhal_lab_state){.count = 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpuhal *gpu = NULL;
+        const gpuhal_config config = {.size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = cases[i].allowed,
+                                      .backends = "lab"};
+        assert_int_equal(cases[i].environment ? setenv("GPUHAL_DEVICES", cases[i].environment, 1) : unsetenv("GPUHAL_DEVICES"), 0);
+        assert_int_equal(gpuhal_open(&config, &gpu), cases[i].left ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
+        if (!cases[i].left) {
+            assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].allowed));
+            assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].environment));
+            continue;
+        }
+        assert_int_equal(gpuhal_device_count(gpu), 1);
+        assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), cases[i].left);
+        const char *remark;
+        uint32_t remarks = 0;
+        for (uint32_t r = 0; (remark = gpuhal_note_at(gpu, r)); r++) {
+            remarks += strstr(remark, "no device is in both") != NULL;
+        }
+        assert_int_equal(remarks, cases[i].remarks);
+        assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+        assert_int_equal(gpuhal_device_count(gpu), 1);
+        gpuhal_close(gpu);
+    }
+    unsetenv("GPUHAL_DEVICES");
+}
+
+TEST(when_the_preferred_face_is_hidden_another_is_preferred)
+{
+    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "[soft]", .software = 1}}};
+    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.devices = "lab"}, 1);
+    uint32_t physical = 9, preferred = 0;
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_int_equal(gpuhal_device_physical(gpuhal_device_at(gpu, 0), &physical, &preferred), GPUHAL_OK);
+    assert_int_equal(preferred, 1);
+    assert_string_equal(chosen(gpu, "name=[soft]", 0), "lab:0");
+    assert_string_equal(chosen(gpu, "name=*[a-z]*", 0), "none");
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; available: lab:0; 1 is hidden by GPUHAL_DEVICES or config.devices"));
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; lab:0 is a software device, only used when named; 1 is hidden"));
+    gpuhal_close(gpu);
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
+    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+}
+
+#include "test_main.h"
