@@ -43,6 +43,19 @@ static void close_desk(desk *d)
     gpuhal_close(d->gpu);
 }
 
+/* On every kind of device from this one on, each in a thread of its own: most of it waits. */
+static void on_all_at_once(size_t first, void *(*play)(void *selector))
+{
+    enum { ALL = sizeof selectors / sizeof *selectors };
+    pthread_t threads[ALL];
+    for (size_t i = first; i < ALL; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, play, (void *)(uintptr_t)selectors[i]), 0);
+    }
+    for (size_t i = first; i < ALL; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+}
+
 static gpuhal_status look_and_fill(void *user)
 {
     desk *d = user;
@@ -180,26 +193,30 @@ static gpuhal_status take_long(void *user)
     return GPUHAL_OK;
 }
 
+static void *outlast_hang_ns(void *selector)
+{
+    desk d = open_desk(selector, (gpuhal_config){.hang_ns = 2 * SECOND_NS});
+    if (d.device) {
+        gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
+        calls seen = {0};
+        assert_ok(gpuhal_queue_call(d.queue, take_long, NULL));
+        assert_ok(gpuhal_queue_wait(d.queue, host));
+        assert_ok(gpuhal_event_record(d.event, d.queue));
+        assert_ok(gpuhal_event_on_completion(d.event, count_call, &seen));
+        assert_int_equal(gpuhal_event_wait(d.event, 5 * SECOND_NS), GPUHAL_ERROR_TIMEOUT);
+        assert_ok(gpuhal_device_status(d.device));
+        assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
+        assert_ok(gpuhal_event_wait(d.event, PATIENCE_NS));
+        expect_called_once(&seen, GPUHAL_OK);
+        gpuhal_event_destroy(host);
+    }
+    close_desk(&d);
+    return NULL;
+}
+
 TEST(neither_a_long_function_nor_an_event_of_the_hosts_counts_as_a_hang)
 {
-    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 2 * SECOND_NS});
-        if (d.device) {
-            gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
-            calls seen = {0};
-            assert_ok(gpuhal_queue_call(d.queue, take_long, NULL));
-            assert_ok(gpuhal_queue_wait(d.queue, host));
-            assert_ok(gpuhal_event_record(d.event, d.queue));
-            assert_ok(gpuhal_event_on_completion(d.event, count_call, &seen));
-            assert_int_equal(gpuhal_event_wait(d.event, 5 * SECOND_NS), GPUHAL_ERROR_TIMEOUT);
-            assert_ok(gpuhal_device_status(d.device));
-            assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
-            assert_ok(gpuhal_event_wait(d.event, PATIENCE_NS));
-            expect_called_once(&seen, GPUHAL_OK);
-            gpuhal_event_destroy(host);
-        }
-        close_desk(&d);
-    }
+    on_all_at_once(0, outlast_hang_ns);
 }
 
 TEST(an_event_of_the_hosts_holds_work_back_until_it_is_signalled_once)
@@ -340,26 +357,30 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
 }
 
 /* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is refused there. */
+static void *keep_the_vendors_queue(void *selector)
+{
+    desk d = open_desk(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
+    if (d.device) {
+        unsigned char got = 0;
+        assert_ok(gpuhal_queue_native_call(d.queue, fill_inside, &d));
+        assert_ok(gpuhal_queue_flush(d.queue));
+        while (d.calls == 0) {
+            pause_ms(1);
+        }
+        assert_ok(gpuhal_fill(NULL, d.buffer, 0, BYTES, 0x66, 1));
+        assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
+        assert_ok(gpuhal_device_status(d.device));
+        assert_int_equal(d.answer, strncmp(selector, "vulkan", 6) == 0 ? GPUHAL_ERROR_BUSY : GPUHAL_OK);
+        assert_ok(gpuhal_read(NULL, &got, d.buffer, BYTES - 1, 1));
+        assert_true(got == 0x66 || (!d.answer && got == 0x55));
+    }
+    close_desk(&d);
+    return NULL;
+}
+
 TEST(a_function_may_have_the_vendors_queue_for_longer_than_a_hang)
 {
-    for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
-        if (d.device) {
-            unsigned char got = 0;
-            assert_ok(gpuhal_queue_native_call(d.queue, fill_inside, &d));
-            assert_ok(gpuhal_queue_flush(d.queue));
-            while (d.calls == 0) {
-                pause_ms(1);
-            }
-            assert_ok(gpuhal_fill(NULL, d.buffer, 0, BYTES, 0x66, 1));
-            assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
-            assert_ok(gpuhal_device_status(d.device));
-            assert_int_equal(d.answer, strncmp(selectors[i], "vulkan", 6) == 0 ? GPUHAL_ERROR_BUSY : GPUHAL_OK);
-            assert_ok(gpuhal_read(NULL, &got, d.buffer, BYTES - 1, 1));
-            assert_true(got == 0x66 || (!d.answer && got == 0x55));
-        }
-        close_desk(&d);
-    }
+    on_all_at_once(1, keep_the_vendors_queue);
 }
 
 TEST(native_structures_are_written_up_to_the_size_that_the_caller_gives)

@@ -53,12 +53,13 @@ static gpuhal_status make_buffers(gpuhal *gpu, gpuhal_buffer *buffers[2])
     return status ? status : gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &desc, &buffers[1]);
 }
 
-static void prepare_bytes(void)
+/* The bytes are made once: hundreds of rounds, each a child, share them. */
+static void torture_transfers(torture_work *task, gpuhal_fault kind)
 {
     for (size_t i = 0; i < COUNT; i++) {
         in[i] = (unsigned char)(i * 7 + i / 251);
     }
-    memset(out, 0, COUNT);
+    torture(task, kind, NULL);
 }
 
 static void give_back(gpuhal *gpu, gpuhal_buffer *buffers[2])
@@ -77,7 +78,7 @@ static gpuhal_status copy_around(void)
 {
     gpuhal *gpu = NULL;
     gpuhal_buffer *buffers[2] = {NULL, NULL};
-    prepare_bytes();
+    memset(out, 0, COUNT);
     gpuhal_status status = open_devices(&gpu);
     status = status ? status : make_buffers(gpu, buffers);
     status = status ? status : gpuhal_write(NULL, buffers[0], 0, in, COUNT);
@@ -114,7 +115,7 @@ static gpuhal_status queue_around(void)
     gpuhal_os_handle descriptors[2] = {-1, -1};
     static _Atomic int told;
     told = 0;
-    prepare_bytes();
+    memset(out, 0, COUNT);
     gpuhal_status status = open_devices(&gpu);
     status = status ? status : make_buffers(gpu, buffers);
     for (uint32_t i = 0; i < 2 && !status; i++) {
@@ -176,7 +177,7 @@ static gpuhal_status file_around(void)
     gpuhal *gpu = NULL;
     gpuhal_buffer *none[2] = {NULL, NULL};
     gpuhal_queue *queue = NULL;
-    prepare_bytes();
+    memset(out, 0, COUNT);
     gpuhal_status status = open_devices(&gpu);
     status = status || !files_by_queue ? status : gpuhal_queue_create(gpuhal_device_at(gpu, 0), NULL, &queue);
     status = status ? status : move_files(gpu, queue);
@@ -195,60 +196,60 @@ static void name_the_file(void)
 
 TEST(every_call_of_a_copy_over_a_stage_may_fail)
 {
-    torture(copy_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_transfers(copy_around, GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_a_copy_over_a_stage_may_fail)
 {
-    torture(copy_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_transfers(copy_around, GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_call_of_queues_with_threads_may_fail)
 {
-    torture(queue_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_transfers(queue_around, GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_queues_with_threads_may_fail)
 {
-    torture(queue_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_transfers(queue_around, GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_call_of_a_plugins_queues_may_fail)
 {
     vendor_queues = true;
-    torture(queue_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_transfers(queue_around, GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_a_plugins_queues_may_fail)
 {
     vendor_queues = true;
-    torture(queue_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_transfers(queue_around, GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_call_of_a_transfer_with_a_file_may_fail)
 {
     name_the_file();
-    torture(file_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_transfers(file_around, GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_a_transfer_with_a_file_may_fail)
 {
     name_the_file();
-    torture(file_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_transfers(file_around, GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_call_of_a_queues_transfer_with_a_file_may_fail)
 {
     name_the_file();
     files_by_queue = true;
-    torture(file_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_transfers(file_around, GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_a_queues_transfer_with_a_file_may_fail)
 {
     name_the_file();
     files_by_queue = true;
-    torture(file_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_transfers(file_around, GPUHAL_FAULT_ALLOCATION);
 }
 
 #include "test_main.h"

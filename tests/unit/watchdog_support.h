@@ -65,6 +65,44 @@ static inline void begin_scene(scene *s, const stop *what, pthread_t *thread)
     begin_act(s, thread);
 }
 
+/* Another thread of a scene. */
+typedef struct waiter {
+    scene *s;
+    gpuhal_status (*act)(scene *s);
+    pthread_t thread;
+    gpuhal_status status;
+    _Atomic bool ended;
+} waiter;
+
+static inline void *run_waiter(void *user)
+{
+    waiter *own = user;
+    own->status = own->act(own->s);
+    own->ended = true;
+    return NULL;
+}
+
+static inline void begin_waiter(waiter *own, scene *s, gpuhal_status (*act)(scene *s))
+{
+    *own = (waiter){.s = s, .act = act};
+    assert_int_equal(pthread_create(&own->thread, NULL, run_waiter, own), 0);
+}
+
+static inline void expect_told(waiter *own)
+{
+    for (int i = 0; i < 5000 && !own->ended; i++) {
+        pause_ms(1);
+    }
+    assert_true(own->ended);
+    assert_int_equal(pthread_join(own->thread, NULL), 0);
+    assert_int_equal(own->status, GPUHAL_ERROR_DEVICE_LOST);
+}
+
+static inline gpuhal_status do_synchronize(scene *s)
+{
+    return gpuhal_queue_synchronize(s->queue, UINT64_MAX);
+}
+
 /* In a child. */
 static inline void in_child(void (*scenario)(scene *s))
 {
@@ -75,6 +113,29 @@ static inline void in_child(void (*scenario)(scene *s))
         end_now();
     }
     end_child(child, "the scenario");
+}
+
+typedef struct scenario {
+    const char *name;
+    void (*play)(scene *s);
+} scenario;
+
+/* Each in a child, side by side, since they do little but wait. */
+static inline void in_children(const scenario *list, size_t count)
+{
+    static scene s;
+    pid_t children[AT_ONCE_MOST];
+    assert_true(count <= AT_ONCE_MOST);
+    for (size_t i = 0; i < count; i++) {
+        children[i] = begin_child();
+        if (children[i] == 0) {
+            list[i].play(&s);
+            end_now();
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        end_child(children[i], list[i].name);
+    }
 }
 
 #endif

@@ -1,5 +1,7 @@
 /* tests/unit/watchdog_test.c: a driver that stops in one slot costs its device, and every other thread learns that in time: by the status, by
  * listeners and by the registry. */
+#include "core/call.h"
+#include "device/device.h"
 #include "watchdog_support.h"
 
 /* ---- what is done until the driver stops */
@@ -248,6 +250,67 @@ TEST(gpuhal_close_closes_its_devices_side_by_side)
 TEST(a_driver_that_comes_back_after_gpuhal_close_has_its_devices_closed)
 {
     play_all(endings, ENDINGS, AT_ONCE, play_late_ending);
+}
+
+/* ---- whole plugins, and processes */
+
+static void *stay_in_plugin(void *user)
+{
+    const gpuhal_call call = gpuhal_call_blocking(((gpuhal_device *)user)->plugin, 0);
+    pause_ms(30000);
+    gpuhal_call_end(call);
+    return NULL;
+}
+
+static void stay_in_enumerate(scene *s)
+{
+    static const stop what = {"enumerate", NULL, NULL, 0};
+    pthread_t thread;
+    s->what = &what;
+    open_scene(s);
+    fill_scene(s);
+    assert_int_equal(pthread_create(&thread, NULL, stay_in_plugin, s->device), 0);
+    for (double end = now() + LEARNT_SECONDS; now() < end && (!gpuhal_device_status(s->device) || !gpuhal_device_status(s->other));) {
+        pause_ms(5);
+    }
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(s->other), GPUHAL_ERROR_DEVICE_LOST);
+    expect_fault_on_disk("hang", 1);
+    close_in_time(s);
+}
+
+TEST(a_call_for_a_whole_plugin_that_hangs_costs_all_its_devices)
+{
+    in_child(stay_in_enumerate);
+}
+
+/* A device of the parent's is open, and its threads watch; the child has its own. */
+static void fork_and_hang(scene *s)
+{
+    static const stop what = {"copy", NULL, do_copy, 0};
+    gpuhal_halting.fork_safe = 1;
+    open_scene(s);
+    fill_scene(s);
+    assert_ok(do_copy(s));
+    pid_t child = begin_child();
+    if (child == 0) {
+        static scene own;
+        pthread_t thread;
+        begin_scene(&own, &what, &thread);
+        expect_lost(&own);
+        close_in_time(&own);
+        end_now();
+    }
+    end_child(child, "the child");
+    assert_ok(do_copy(s));
+}
+
+TEST(after_a_fork_the_child_has_a_watchdog_of_its_own)
+{
+#ifdef __SANITIZE_THREAD__
+    SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
+#endif
+    in_child(fork_and_hang);
 }
 
 #include "test_main.h"

@@ -1,0 +1,388 @@
+/* tests/unit/watchdog_patience_test.c: what legitimately waits and is no hang, and until when. */
+#include "watchdog_support.h"
+
+static gpuhal_status do_synchronize_second(scene *s)
+{
+    return gpuhal_queue_synchronize(s->second, UINT64_MAX);
+}
+
+static void expect_well(scene *s)
+{
+    for (double end = now() + 3 * (double)HANG_NS / 1e9; now() < end; pause_ms(20)) {
+        if (gpuhal_device_status(s->device)) {
+            fail_msg("%s", gpuhal_last_error()->sentence);
+        }
+    }
+}
+
+static void expect_end(scene *s, pthread_t thread)
+{
+    gpuhal_halting.slot = NULL;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ok(s->status);
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
+}
+
+static void prepare_long_work(scene *s)
+{
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+}
+
+static void copy_behind_long_work(scene *s)
+{
+    static const stop what = {"copy", prepare_long_work, do_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    assert_true(gpuhal_halting.answered > 0);
+    expect_end(s, thread);
+}
+
+static void copy_behind_long_work_of_another_object(scene *s)
+{
+    static const stop what = {"copy", NULL, do_copy, 0};
+    static scene other;
+    pthread_t thread;
+    other.what = &what;
+    prepare_scene(&other);
+    prepare_long_work(&other);
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    assert_true(gpuhal_halting.answered > 0);
+    expect_end(s, thread);
+}
+
+static void copy_behind_work_that_ends(scene *s)
+{
+    static const stop what = {"copy", prepare_long_work, do_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    double began = now();
+    expect_lost(s);
+    assert_true(now() - began > 0.4 * (double)HANG_NS / 1e9); /* it was the work's turn before */
+}
+
+static void copy_behind_silence(scene *s)
+{
+    static const stop what = {"copy", prepare_long_work, do_copy, 0};
+    pthread_t thread;
+    gpuhal_halting.also = "event_query";
+    begin_scene(s, &what, &thread);
+    expect_lost(s);
+    close_in_time(s);
+}
+
+static void wait_for_long_work(scene *s)
+{
+    static const stop what = {"nothing", prepare_unfinished, do_wait, 0};
+    pthread_t thread;
+    s->what = &what;
+    open_scene(s);
+    fill_scene(s);
+    prepare_unfinished(s);
+    assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+/* As with drivers that know no time: they come back from event_block when the work has ended. */
+static void wait_in_a_driver_that_knows_no_time(scene *s)
+{
+    static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+/* Two threads in event_block at once: each answer counts for both. */
+static void wait_twice_in_a_driver_that_knows_no_time(scene *s)
+{
+    static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
+    pthread_t thread;
+    waiter own;
+    begin_scene(s, &what, &thread);
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+    begin_waiter(&own, s, do_synchronize_second);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_ok(own.status);
+}
+
+/* The ring of a queue is full, behind work of which no event of the application's tells. */
+static void prepare_ring(scene *s)
+{
+    gpuhal_halting.work_goes_on = 1;
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(do_queued_copy(s));
+    }
+}
+
+static void fill_the_ring(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+    assert_ok(do_synchronize(s));
+}
+
+static void record_in_a_full_ring(scene *s)
+{
+    static const stop what = {"event_record", prepare_ring, do_record, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+static void fill_the_ring_of_a_silent_driver(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    gpuhal_halting.also = "event_query";
+    expect_lost(s);
+    close_in_time(s);
+}
+
+/* The application fills the ring by itself, with work that takes long. */
+static void prepare_native_work(scene *s)
+{
+    assert_ok(do_native_begin(s));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_queue_native_end(s->queue));
+}
+
+static void enqueue_behind_native_work(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_native_work, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_lost(s);
+    close_in_time(s);
+}
+
+static gpuhal_status submit_native_work(void *user, const gpuhal_native *native)
+{
+    (void)user;
+    (void)native;
+    gpuhal_halting.work_goes_on = 1;
+    return GPUHAL_OK;
+}
+
+static void prepare_native_call(scene *s)
+{
+    assert_ok(gpuhal_queue_native_call(s->queue, submit_native_work, NULL));
+    for (int i = 0; i < 5000 && !gpuhal_halting.work_goes_on; i++) {
+        pause_ms(1);
+    }
+}
+
+static void enqueue_behind_a_native_call(scene *s)
+{
+    static const stop what = {"queued_copy", prepare_native_call, do_queued_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    gpuhal_halting.work_goes_on = 0;
+    expect_end(s, thread);
+}
+
+/* Recording the event behind that work waits in its turn. */
+static gpuhal_status do_native_end(scene *s)
+{
+    return gpuhal_queue_native_end(s->queue);
+}
+
+static void prepare_native_begin(scene *s)
+{
+    assert_ok(do_native_begin(s));
+}
+
+static void end_native_access_in_a_full_ring(scene *s)
+{
+    static const stop what = {"event_record", prepare_native_begin, do_native_end, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    expect_well(s);
+    expect_end(s, thread);
+    assert_ok(do_queued_copy(s));
+    assert_ok(do_synchronize(s));
+}
+
+static void enqueue_beside_native_access(scene *s)
+{
+    static const stop what = {"queued_copy", NULL, do_queued_copy, 0};
+    gpuhal_native native = {.size = sizeof native};
+    pthread_t thread;
+    s->what = &what;
+    open_scene(s);
+    fill_scene(s);
+    assert_ok(gpuhal_queue_native_begin(s->second, 0, &native));
+    gpuhal_halting.slot = what.slot;
+    assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
+    wait_for_stop(gpuhal_halting.slot);
+    expect_well(s);
+    assert_ok(gpuhal_queue_native_end(s->second));
+    expect_lost(s);
+}
+
+static const scenario calm[] = {
+    {"a blocking copy", copy_behind_long_work},
+    {"a blocking copy behind another object's work", copy_behind_long_work_of_another_object},
+    {"a wait", wait_for_long_work},
+    {"a wait in a driver that knows no time", wait_in_a_driver_that_knows_no_time},
+    {"two waits in a driver that knows no time", wait_twice_in_a_driver_that_knows_no_time},
+    {"a full ring", fill_the_ring},
+    {"recording an event in a full ring", record_in_a_full_ring},
+    {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
+    {"a native section that ends in a full ring", end_native_access_in_a_full_ring},
+};
+
+TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
+{
+    in_children(calm, sizeof calm / sizeof *calm);
+}
+
+static const scenario late[] = {
+    {"a blocking copy", copy_behind_work_that_ends},
+    {"a ring that the caller filled in a native section", enqueue_behind_native_work},
+    {"a call that may wait for the caller's native access", enqueue_beside_native_access},
+};
+
+TEST(what_waited_behind_work_hangs_once_that_has_ended_and_its_time_has_passed)
+{
+    in_children(late, sizeof late / sizeof *late);
+}
+
+static const scenario silent[] = {
+    {"a blocking copy", copy_behind_silence},
+    {"a full ring", fill_the_ring_of_a_silent_driver},
+};
+
+TEST(what_waits_behind_work_hangs_where_the_driver_does_not_answer_whether_that_has_ended)
+{
+    in_children(silent, sizeof silent / sizeof *silent);
+}
+
+static void lose_the_device_as_native_access_ends(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    prepare_scene(s);
+    assert_ok(do_native_begin(s));
+    gpuhal_halting.record_says = GPUHAL_ERROR_DEVICE_LOST;
+    assert_int_equal(do_native_end(s), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
+}
+
+TEST(a_native_section_that_costs_the_device_as_it_ends_says_so)
+{
+    in_child(lose_the_device_as_native_access_ends);
+}
+
+/* What is deferred while a section begins comes behind it. */
+static void defer_while_a_section_begins(scene *s)
+{
+    static const stop what = {"native_lock", NULL, do_native_begin, 0};
+    pthread_t thread;
+    waiter own;
+    begin_scene(s, &what, &thread);
+    begin_waiter(&own, s, do_synchronize);
+    pause_ms(100);
+    expect_end(s, thread);
+    assert_ok(do_record(s)); /* is deferred, too, and wakes the queue's thread */
+    pause_ms(100);
+    assert_ok(gpuhal_queue_native_end(s->queue));
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_ok(own.status);
+}
+
+TEST(a_wait_that_comes_while_a_native_section_begins_ends_with_it)
+{
+    in_child(defer_while_a_section_begins);
+}
+
+/* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
+static void have_many_native_sections(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    open_scene(s);
+    fill_scene(s);
+    for (int i = 0; i < 200; i++) {
+        assert_ok(do_native_begin(s));
+        assert_ok(gpuhal_queue_native_end(s->queue));
+        assert_true(gpuhal_halting.events < 50);
+    }
+}
+
+TEST(native_sections_keep_no_events)
+{
+    in_child(have_many_native_sections);
+}
+
+/* 1 ns would have it look all the time. */
+static void watch_with_no_patience(scene *s)
+{
+    static const stop what = {"nothing", NULL, NULL, 0};
+    s->what = &what;
+    s->hang_ns = 1;
+    open_scene(s);
+    fill_scene(s);
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
+    pause_ms(1000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
+    double spent = (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) / 1e9;
+    printf("%.3f s of processor time in a second\n", spent);
+    assert_true(spent < 0.15);
+    assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
+}
+
+TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
+{
+    in_child(watch_with_no_patience);
+}
+
+static void be_stopped(scene *s)
+{
+    static const stop what = {"copy", NULL, do_copy, 0};
+    pthread_t thread;
+    begin_scene(s, &what, &thread);
+    pause_ms(100);
+    raise(SIGSTOP);
+    pause_ms(100);
+    expect_end(s, thread);
+}
+
+TEST(a_process_that_was_stopped_has_not_waited)
+{
+    static scene s;
+    int state = 0;
+    pid_t child = begin_child();
+    if (child == 0) {
+        be_stopped(&s);
+        end_now();
+    }
+    assert_int_equal(waitpid(child, &state, WUNTRACED), child);
+    assert_true(WIFSTOPPED(state));
+    pause_ms(3000);
+    kill(child, SIGCONT);
+    end_child(child, "stopped");
+}
+
+#include "test_main.h"
