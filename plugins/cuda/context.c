@@ -3,9 +3,6 @@
 
 #include <gpuhal/native.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- in and out */
 
 /* The context was destroyed, or the primary one reset, by the program: all that was in it is gone with it. */
@@ -92,19 +89,6 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
     return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
 }
 
-/* OK while calls still work in the context, else their code; this call would return a sticky code too. */
-static CUresult probe(gpuhal_plugin_device *device)
-{
-    gpuhal_cuda_scope scope;
-    size_t free_bytes, total;
-    CUresult code = gpuhal_cuda_enter(device, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = gpuhal_cuda_api.cuMemGetInfo_v2(&free_bytes, &total);
-        gpuhal_cuda_leave(&scope);
-    }
-    return code;
-}
-
 /* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the next
  * opened device has a new one. */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
@@ -113,7 +97,7 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
         return GPUHAL_OK;
     }
     /* Of a GPU that has fallen off the bus the driver knows nothing, and returns that from every call. */
-    const bool fell = code == CUDA_ERROR_UNKNOWN && probe(device) == CUDA_ERROR_UNKNOWN;
+    const bool fell = code == CUDA_ERROR_UNKNOWN && gpuhal_cuda_probe(device) == CUDA_ERROR_UNKNOWN;
     if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         CUresult none = CUDA_SUCCESS;
         (void)atomic_compare_exchange_strong(is_of_gone(code) ? &device->own_lost : device->lost, &none, code);
@@ -123,16 +107,11 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
-gpuhal_status gpuhal_cuda_check_host(gpuhal_plugin_device *device)
-{
-    return gpuhal_cuda_is_gone(device) ? gpuhal_cuda_result(device, "memcpy", CUDA_ERROR_CONTEXT_IS_DESTROYED) : GPUHAL_OK;
-}
-
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
     const bool may_be_lost = code == CUDA_ERROR_UNKNOWN || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST;
-    const bool is_others = may_be_lost && other->context != device->context && probe(device) == CUDA_SUCCESS;
+    const bool is_others = may_be_lost && other->context != device->context && gpuhal_cuda_probe(device) == CUDA_SUCCESS;
     return gpuhal_cuda_result(is_others ? other : device, call, code);
 }
 
@@ -212,7 +191,12 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault) : GPUHAL_OK;
 }
 
-static void release_context(gpuhal_plugin_device *device)
+gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    return adopt ? adopt_context(device, adopt) : retain(device);
+}
+
+void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
 {
     if (!device->adopted) {
         (void)gpuhal_cuda_api.cuDevicePrimaryCtxRelease_v2(device->entry->device);
@@ -221,7 +205,7 @@ static void release_context(gpuhal_plugin_device *device)
 
 /* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opened device without
  * it works too, and notices a reset by the codes of its calls alone. */
-static void make_marker(gpuhal_plugin_device *device)
+void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;
     if (gpuhal_cuda_api.cuMemAlloc_v2(&device->marker, 1) == CUDA_SUCCESS &&
@@ -230,73 +214,7 @@ static void make_marker(gpuhal_plugin_device *device)
     }
 }
 
-static gpuhal_status begin_work(gpuhal_plugin_device *device)
-{
-    gpuhal_cuda_scope scope;
-    CUresult code = gpuhal_cuda_enter(device, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = gpuhal_cuda_make_first_stream(device);
-        if (code == CUDA_SUCCESS) {
-            make_marker(device);
-        }
-        gpuhal_cuda_leave(&scope);
-    }
-    return gpuhal_cuda_result(device, "cuStreamCreateWithPriority", code);
-}
-
-gpuhal_status gpuhal_cuda_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
-{
-    (void)instance;
-    (void)ops;
-    *out_device = NULL;
-    gpuhal_cuda_entry *entry = gpuhal_cuda_find(index);
-    if (!entry) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    gpuhal_plugin_device *device = calloc(1, sizeof *device);
-    if (!device) {
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
-    }
-    device->host = host;
-    device->entry = entry;
-    gpuhal_status status = adopt ? adopt_context(device, adopt) : retain(device);
-    if (status != GPUHAL_OK) {
-        free(device);
-        return status;
-    }
-    status = begin_work(device);
-    if (status != GPUHAL_OK) {
-        release_context(device);
-        free(device);
-        return status;
-    }
-    *out_device = device;
-    return GPUHAL_OK;
-}
-
-/* In a lost context the driver refuses the first half; it frees everything with the context. */
-void gpuhal_cuda_close(gpuhal_plugin_device *device)
-{
-    gpuhal_cuda_scope scope;
-    if (gpuhal_cuda_enter_to_release(device, &scope) == CUDA_SUCCESS) {
-        gpuhal_cuda_destroy_streams(device);
-        if (device->marker) {
-            (void)gpuhal_cuda_api.cuMemFree_v2(device->marker);
-        }
-        gpuhal_cuda_leave(&scope);
-    }
-    release_context(device);
-    free(device);
-}
-
-/* Calls no driver: one that hangs would hang here too. */
-static gpuhal_status cuda_query_health(gpuhal_plugin_device *device)
-{
-    return gpuhal_cuda_lost_code(device) != CUDA_SUCCESS ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
-}
-
-static gpuhal_status cuda_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+gpuhal_status gpuhal_cuda_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_CUDA_DEVICE;
     out_native->values[0] = (uintptr_t)device->context;
@@ -304,10 +222,4 @@ static gpuhal_status cuda_native_device(gpuhal_plugin_device *device, gpuhal_nat
     out_native->values[2] = (uintptr_t)device->foreign;
     out_native->values[3] = 0;
     return GPUHAL_OK;
-}
-
-void gpuhal_cuda_describe_context(gpuhal_ops *ops)
-{
-    ops->query_health = cuda_query_health;
-    ops->native_device = cuda_native_device;
 }

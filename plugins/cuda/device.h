@@ -65,6 +65,11 @@ struct gpuhal_plugin_queue {
     bool adopted; /* the stream is the caller's */
 };
 
+struct gpuhal_plugin_event {
+    gpuhal_plugin_device *device;
+    CUevent event;
+};
+
 /* What entering the context changed of the thread, which leaving puts back. */
 typedef struct gpuhal_cuda_scope {
     CUstreamCaptureMode mode; /* when relaxed */

@@ -8,15 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENTRIES_MAX 128u
-
-static gpuhal_cuda_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
-
-gpuhal_cuda_entry *gpuhal_cuda_find(uint32_t index)
-{
-    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
-}
 
 int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int otherwise)
 {
@@ -180,8 +171,7 @@ static CUresult initialise(void)
     return answer;
 }
 
-/* Asks CUDA for its list, once in the life of the process. Called under the lock of enumerate. */
-static gpuhal_status make_list(const gpuhal_host *host)
+gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t space, uint32_t *out_count)
 {
     survey known = {0};
     make_survey(&known);
@@ -197,7 +187,7 @@ static gpuhal_status make_list(const gpuhal_host *host)
     if (count <= 0) {
         return no_device(host, "cuDeviceGetCount", CUDA_ERROR_NO_DEVICE, &known);
     }
-    const uint32_t listed = (uint32_t)count < ENTRIES_MAX ? (uint32_t)count : ENTRIES_MAX;
+    const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_cuda_api.cuDeviceGet(&entries[i].device, (int)i);
         if (code != CUDA_SUCCESS) {
@@ -207,21 +197,6 @@ static gpuhal_status make_list(const gpuhal_host *host)
         fill_in(&entries[i], &known);
     }
     explain_hidden(host, &known, listed);
-    atomic_store(&entry_count, listed);
+    *out_count = listed;
     return GPUHAL_OK;
-}
-
-gpuhal_status gpuhal_cuda_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
-{
-    (void)instance;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making the list at once */
-    pthread_mutex_lock(&lock);
-    gpuhal_status status = atomic_load(&entry_count) > 0 ? GPUHAL_OK : make_list(host);
-    pthread_mutex_unlock(&lock);
-    const uint32_t count = atomic_load(&entry_count);
-    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
-        host->device(host, sink, i);
-        gpuhal_cuda_list_facts(host, sink, &entries[i]);
-    }
-    return status;
 }

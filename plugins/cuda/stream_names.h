@@ -48,6 +48,20 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_cuda_api.cuCtxDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 
+/* context.c: of a context that was destroyed, or a device that was reset */
+#define GPUHAL_VENDOR_GONE CUDA_ERROR_CONTEXT_IS_DESTROYED
+
+/* queue.c */
+#define GPUHAL_VENDOR_PRIORITY_RANGE          gpuhal_cuda_api.cuCtxGetStreamPriorityRange
+#define GPUHAL_VENDOR_NON_BLOCKING            CU_STREAM_NON_BLOCKING
+#define GPUHAL_VENDOR_MAY_ADOPT_STREAM(value) ((value) != 0)
+#define GPUHAL_VENDOR_STREAM_SENTENCE         "GPUHAL_NATIVE_CUDA_STREAM; the default stream is CU_STREAM_LEGACY, 1"
+#define GPUHAL_VENDOR_PER_THREAD              GPUHAL_CUDA_PER_THREAD
+#define GPUHAL_VENDOR_PER_THREAD_NAME         "CU_STREAM_PER_THREAD"
+#define GPUHAL_VENDOR_INIT_QUEUE(queue)       ((void)(queue))
+#define GPUHAL_VENDOR_EVENT_CALL              "cuEventCreate"
+#define GPUHAL_VENDOR_SLEPT_FOR(recorded)     ((recorded)->event)
+
 /* memory.c */
 #define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_cuda_api.cuMemGetInfo_v2
 #define GPUHAL_VENDOR_ALLOCATE            gpuhal_cuda_api.cuMemAlloc_v2

@@ -3,9 +3,6 @@
 
 #include <gpuhal/native.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- in and out */
 
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
@@ -127,28 +124,10 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     return gpuhal_rocm_report(device->host, call, code);
 }
 
-gpuhal_status gpuhal_rocm_check_host(gpuhal_plugin_device *device)
-{
-    return gpuhal_rocm_is_gone(device) ? gpuhal_rocm_result(device, "memcpy", hipErrorContextIsDestroyed) : GPUHAL_OK;
-}
-
-/* Whether calls still work on the device; this call would return a code that stays too. */
-static bool works(gpuhal_plugin_device *device)
-{
-    gpuhal_rocm_scope scope;
-    size_t free_bytes, total;
-    hipError_t code = gpuhal_rocm_enter(device, &scope);
-    if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipMemGetInfo(&free_bytes, &total);
-        gpuhal_rocm_leave(&scope);
-    }
-    return code == hipSuccess;
-}
-
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {
-    const bool is_others = other->entry != device->entry && gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST && works(device);
+    const bool is_others = other->entry != device->entry && gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST && gpuhal_rocm_probe(device) == hipSuccess;
     return gpuhal_rocm_result(is_others ? other : device, call, code);
 }
 
@@ -208,9 +187,21 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
                                     : "the stream is one of another device");
 }
 
+gpuhal_status gpuhal_rocm_acquire(gpuhal_plugin_device *device, const gpuhal_native *adopt)
+{
+    const gpuhal_status status = check_device(device);
+    return status == GPUHAL_OK && adopt ? adopt_device(device, adopt) : status;
+}
+
+/* A device is a number: there is nothing to release. */
+void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
+{
+    (void)device;
+}
+
 /* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opened device without it
  * works too, and does not notice a reset; HIP 5.0 gives no numbers. */
-static void make_marker(gpuhal_plugin_device *device)
+void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);
     if (code == hipSuccess) {
@@ -219,74 +210,7 @@ static void make_marker(gpuhal_plugin_device *device)
     gpuhal_rocm_ignore(code);
 }
 
-static gpuhal_status begin_work(gpuhal_plugin_device *device)
-{
-    gpuhal_rocm_scope scope;
-    hipError_t code = gpuhal_rocm_enter(device, &scope);
-    if (code == hipSuccess) {
-        code = gpuhal_rocm_make_first_stream(device);
-        if (code == hipSuccess) {
-            make_marker(device);
-        }
-        gpuhal_rocm_leave(&scope);
-    }
-    return gpuhal_rocm_result(device, "hipStreamCreateWithPriority", code);
-}
-
-gpuhal_status gpuhal_rocm_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
-{
-    (void)instance;
-    (void)ops;
-    *out_device = NULL;
-    gpuhal_rocm_entry *entry = gpuhal_rocm_find(index);
-    if (!entry) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    gpuhal_plugin_device *device = calloc(1, sizeof *device);
-    if (!device) {
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
-    }
-    device->host = host;
-    device->entry = entry;
-    gpuhal_status status = check_device(device);
-    if (status == GPUHAL_OK && adopt) {
-        status = adopt_device(device, adopt);
-    }
-    if (status != GPUHAL_OK) {
-        free(device);
-        return status;
-    }
-    status = begin_work(device);
-    if (status != GPUHAL_OK) {
-        free(device);
-        return status;
-    }
-    *out_device = device;
-    return GPUHAL_OK;
-}
-
-/* For a lost device HIP may refuse; what it keeps goes with the process. */
-void gpuhal_rocm_close(gpuhal_plugin_device *device)
-{
-    gpuhal_rocm_scope scope;
-    if (gpuhal_rocm_enter_to_release(device, &scope) == hipSuccess) {
-        gpuhal_rocm_destroy_streams(device);
-        if (device->marker) {
-            gpuhal_rocm_ignore(gpuhal_rocm_api.hipFree(device->marker));
-        }
-        gpuhal_rocm_leave(&scope);
-    }
-    free(device);
-}
-
-/* Calls no driver: one that hangs would hang here too. */
-static gpuhal_status rocm_query_health(gpuhal_plugin_device *device)
-{
-    return gpuhal_rocm_lost_code(device) != hipSuccess ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
-}
-
-static gpuhal_status rocm_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
+gpuhal_status gpuhal_rocm_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_NATIVE_HIP_DEVICE;
     out_native->values[0] = device->entry->ordinal;
@@ -294,10 +218,4 @@ static gpuhal_status rocm_native_device(gpuhal_plugin_device *device, gpuhal_nat
     out_native->values[2] = (uintptr_t)device->foreign;
     out_native->values[3] = 0;
     return GPUHAL_OK;
-}
-
-void gpuhal_rocm_describe_context(gpuhal_ops *ops)
-{
-    ops->query_health = rocm_query_health;
-    ops->native_device = rocm_native_device;
 }

@@ -67,6 +67,13 @@ struct gpuhal_plugin_queue {
     _Atomic uint32_t users; /* the core, and events */
 };
 
+struct gpuhal_plugin_event {
+    gpuhal_plugin_device *device;
+    hipEvent_t event;
+    hipEvent_t twin;               /* slept for, and never exported */
+    gpuhal_plugin_queue *recorded; /* in which both were recorded last, or NULL */
+};
+
 /* What entering changed of the thread, which leaving puts back. */
 typedef struct gpuhal_rocm_scope {
     bool moved; /* the thread had @p device before */

@@ -11,16 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ENTRIES_MAX 128u
 #define HIDING      "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES or GPU_DEVICE_ORDINAL"
-
-static gpuhal_rocm_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
-
-gpuhal_rocm_entry *gpuhal_rocm_find(uint32_t index)
-{
-    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
-}
 
 int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise)
 {
@@ -151,8 +142,7 @@ static void explain_hidden(const gpuhal_host *host, uint32_t listed)
     }
 }
 
-/* Asks HIP for its list, once in the life of the process. Called under the lock of enumerate. */
-static gpuhal_status make_list(const gpuhal_host *host)
+gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *entries, uint32_t space, uint32_t *out_count)
 {
     hipError_t code = gpuhal_rocm_api.hipInit(0);
     if (code != hipSuccess) {
@@ -168,7 +158,7 @@ static gpuhal_status make_list(const gpuhal_host *host)
     }
     code = gpuhal_rocm_api.hipRuntimeGetVersion(&version);
     gpuhal_rocm_runtime = gpuhal_rocm_version_of(code == hipSuccess ? version : (int)(gpuhal_rocm_forget(code), 0));
-    const uint32_t listed = (uint32_t)count < ENTRIES_MAX ? (uint32_t)count : ENTRIES_MAX;
+    const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_rocm_api.hipDeviceGet(&entries[i].device, (int)i);
         if (code != hipSuccess) {
@@ -180,21 +170,6 @@ static gpuhal_status make_list(const gpuhal_host *host)
     gpuhal_rocm_find_partitions(entries, listed);
     explain_hidden(host, listed);
     gpuhal_rocm_smi_open(host); /* not before there are devices, which alone it reports */
-    atomic_store(&entry_count, listed);
+    *out_count = listed;
     return GPUHAL_OK;
-}
-
-gpuhal_status gpuhal_rocm_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
-{
-    (void)instance;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making the list at once */
-    pthread_mutex_lock(&lock);
-    gpuhal_status status = atomic_load(&entry_count) > 0 ? GPUHAL_OK : make_list(host);
-    pthread_mutex_unlock(&lock);
-    const uint32_t count = atomic_load(&entry_count);
-    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
-        host->device(host, sink, i);
-        gpuhal_rocm_list_facts(host, sink, &entries[i]);
-    }
-    return status;
 }

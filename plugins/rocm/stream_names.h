@@ -49,6 +49,21 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_rocm_api.hipDeviceDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     hipErrorPeerAccessAlreadyEnabled
 
+/* context.c: of a context that was destroyed, or a device that was reset */
+#define GPUHAL_VENDOR_GONE hipErrorContextIsDestroyed
+
+/* queue.c */
+#define GPUHAL_VENDOR_PRIORITY_RANGE          gpuhal_rocm_api.hipDeviceGetStreamPriorityRange
+#define GPUHAL_VENDOR_NON_BLOCKING            hipStreamNonBlocking
+#define GPUHAL_VENDOR_MAY_ADOPT_STREAM(value) ((value) != 0 && (value) != GPUHAL_ROCM_LEGACY)
+#define GPUHAL_VENDOR_STREAM_SENTENCE                                                                                 \
+    "GPUHAL_NATIVE_HIP_STREAM; 0 and 1 stand for the default stream, which cannot be adopted"
+#define GPUHAL_VENDOR_PER_THREAD          GPUHAL_ROCM_PER_THREAD
+#define GPUHAL_VENDOR_PER_THREAD_NAME     "hipStreamPerThread"
+#define GPUHAL_VENDOR_INIT_QUEUE(queue)   atomic_init(&(queue)->users, 1u)
+#define GPUHAL_VENDOR_EVENT_CALL          "hipEventCreateWithFlags"
+#define GPUHAL_VENDOR_SLEPT_FOR(recorded) ((recorded)->twin)
+
 /* memory.c */
 #define GPUHAL_VENDOR_MEMORY_INFO         gpuhal_rocm_api.hipMemGetInfo
 #define GPUHAL_VENDOR_ALLOCATE            gpuhal_rocm_api.hipMalloc

@@ -1,5 +1,5 @@
-/* stream/internal_stream.c: blocking calls: each takes a stream of the opened device, waits for its own work there, and
- * gives it back. */
+/* stream/internal_stream.c: blocking calls: each takes a stream of the opened device, waits for its own work there,
+ * and gives it back. */
 #include "device.h"
 
 /* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */

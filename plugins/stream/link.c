@@ -1,7 +1,7 @@
 /* stream/link.c: what is known of the path from one device to another.
  *
- * Whether the one reaches the other's memory is what the driver says; the core believes it only after bytes came through.
- * How the two are connected is each plugin's to find out, in its link.c.
+ * Whether the one reaches the other's memory is what the driver says; the core believes it only after bytes came
+ * through. How the two are connected is each plugin's to find out, in its link.c.
  */
 #include "device.h"
 

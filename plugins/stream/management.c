@@ -1,8 +1,8 @@
 /* stream/management.c: calls of the vendor's management library (NVML, AMD SMI, ROCm SMI), one thread at a time.
  *
- * Such calls have been seen to hang for good while a GPU is reset or after it has fallen off the bus. The core abandons a
- * thread that hangs in sample() or link(), so the library is called in those alone. While one thread hangs in it the
- * others return with "timed out": the process keeps at most one such thread.
+ * Such calls have been seen to hang for good while a GPU is reset or after it has fallen off the bus. The core
+ * abandons a thread that hangs in sample() or link(), so the library is called in those alone. While one thread hangs
+ * in it the others return with "timed out": the process keeps at most one such thread.
  */
 #include "device.h"
 
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Less than the time after which the core abandons a call. The first question about a GPU may initialise it, or all GPUs
- * of the machine, which takes seconds. */
+/* Less than the time after which the core abandons a call. The first question about a GPU may initialise it, or all
+ * GPUs of the machine, which takes seconds. */
 #define PATIENCE_S 4
 
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text)

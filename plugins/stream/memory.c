@@ -178,7 +178,8 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     gpuhal_stream_scope scope;
     if (block->kind == GPUHAL_BLOCK_REGISTERED) {
         GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, block->registration));
-    } else if (block->kind != GPUHAL_BLOCK_WRAPPED && GPUHAL_OWN(enter_to_release)(device, &scope) == GPUHAL_VENDOR_OK) {
+    } else if (block->kind != GPUHAL_BLOCK_WRAPPED &&
+               GPUHAL_OWN(enter_to_release)(device, &scope) == GPUHAL_VENDOR_OK) {
         switch (block->kind) {
         case GPUHAL_BLOCK_PLAIN:
             GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE(block->plain));

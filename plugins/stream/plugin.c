@@ -3,9 +3,9 @@
  * Read in this order: the plugin's declarations (cuda_api.h, nvml_api.h; hip_api.h, rocm_smi_api.h and amd_smi_api.h,
  * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
  * sources here have for them), device.h (entries, opened devices) and stream.h; discovery.c, system.c, identity.c and
- * facts.c (which devices, what is known of them), telemetry.c with nvml.h or smi.h (their values), context.c,
- * memory.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c, rect.c and calls.c, queue.c,
- * peer.c and link.c, module.c, program.c.
+ * facts.c (which devices, what is known of them), management.c and telemetry.c with nvml.h or smi.h (their values),
+ * context.c, memory.c with address.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c,
+ * rect.c and calls.c, queue.c with event.c, peer.c and link.c, module.c, program.c.
  */
 #include "device.h"
 

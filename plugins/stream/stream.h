@@ -94,10 +94,9 @@ typedef struct gpuhal_stream_block {
 
 /* ---- of the plugin */
 
-/* discovery.c */
-gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
-/* The entry with this index, or NULL. */
-gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
+/* discovery.c: initialises the API and fills in its devices; *out_count stays 0 on failure. Under a lock. */
+gpuhal_status GPUHAL_OWN(make_list)(const gpuhal_host *host, gpuhal_stream_entry *entries, uint32_t space,
+                                    uint32_t *out_count);
 /* An attribute of a device, @p otherwise when the driver does not know it. */
 int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 
@@ -114,10 +113,12 @@ void GPUHAL_OWN(list_connection)(const gpuhal_host *host, gpuhal_sink *sink, con
 gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
 
-/* context.c */
-gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
-void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
+/* context.c: retains the device's context, or checks and adopts the caller's; releases it. */
+gpuhal_status GPUHAL_OWN(acquire)(gpuhal_plugin_device *device, const gpuhal_native *adopt);
+void GPUHAL_OWN(release_context)(gpuhal_plugin_device *device);
+/* Inside the context: allocates the memory by which a reset shows. */
+void GPUHAL_OWN(make_marker)(gpuhal_plugin_device *device);
+gpuhal_status GPUHAL_OWN(native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
 /* Makes the context current; refuses with the code with which it was lost. Leave only what was entered. */
 vendor_code GPUHAL_OWN(enter)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 /* The same for releasing objects, which must go on in a lost context too, but for a device of HIP's that was
@@ -126,9 +127,6 @@ vendor_code GPUHAL_OWN(enter_to_release)(gpuhal_plugin_device *device, gpuhal_st
 void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Whether the context was destroyed or the device reset, as memory of our own shows: all in it went with it. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
-/* OK while the processor may touch page-locked memory of the opened device: CUDA's goes with the context, and HIP's with a
- * reset on a machine with one GPU. */
-gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
 /* Inside the context. Refuses a stream that is being captured into a graph: no thread may wait for an event
  * recorded there. */
 vendor_code GPUHAL_OWN(may_record)(vendor_stream stream);
@@ -137,6 +135,15 @@ gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call,
 /* The same for a call of @p device that uses something of @p other: the lost one is the one whose calls fail. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
+
+/* event.c. Inside the context: whether the caller's stream may be a queue; reports. */
+gpuhal_status GPUHAL_OWN(check_stream)(gpuhal_plugin_device *device, vendor_stream stream);
+/* Inside the context. */
+vendor_code GPUHAL_OWN(create_events)(gpuhal_plugin_event *event, bool timed);
+vendor_code GPUHAL_OWN(record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
+/* Enter the context by themselves. */
+void GPUHAL_OWN(queue_destroy)(gpuhal_plugin_queue *queue);
+void GPUHAL_OWN(event_destroy)(gpuhal_plugin_event *event);
 
 /* address.c, inside the context: fills in the address that the device has for page-locked memory. */
 vendor_code GPUHAL_OWN(show_host)(gpuhal_memory *memory);
@@ -151,10 +158,6 @@ vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_s
 unsigned int GPUHAL_OWN(flags_after)(const gpuhal_plugin_device *device, vendor_code code);
 /* The status of a failure to lock pages; OK for success. */
 gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code);
-
-/* These fill their slots, as far as the device has them. */
-void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
-void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 
 /* calls.c: inside the context; what fails is not reported. */
 /* A stream that does not wait for the default one, and an event for waiting without spinning. */
@@ -195,6 +198,21 @@ uint32_t GPUHAL_OWN(shared_bytes)(vendor_function function);
 vendor_code GPUHAL_OWN(allow_shared)(vendor_function function, uint32_t bytes);
 
 /* ---- of this folder */
+
+/* discovery.c */
+gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+/* The entry with this index, or NULL. */
+gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
+
+/* context.c */
+gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
+void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
+/* OK while calls still work on the device, else their code: this call would return a code that stays too. */
+vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device);
+/* OK while the processor may touch page-locked memory of the opened device: CUDA's goes with the context, and HIP's
+ * with a reset on a machine with one GPU. */
+gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
 
 /* internal_stream.c: makes the first internal stream of an opened device; destroys all. Both inside the context. */
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device);
@@ -276,11 +294,13 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
 void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block);
 
 /* These fill their slots, as far as the device has them. */
+void GPUHAL_OWN(describe_context)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_memory)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_share)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops);
+void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_peer)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops);
 void GPUHAL_OWN(describe_ranges)(const gpuhal_stream_entry *entry, gpuhal_ops *ops);

@@ -1,5 +1,5 @@
-/* stream/system.c: the files of the kernel's half of a driver, and of devices on the PCI bus. Reading them touches no GPU
- * but for those that telemetry.c names, which it reads only while the GPU is awake.
+/* stream/system.c: the files of the kernel's half of a driver, and of devices on the PCI bus. Reading them touches no
+ * GPU but for those that telemetry.c names, which it reads only while the GPU is awake.
  *
  * All paths are those of a machine; with the option PLUGIN.system_root they are looked for below that directory.
  */
@@ -82,7 +82,8 @@ void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, cons
         sscanf(text, "%5u", &node) == 1) {
         host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not report it");
+        host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the system does not report it");
     }
 }
 

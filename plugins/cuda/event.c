@@ -1,0 +1,48 @@
+/* cuda/event.c: how CUDA's streams and events are checked, made, recorded and destroyed. */
+#include "device.h"
+
+#include <stdlib.h>
+
+gpuhal_status gpuhal_cuda_check_stream(gpuhal_plugin_device *device, CUstream stream)
+{
+    CUcontext context = NULL;
+    const CUresult code = gpuhal_cuda_api.cuStreamGetCtx(stream, &context);
+    if (code != CUDA_SUCCESS || context != device->context) {
+        return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuStreamGetCtx", code,
+                                     "values[0] is not a CUstream of the context that this device works in");
+    }
+    return GPUHAL_OK;
+}
+
+void gpuhal_cuda_queue_destroy(gpuhal_plugin_queue *queue)
+{
+    gpuhal_cuda_scope scope;
+    if (!queue->adopted && gpuhal_cuda_enter_to_release(queue->device, &scope) == CUDA_SUCCESS) {
+        (void)gpuhal_cuda_api.cuStreamDestroy_v2(queue->stream);
+        gpuhal_cuda_leave(&scope);
+    }
+    free(queue);
+}
+
+/* Waiting for an event made like this sleeps until the device interrupts. Timing makes recording slower, so it is made
+ * only where it is asked for. */
+CUresult gpuhal_cuda_create_events(gpuhal_plugin_event *event, bool timed)
+{
+    return gpuhal_cuda_api.cuEventCreate(&event->event,
+                                         CU_EVENT_BLOCKING_SYNC | (timed ? 0 : CU_EVENT_DISABLE_TIMING));
+}
+
+void gpuhal_cuda_event_destroy(gpuhal_plugin_event *event)
+{
+    gpuhal_cuda_scope scope;
+    if (gpuhal_cuda_enter_to_release(event->device, &scope) == CUDA_SUCCESS) {
+        (void)gpuhal_cuda_api.cuEventDestroy_v2(event->event);
+        gpuhal_cuda_leave(&scope);
+    }
+    free(event);
+}
+
+CUresult gpuhal_cuda_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    return gpuhal_cuda_api.cuEventRecord(event->event, queue->stream);
+}

@@ -1,0 +1,84 @@
+/* rocm/event.c: how HIP's streams and events are checked, made, recorded and destroyed.
+ *
+ * While a thread sleeps in hipEventSynchronize, HIP holds a lock of the event (hip_event.cpp, Event::synchronize), and
+ * every other call with the event waits for that lock. So each event has a twin, recorded right behind it in the same
+ * stream, and only the twin is slept for. Sleeping must not put a wait into any stream: HIP maps all streams of one
+ * priority on at most four hardware queues, and a wait in one of them delays the streams that share it.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+gpuhal_status gpuhal_rocm_check_stream(gpuhal_plugin_device *device, hipStream_t stream)
+{
+    const int owner = gpuhal_rocm_stream_device(stream);
+    if (owner != -1 && owner != device->entry->device) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "hipStreamGetDevice", 0,
+                                    "values[0] is not a hipStream_t of this device");
+    }
+    return GPUHAL_OK;
+}
+
+/* NULL: nothing to release. */
+static void release(gpuhal_plugin_queue *queue)
+{
+    gpuhal_rocm_scope scope;
+    if (!queue || atomic_fetch_sub(&queue->users, 1u) > 1) {
+        return;
+    }
+    if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(queue->stream));
+        gpuhal_rocm_leave(&scope);
+    }
+    free(queue);
+}
+
+void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
+{
+    gpuhal_rocm_scope scope;
+    if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamSynchronize(queue->stream));
+        gpuhal_rocm_leave(&scope);
+    }
+    release(queue);
+}
+
+/* Timing makes recording slower, so it is asked for. HIP 7 sleeps for an event only where hipEventBlockingSync is its
+ * one flag: with hipEventDisableTiming beside it, it spins. */
+hipError_t gpuhal_rocm_create_events(gpuhal_plugin_event *event, bool timed)
+{
+    const unsigned flags = hipEventBlockingSync | (timed ? 0 : hipEventDisableTiming);
+    hipError_t code = gpuhal_rocm_api.hipEventCreateWithFlags(&event->event, flags);
+    if (code != hipSuccess) {
+        return code;
+    }
+    code = gpuhal_rocm_api.hipEventCreateWithFlags(&event->twin, hipEventBlockingSync);
+    if (code != hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
+    }
+    return code;
+}
+
+void gpuhal_rocm_event_destroy(gpuhal_plugin_event *event)
+{
+    gpuhal_rocm_scope scope;
+    if (gpuhal_rocm_enter_to_release(event->device, &scope) == hipSuccess) {
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->twin));
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
+        gpuhal_rocm_leave(&scope);
+    }
+    release(event->recorded);
+    free(event);
+}
+
+/* HIP keeps the stream even when it refuses. */
+hipError_t gpuhal_rocm_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_plugin_queue *before = event->recorded;
+    atomic_fetch_add(&queue->users, 1u);
+    event->recorded = queue;
+    hipError_t code = gpuhal_rocm_api.hipEventRecord(event->event, queue->stream);
+    code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(event->twin, queue->stream) : code;
+    release(before);
+    return code;
+}

@@ -1,0 +1,94 @@
+/* stream/context.c: opening and closing a device. Its context, and how it is lost, is each plugin's, in its context.c.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
+{
+    gpuhal_stream_scope scope;
+    size_t free_bytes, total;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return code;
+}
+
+gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)
+{
+    return GPUHAL_OWN(is_gone)(device) ? GPUHAL_OWN(result)(device, "memcpy", GPUHAL_VENDOR_GONE) : GPUHAL_OK;
+}
+
+static gpuhal_status begin_work(gpuhal_plugin_device *device)
+{
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(make_first_stream)(device);
+        if (code == GPUHAL_VENDOR_OK) {
+            GPUHAL_OWN(make_marker)(device);
+        }
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(StreamCreateWithPriority), code);
+}
+
+gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)instance;
+    (void)ops;
+    *out_device = NULL;
+    gpuhal_stream_entry *entry = GPUHAL_OWN(find)(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_plugin_device *device = calloc(1, sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->host = host;
+    device->entry = entry;
+    gpuhal_status status = GPUHAL_OWN(acquire)(device, adopt);
+    if (status != GPUHAL_OK) {
+        free(device);
+        return status;
+    }
+    status = begin_work(device);
+    if (status != GPUHAL_OK) {
+        GPUHAL_OWN(release_context)(device);
+        free(device);
+        return status;
+    }
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+/* On a lost device the driver may refuse the first half: the context takes those objects with it, or the process. */
+void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
+{
+    gpuhal_stream_scope scope;
+    if (GPUHAL_OWN(enter_to_release)(device, &scope) == GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(destroy_streams)(device);
+        if (device->marker) {
+            GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE(device->marker));
+        }
+        GPUHAL_OWN(leave)(&scope);
+    }
+    GPUHAL_OWN(release_context)(device);
+    free(device);
+}
+
+/* Calls no driver: one that hangs would hang here too. */
+static gpuhal_status query_health(gpuhal_plugin_device *device)
+{
+    return GPUHAL_OWN(lost_code)(device) != GPUHAL_VENDOR_OK ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;
+}
+
+void GPUHAL_OWN(describe_context)(gpuhal_ops *ops)
+{
+    ops->query_health = query_health;
+    ops->native_device = GPUHAL_OWN(native_device);
+}

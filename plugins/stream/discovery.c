@@ -1,0 +1,34 @@
+/* stream/discovery.c: the list of devices, made once in the life of the process: the APIs fix theirs when they are
+ * initialised, so an index is the vendor's own ordinal. How the list is made is in each plugin's discovery.c.
+ */
+#include "device.h"
+
+#define ENTRIES_MAX 128u
+
+static gpuhal_stream_entry entries[ENTRIES_MAX];
+static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
+
+gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
+{
+    return index < atomic_load(&entry_count) ? &entries[index] : NULL;
+}
+
+gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
+{
+    (void)instance;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making it at once */
+    gpuhal_status status = GPUHAL_OK;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&entry_count) == 0) {
+        uint32_t listed = 0;
+        status = GPUHAL_OWN(make_list)(host, entries, ENTRIES_MAX, &listed);
+        atomic_store(&entry_count, listed);
+    }
+    pthread_mutex_unlock(&lock);
+    const uint32_t count = atomic_load(&entry_count);
+    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
+        host->device(host, sink, i);
+        GPUHAL_OWN(list_facts)(host, sink, &entries[i]);
+    }
+    return status;
+}

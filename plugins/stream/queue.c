@@ -1,0 +1,217 @@
+/* stream/queue.c: queues are streams, events are events.
+ *
+ * Streams do not wait for the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc and
+ * hipLaunchHostFunc are not used to notify: they stall their stream while the function runs, and after an error it is
+ * never called; a thread in event_block gets both. How events are made and recorded is in each plugin's event.c.
+ */
+#include "device.h"
+
+#include <gpuhal/native.h>
+
+#include <stdlib.h>
+
+/* A higher number of ours is more urgent, a lower one of the vendor's; what the device does not have is cut to
+ * what it has. */
+static int stream_priority(int32_t priority)
+{
+    int least = 0, greatest = 0;
+    const vendor_code code = GPUHAL_VENDOR_PRIORITY_RANGE(&least, &greatest);
+    if (code != GPUHAL_VENDOR_OK) {
+        GPUHAL_OWN(ignore)(code);
+        return 0;
+    }
+    const int64_t wanted = -(int64_t)priority;
+    return wanted > least ? least : wanted < greatest ? greatest : (int)wanted;
+}
+
+static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, const gpuhal_native *adopt)
+{
+    gpuhal_plugin_device *device = queue->device;
+    gpuhal_stream_scope scope;
+    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (adopt) {
+        queue->stream = (vendor_stream)(uintptr_t)adopt->values[0];
+        queue->adopted = true;
+        status = GPUHAL_OWN(check_stream)(device, queue->stream);
+    } else {
+        const vendor_code code = GPUHAL_VENDOR(StreamCreateWithPriority)(&queue->stream, GPUHAL_VENDOR_NON_BLOCKING,
+                                                                         stream_priority(priority));
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(StreamCreateWithPriority), code);
+    }
+    GPUHAL_OWN(leave)(&scope);
+    return status;
+}
+
+static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
+{
+    (void)flags; /* every stream can be timed */
+    *out_queue = NULL;
+    if (adopt && (adopt->type != GPUHAL_VENDOR_NATIVE(STREAM) || !GPUHAL_VENDOR_MAY_ADOPT_STREAM(adopt->values[0]))) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                    "a queue adopts a " GPUHAL_VENDOR_STREAM_SENTENCE);
+    }
+    if (adopt && adopt->values[0] == GPUHAL_VENDOR_PER_THREAD) {
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                    "a queue is used by several threads, and " GPUHAL_VENDOR_PER_THREAD_NAME
+                                    " is another stream on each");
+    }
+    gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
+    if (!queue) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    queue->device = device;
+    GPUHAL_VENDOR_INIT_QUEUE(queue);
+    gpuhal_status status = make_stream(queue, priority, adopt);
+    if (status != GPUHAL_OK) {
+        free(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status flush(gpuhal_plugin_queue *queue)
+{
+    return GPUHAL_OWN(result)(queue->device, "flush", GPUHAL_OWN(lost_code)(queue->device));
+}
+
+static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+{
+    *out_event = NULL;
+    gpuhal_plugin_event *event = calloc(1, sizeof *event);
+    if (!event) {
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    event->device = device;
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_OWN(create_events)(event, flags & GPUHAL_TIMED);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    if (code != GPUHAL_VENDOR_OK) {
+        free(event);
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_EVENT_CALL, code);
+    }
+    *out_event = event;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(queue->device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        /* An engine may capture a graph in one of ours, by native access. */
+        code = GPUHAL_OWN(may_record)(queue->stream);
+        code = code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(record)(queue, event) : code;
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return GPUHAL_OWN(result)(queue->device, GPUHAL_VENDOR_CALL(EventRecord), code);
+}
+
+/* Not ready is no error: nothing is reported. */
+static gpuhal_status event_query(gpuhal_plugin_event *event)
+{
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(event->device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR(EventQuery)(event->event);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    if (code == GPUHAL_VENDOR_NOT_READY) {
+        GPUHAL_OWN(ignore)(code);
+        return GPUHAL_NOT_READY;
+    }
+    return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventQuery), code);
+}
+
+/* The driver knows no timeout, and plugin.h allows a wait that takes longer: the core calls this on a thread of its
+ * own and abandons that when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no
+ * polling does. */
+static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
+{
+    if (timeout_ns == 0) {
+        return event_query(event);
+    }
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(event->device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR(EventSynchronize)(GPUHAL_VENDOR_SLEPT_FOR(event));
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
+}
+
+/* Also between devices: the driver makes the one wait for the other. */
+static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    gpuhal_stream_scope scope;
+    vendor_code code = event->device == queue->device ? GPUHAL_VENDOR_OK : GPUHAL_VENDOR_LOST(event->device);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(StreamWaitEvent), code);
+    }
+    code = GPUHAL_OWN(enter)(queue->device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR(StreamWaitEvent)(queue->stream, event->event, 0);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return GPUHAL_OWN(result_of_two)(queue->device, event->device, GPUHAL_VENDOR_CALL(StreamWaitEvent), code);
+}
+
+/* The driver gives milliseconds with a resolution of about half a microsecond. */
+static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+{
+    float milliseconds = 0;
+    gpuhal_stream_scope scope;
+    vendor_code code = GPUHAL_OWN(enter)(from->device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR(EventElapsedTime)(&milliseconds, from->event, to->event);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    if (code == GPUHAL_VENDOR_NOT_READY) {
+        GPUHAL_OWN(ignore)(code);
+        return GPUHAL_NOT_READY;
+    }
+    if (code == GPUHAL_VENDOR_OK && !(milliseconds >= 0)) {
+        return from->device->host->report(from->device->host, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                          GPUHAL_VENDOR_CALL(EventElapsedTime), 0,
+                                          "the second event was recorded before the first");
+    }
+    *out_ns = (uint64_t)((double)milliseconds * 1e6);
+    return GPUHAL_OWN(result)(from->device, GPUHAL_VENDOR_CALL(EventElapsedTime), code);
+}
+
+static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_VENDOR_NATIVE(STREAM);
+    out_native->values[0] = (uintptr_t)queue->stream;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
+{
+    out_native->type = GPUHAL_VENDOR_NATIVE(EVENT);
+    out_native->values[0] = (uintptr_t)event->event;
+    return GPUHAL_OK;
+}
+
+void GPUHAL_OWN(describe_queue)(gpuhal_ops *ops)
+{
+    ops->queue_create = queue_create;
+    ops->queue_destroy = GPUHAL_OWN(queue_destroy);
+    ops->queue_flush = flush;
+    ops->event_create = event_create;
+    ops->event_destroy = GPUHAL_OWN(event_destroy);
+    ops->event_record = event_record;
+    ops->event_query = event_query;
+    ops->event_block = event_block;
+    ops->queue_wait = queue_wait;
+    ops->elapsed = elapsed;
+    ops->native_queue = native_queue;
+    ops->native_event = native_event;
+}
