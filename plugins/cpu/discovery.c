@@ -75,7 +75,8 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
         return refuse_option(host, given);
     }
     if (!is_given && !gpuhal_cpu_system_memory("", &memory)) {
-        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the size of the memory is reported neither by /proc/meminfo nor by sysinfo");
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0,
+                            "the size of the memory is reported neither by /proc/meminfo nor by sysinfo");
     }
 
     gpuhal_plugin_instance *instance = calloc(1, sizeof *instance);
@@ -159,8 +160,8 @@ static void list_system(const gpuhal_host *host, gpuhal_sink *sink)
 
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
-    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
-                                1u << GPUHAL_MEMORY_DEVICE_MAPPED;
+    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD |
+                                1u << GPUHAL_MEMORY_READBACK | 1u << GPUHAL_MEMORY_DEVICE_MAPPED;
     for (uint32_t index = 0; index < instance->count; index++) {
         uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);
@@ -182,8 +183,10 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1);
-        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
-        host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS,
+                  1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
+        host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS,
+                  1u << GPUHAL_HANDLE_HOST_POINTER | 1u << GPUHAL_HANDLE_OPAQUE_FD);
         for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
             host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
         }
@@ -192,8 +195,8 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
 }
 
 /* Gives one value when it was asked for. */
-static void list_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count, gpuhal_key key,
-                       bool known, uint64_t value)
+static void list_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count,
+                       gpuhal_key key, bool known, uint64_t value)
 {
     bool wanted = count == 0;
     for (uint32_t i = 0; i < count; i++) {

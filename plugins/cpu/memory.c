@@ -1,10 +1,10 @@
 /* cpu/memory.c: allocating and releasing.
  *
- * Every page is there when allocate() returns. Linux promises more memory than it has and kills a process when the promise
- * is called in, so the plugin reads what is free first and returns OUT_OF_MEMORY itself. Small allocations come from malloc,
- * which has their pages at hand; larger ones are mappings of their own, aligned so that the system can use huge pages.
- * `memory->bytes` alone shows release() which of the two it was. The object of such memory is its address; that of memory which
- * others have a part in is a record of share.c.
+ * Every page is there when allocate() returns. Linux promises more memory than it has and kills a process when the
+ * promise is called in, so the plugin reads what is free first and returns OUT_OF_MEMORY itself. Small allocations
+ * come from malloc, which has their pages at hand; larger ones are mappings of their own, aligned so that the system
+ * can use huge pages. `memory->bytes` alone shows release() which of the two it was. The object of such memory is its
+ * address; that of memory which others have a part in is a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -19,7 +19,8 @@
 #define HUGE_PAGE   (UINT64_C(2) << 20)
 #define HUGE_PIECE  (UINT64_C(2) * HUGE_PAGE)
 #define SLOW_NS     UINT64_C(50000000)
-#define LOOK_EVERY  (UINT64_C(64) << 20) /* Bytes between two looks at /proc, which cost as much as committing half a MiB. */
+#define LOOK_EVERY                                                                                                    \
+    (UINT64_C(64) << 20) /* Bytes between two looks at /proc, which cost as much as committing half a MiB. */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -83,9 +84,10 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The same with huge pages, as long as the system has them at hand: where memory is fragmented it moves other pages out of the way first,
- * at 35 ms for each (214 MiB took 3.8 s). So they are asked for piece by piece, and no more after one that was slow. The rest gets ordinary
- * pages, and the wish for huge ones only then: khugepaged fulfils it in the background. */
+/* The same with huge pages, as long as the system has them at hand: where memory is fragmented it moves other pages
+ * out of the way first, at 35 ms for each (214 MiB took 3.8 s). So they are asked for piece by piece, and no more
+ * after one that was slow. The rest gets ordinary pages, and the wish for huge ones only then: khugepaged fulfils it
+ * in the background. */
 static int commit_huge(char *start, uint64_t length)
 {
     uint64_t at = 0;
@@ -107,7 +109,8 @@ static int commit_huge(char *start, uint64_t length)
     return error;
 }
 
-/* Maps more than is needed where the alignment is larger than a page, and gives both ends back. Returns 0 or an errno. */
+/* Maps more than is needed where the alignment is larger than a page, and gives both ends back. Returns 0 or an errno.
+ */
 static int map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 {
     uint64_t page = gpuhal_cpu_page_bytes();
@@ -173,11 +176,13 @@ static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_all
                             entry->limited ? "the limit of the option cpu.devices is reached"
                                            : "the memory of the machine is used up");
     }
-    const char *call = alloc->export_kinds != 0 ? "memfd_create" : alloc->bytes >= SMALL_BYTES ? "mmap" : "posix_memalign";
+    const char *call = alloc->export_kinds != 0      ? "memfd_create"
+                       : alloc->bytes >= SMALL_BYTES ? "mmap"
+                                                     : "posix_memalign";
     void *start = NULL;
-    int error = !machine_has(alloc->bytes)   ? ENOMEM
+    int error = !machine_has(alloc->bytes) ? ENOMEM
                 : alloc->export_kinds != 0 ? gpuhal_cpu_allocate_shareable(alloc, out_memory)
-                                             : take_committed(alloc->bytes, alloc->alignment, &start);
+                                           : take_committed(alloc->bytes, alloc->alignment, &start);
     if (error != 0) {
         atomic_fetch_sub(&entry->allocated, alloc->bytes);
         return no_memory(host, call, error);
@@ -197,7 +202,8 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    return alloc->import.kind != 0 ? gpuhal_cpu_import(device, alloc, out_memory) : allocate_own(device, alloc, out_memory);
+    return alloc->import.kind != 0 ? gpuhal_cpu_import(device, alloc, out_memory)
+                                   : allocate_own(device, alloc, out_memory);
 }
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)

@@ -1,7 +1,8 @@
 /* cpu/plugin.c: what the core sees of the reference plugin.
  *
- * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c; system.c reads /proc
- * and /sys for them. Every call blocks: a processor copies with its own hands, and the core makes queues from that.
+ * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c;
+ * system.c reads /proc and /sys for them. Every call blocks: a processor copies with its own hands, and the core makes
+ * queues from that.
  */
 #include "device.h"
 
@@ -69,7 +70,8 @@ static const gpuhal_plugin cpu_plugin = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the cpu plugin supports plugin ABI 0.2 only");
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+                           "the cpu plugin supports plugin ABI 0.2 only");
         return NULL;
     }
     return &cpu_plugin;

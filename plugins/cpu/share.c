@@ -1,10 +1,10 @@
-/* cpu/share.c: memory that others have a part in: host memory of the caller's, and memory behind a descriptor (memfd), which
- * other processes can map.
+/* cpu/share.c: memory that others have a part in: host memory of the caller's, and memory behind a descriptor (memfd),
+ * which other processes can map.
  *
- * A descriptor that this plugin exports is a memfd whose size is sealed: no process can shrink it, so every mapping is safe from
- * SIGBUS. The seal also distinguishes its own kind from any other descriptor. It stays open with the memory, because
- * giving out and importing again need it. Unlike all other memory of this plugin it stays one memory across a fork: what the
- * child writes, the parent sees.
+ * A descriptor that this plugin exports is a memfd whose size is sealed: no process can shrink it, so every mapping is
+ * safe from SIGBUS. The seal also distinguishes its own kind from any other descriptor. It stays open with the memory,
+ * because giving out and importing again need it. Unlike all other memory of this plugin it stays one memory across a
+ * fork: what the child writes, the parent sees.
  */
 #include "device.h"
 
@@ -105,7 +105,8 @@ free_record:
     return error;
 }
 
-/* The core has seen that the memory is there, and keeps it from being written where it is read only; it stays the caller's. */
+/* The core has seen that the memory is there, and keeps it from being written where it is read only; it stays the
+ * caller's. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (!alloc->import.as.pointer || alloc->import_offset != 0) {
@@ -158,8 +159,8 @@ static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_all
     if (!r->mapping) {
         int error = errno;
         free(r);
-        return host->report(host, error == ENOMEM ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_INVALID_ARGUMENT, "mmap", error,
-                            "the descriptor cannot be mapped");
+        return host->report(host, error == ENOMEM ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_INVALID_ARGUMENT, "mmap",
+                            error, "the descriptor cannot be mapped");
     }
     gpuhal_cpu_show(r, (char *)r->mapping + alloc->import_offset, alloc->bytes, out_memory);
     return GPUHAL_OK;
@@ -178,7 +179,8 @@ gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memor
     const gpuhal_host *host = device->host;
     const record *r = gpuhal_cpu_is_shared(memory) ? memory->object : NULL;
     if (kind != GPUHAL_HANDLE_OPAQUE_FD || !r || r->descriptor < 0) {
-        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "the memory was not made to be given out as this kind");
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                            "the memory was not made to be given out as this kind");
     }
     int copy = fcntl(r->descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {

@@ -1,7 +1,8 @@
 /* cpu/system.c: reading /proc and /sys.
  *
- * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all this runs on the
- * stack of the library's caller. Nothing is kept between calls. Control groups may limit memory below what the machine has, at any level of their hierarchy, so all levels are asked.
+ * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all
+ * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory below
+ * what the machine has, at any level of their hierarchy, so all levels are asked.
  */
 #include "system.h"
 
@@ -17,7 +18,8 @@
 
 #define TEXT_BYTES 8192
 #define PATH_BYTES 768
-#define NO_LIMIT   (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
+#define NO_LIMIT                                                                                                      \
+    (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
 
 static size_t read_file(const char *root, const char *path, char *text, size_t size)
 {
@@ -36,7 +38,8 @@ static size_t read_file(const char *root, const char *path, char *text, size_t s
     return used;
 }
 
-/* What is in root + path, which the caller frees; NULL when it is empty, not there or cannot be read, and without memory. */
+/* What is in root + path, which the caller frees; NULL when it is empty, not there or cannot be read, and without
+ * memory. */
 static char *read_text(const char *root, const char *path)
 {
     char *text = malloc(TEXT_BYTES);
@@ -100,9 +103,12 @@ typedef struct group_version {
     const char *mount, *limit, *used, *caches[2];
 } group_version;
 
-static const group_version version_1 = {
-    "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
-static const group_version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+static const group_version version_1 = {"/sys/fs/cgroup/memory",
+                                        "memory.limit_in_bytes",
+                                        "memory.usage_in_bytes",
+                                        {"total_inactive_file", "total_active_file"}};
+static const group_version version_2 = {
+    "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
@@ -113,7 +119,8 @@ static bool group_path(const group_version *version, const char *group, const ch
     return length > 0 && (size_t)length < PATH_BYTES;
 }
 
-static bool group_number(const char *root, const group_version *version, const char *group, const char *file, uint64_t *out_number)
+static bool group_number(const char *root, const group_version *version, const char *group, const char *file,
+                         uint64_t *out_number)
 {
     char path[PATH_BYTES];
     return group_path(version, group, file, path) && read_number(root, path, out_number);
@@ -133,7 +140,8 @@ static uint64_t group_cached(const char *root, const group_version *version, con
 }
 
 /* Narrows @p memory by one group. */
-static void bound_by_group(const char *root, const group_version *version, const char *group, gpuhal_cpu_memory *memory)
+static void bound_by_group(const char *root, const group_version *version, const char *group,
+                           gpuhal_cpu_memory *memory)
 {
     uint64_t limit, used;
     if (!group_number(root, version, group, version->limit, &limit)) {
@@ -153,9 +161,10 @@ static void bound_by_group(const char *root, const group_version *version, const
     }
 }
 
-/* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not visible:
- * missing levels are passed over, and the mount point itself is the container's group. */
-static void bound_by_groups(const char *root, const group_version *version, const char *line, gpuhal_cpu_memory *memory)
+/* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not
+ * visible: missing levels are passed over, and the mount point itself is the container's group. */
+static void bound_by_groups(const char *root, const group_version *version, const char *line,
+                            gpuhal_cpu_memory *memory)
 {
     char group[PATH_BYTES];
     int length = snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
@@ -195,7 +204,8 @@ static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
     uint64_t total = 0, available = 0;
     char *text = read_text(root, "/proc/meminfo");
     const bool known = text != NULL && parse_number(find_line(text, "MemTotal"), &total) &&
-                       (parse_number(find_line(text, "MemAvailable"), &available) || parse_number(find_line(text, "MemFree"), &available));
+                       (parse_number(find_line(text, "MemAvailable"), &available) ||
+                        parse_number(find_line(text, "MemFree"), &available));
     free(text);
     if (known) {
         *out_memory = (gpuhal_cpu_memory){.total = total << 10, .free = available << 10};
@@ -203,7 +213,8 @@ static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
     return known;
 }
 
-/* Services may see a /proc without it (systemd: ProcSubset=pid), or none at all. What caches would give back does not count here. */
+/* Services may see a /proc without it (systemd: ProcSubset=pid), or none at all. What caches would give back does not
+ * count here. */
 static bool ask_kernel(gpuhal_cpu_memory *out_memory)
 {
     struct sysinfo info;
@@ -350,8 +361,8 @@ uint32_t gpuhal_cpu_system_data_types(const char *root)
         const char *flag;
         uint32_t type;
     } known[] = {
-        {"avx512_fp16", GPUHAL_DATA_FP16}, {"fphp", GPUHAL_DATA_FP16},         {"avx512_bf16", GPUHAL_DATA_BF16},
-        {"amx_bf16", GPUHAL_DATA_BF16},    {"bf16", GPUHAL_DATA_BF16},         {"avx_vnni", GPUHAL_DATA_INT8_DOT},
+        {"avx512_fp16", GPUHAL_DATA_FP16},     {"fphp", GPUHAL_DATA_FP16},        {"avx512_bf16", GPUHAL_DATA_BF16},
+        {"amx_bf16", GPUHAL_DATA_BF16},        {"bf16", GPUHAL_DATA_BF16},        {"avx_vnni", GPUHAL_DATA_INT8_DOT},
         {"avx512_vnni", GPUHAL_DATA_INT8_DOT}, {"asimddp", GPUHAL_DATA_INT8_DOT},
     };
     uint32_t types = GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | GPUHAL_DATA_INT64;

@@ -1,7 +1,7 @@
 /* cpu/system.h: what Linux reports about the processor and the memory.
  *
- * Every function takes the directory that stands for `/`: "" on a real machine, a recorded tree in tests. Each returns false, or
- * leaves a text empty, when the system does not report it.
+ * Every function takes the directory that stands for `/`: "" on a real machine, a recorded tree in tests. Each returns
+ * false, or leaves a text empty, when the system does not report it.
  */
 #ifndef GPUHAL_CPU_SYSTEM_H
 #define GPUHAL_CPU_SYSTEM_H

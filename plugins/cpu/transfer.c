@@ -1,7 +1,7 @@
 /* cpu/transfer.c: moving bytes with the processor itself.
  *
- * All memory of this plugin has a host address, so every slot is a memcpy or a memset that is done when it returns. The core has
- * checked all ranges, and never passes a queue, since none is offered.
+ * All memory of this plugin has a host address, so every slot is a memcpy or a memset that is done when it returns.
+ * The core has checked all ranges, and never passes a queue, since none is offered.
  */
 #include "device.h"
 
@@ -20,24 +20,24 @@ static gpuhal_status cpu_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return GPUHAL_OK;
 }
 
-static gpuhal_status cpu_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
-                               const void *from, uint64_t bytes)
+static gpuhal_status cpu_write(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                               uint64_t offset, const void *from, uint64_t bytes)
 {
     (void)device, (void)queue;
     memcpy(at(to, offset), from, (size_t)bytes);
     return GPUHAL_OK;
 }
 
-static gpuhal_status cpu_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                              uint64_t offset, uint64_t bytes)
+static gpuhal_status cpu_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                              const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     (void)device, (void)queue;
     memcpy(to, at(from, offset), (size_t)bytes);
     return GPUHAL_OK;
 }
 
-/* Wider patterns are laid out once in a block that stays in the first-level cache, and the block is copied: memcpy is faster than
- * any loop over elements, and does not mind odd offsets. */
+/* Wider patterns are laid out once in a block that stays in the first-level cache, and the block is copied: memcpy is
+ * faster than any loop over elements, and does not mind odd offsets. */
 static gpuhal_status cpu_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
@@ -65,8 +65,9 @@ static char *rect_start(const gpuhal_plugin_rect *rect)
     return (rect->memory != NULL ? (char *)rect->memory->host : (char *)rect->host) + rect->offset;
 }
 
-static gpuhal_status cpu_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                                   const gpuhal_plugin_rect *from, const uint64_t extent[3])
+static gpuhal_status cpu_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                   const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                   const uint64_t extent[3])
 {
     (void)device, (void)queue;
     char *to_slice = rect_start(to);

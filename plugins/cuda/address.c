@@ -39,8 +39,8 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
 }
 
 /* Inside the context. NULL when the address is one of @p bytes bytes of this device's memory. The driver reports
- * one piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation, which
- * may begin where this one ends, is of another range. */
+ * one piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation,
+ * which may begin where this one ends, is of another range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

@@ -17,6 +17,8 @@ CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
     return lost != CUDA_SUCCESS ? lost : atomic_load_explicit(&device->own_lost, memory_order_relaxed);
 }
 
+/* CUDA does not know the marker's address any more, or has given it to other memory, which has another number. Other
+ * codes say nothing of a reset. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;
@@ -38,8 +40,9 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
 
 /* Asking comes first: inside an engine the context is nearly always current already, and asking costs next to nothing.
  *
- * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
- * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
+ * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
+ * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
+ * meanwhile. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -86,11 +89,12 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult code = gpuhal_cuda_api.cuStreamIsCapturing(stream, &status);
-    return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
+    return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                                           : code;
 }
 
-/* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the next
- * opened device has a new one. */
+/* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the
+ * next opened device has a new one. */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
@@ -102,8 +106,9 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
         CUresult none = CUDA_SUCCESS;
         (void)atomic_compare_exchange_strong(is_of_gone(code) ? &device->own_lost : device->lost, &none, code);
     }
-    return fell ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
-                                        "the driver returns nothing else any more: see the kernel's log for lines with NVRM")
+    return fell ? gpuhal_cuda_report_as(
+                      device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
+                      "the driver returns nothing else any more: see the kernel's log for lines with NVRM")
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
@@ -111,7 +116,8 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
                                         CUresult code)
 {
     const bool may_be_lost = code == CUDA_ERROR_UNKNOWN || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST;
-    const bool is_others = may_be_lost && other->context != device->context && gpuhal_cuda_probe(device) == CUDA_SUCCESS;
+    const bool is_others =
+        may_be_lost && other->context != device->context && gpuhal_cuda_probe(device) == CUDA_SUCCESS;
     return gpuhal_cuda_result(is_others ? other : device, call, code);
 }
 
@@ -129,10 +135,11 @@ static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_en
             "the device's compute mode is prohibited: no process may use it (nvidia-smi -c sets the mode)");
     }
     if (code == CUDA_ERROR_DEVICE_UNAVAILABLE) {
-        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, call, code,
-                                     mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS
-                                         ? "the device's compute mode is exclusive, and another process has it (nvidia-smi -c)"
-                                         : "the device is taken, or failed and waits for a reset");
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_BUSY, call, code,
+            mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS
+                ? "the device's compute mode is exclusive, and another process has it (nvidia-smi -c)"
+                : "the device is taken, or failed and waits for a reset");
     }
     return gpuhal_cuda_report(host, call, code);
 }
@@ -142,8 +149,9 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     gpuhal_cuda_entry *entry = device->entry;
     const CUresult lost = atomic_load(&entry->lost);
     if (lost != CUDA_SUCCESS) {
-        return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, "cuDevicePrimaryCtxRetain", lost,
-                                     "the device failed earlier in this process, and only a new process can use it again");
+        return gpuhal_cuda_report_as(
+            device->host, GPUHAL_ERROR_DEVICE_LOST, "cuDevicePrimaryCtxRetain", lost,
+            "the device failed earlier in this process, and only a new process can use it again");
     }
     const CUresult code = gpuhal_cuda_api.cuDevicePrimaryCtxRetain(&device->context, entry->device);
     device->lost = &entry->lost;
@@ -188,7 +196,8 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
         code = check_adopted(device, &fault);
         gpuhal_cuda_leave(&scope);
     }
-    return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault) : GPUHAL_OK;
+    return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault)
+                 : GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_native *adopt)
@@ -203,8 +212,8 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opened device without
- * it works too, and notices a reset by the codes of its calls alone. */
+/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opened
+ * device without it works too, and notices a reset by the codes of its calls alone. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

@@ -1,17 +1,18 @@
 /* cuda/device.h: what the files of this plugin share.
  *
- * An entry is one device as CUDA numbers it in this process; CUDA fixes that list when it is initialised, so the index of a
- * device is its ordinal. An opened device works in a context: the device's primary one, which every user of the runtime API in the
- * process shares and which is retained while the device is open, or one that the device adopted from the caller. Each call makes it current if
- * it is not, and leaves the thread with the context that it had.
+ * An entry is one device as CUDA numbers it in this process; CUDA fixes that list when it is initialised, so the index
+ * of a device is its ordinal. An opened device works in a context: the device's primary one, which every user of the
+ * runtime API in the process shares and which is retained while the device is open, or one that the device adopted
+ * from the caller. Each call makes it current if it is not, and leaves the thread with the context that it had.
  *
- * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its own work and gives the
- * stream back. Internal streams do not wait for the default stream, so the engine's work does not delay them. Behind an adopted
- * device with a stream, an internal one first waits for what that stream had been given.
+ * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its own work
+ * and gives the stream back. Internal streams do not wait for the default stream, so the engine's work does not delay
+ * them. Behind an adopted device with a stream, an internal one first waits for what that stream had been given.
  *
- * Some errors of CUDA are sticky: the context is of no more use, and only the end of the process mends it. The first such code is
- * kept and returned by every later call. For the primary context it is kept with the entry, which all its opened devices share. A context
- * that the program destroyed or reset is lost for the opened device alone: the next one that is opened has a new one.
+ * Some errors of CUDA are sticky: the context is of no more use, and only the end of the process mends it. The first
+ * such code is kept and returned by every later call. For the primary context it is kept with the entry, which all its
+ * opened devices share. A context that the program destroyed or reset is lost for the opened device alone: the next
+ * one that is opened has a new one.
  */
 #ifndef GPUHAL_CUDA_DEVICE_H
 #define GPUHAL_CUDA_DEVICE_H
@@ -24,7 +25,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_CUDA_PER_THREAD 2u    /* CU_STREAM_PER_THREAD: another stream on each thread, so nothing that threads can share */
+#define GPUHAL_CUDA_PER_THREAD                                                                                        \
+    2u /* CU_STREAM_PER_THREAD: another stream on each thread, so nothing that threads can share */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
 typedef struct gpuhal_cuda_entry {
@@ -50,12 +52,12 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_cuda_entry *entry;
     CUcontext context;
-    bool adopted;                      /* the context is the caller's */
-    CUstream foreign;                  /* the caller's stream that blocking calls come after, or NULL */
-    _Atomic CUresult *lost;            /* of the entry, or own_lost */
-    _Atomic CUresult own_lost;         /* of an adopted context; of any that was destroyed under us */
-    CUdeviceptr marker;                /* memory by which a reset of the context shows */
-    uint64_t marker_id;                /* CUDA's number of it; 0: CUDA gives none */
+    bool adopted;              /* the context is the caller's */
+    CUstream foreign;          /* the caller's stream that blocking calls come after, or NULL */
+    _Atomic CUresult *lost;    /* of the entry, or own_lost */
+    _Atomic CUresult own_lost; /* of an adopted context; of any that was destroyed under us */
+    CUdeviceptr marker;        /* memory by which a reset of the context shows */
+    uint64_t marker_id;        /* CUDA's number of it; 0: CUDA gives none */
     gpuhal_internal_streams internal;
 };
 
@@ -81,7 +83,8 @@ typedef struct gpuhal_cuda_scope {
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
 /* How many GPUs the kernel's driver has, as far as this process may see; 0 also when no file says so. */
 uint32_t gpuhal_cuda_count_system(void);
-/* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then return another code. */
+/* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then return another
+ * code. */
 uint32_t gpuhal_cuda_see_system(void);
 /* The kernel's driver is there without its second half, which CUDA alone needs. */
 bool gpuhal_cuda_lacks_uvm(void);

@@ -1,13 +1,12 @@
 /* cuda/discovery.c: which devices there are.
  *
- * CUDA is initialised here, since that wakes devices and opens their nodes; no context is made and no device memory taken. The
- * list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
+ * CUDA is initialised here, since that wakes devices and opens their nodes; no context is made and no device memory
+ * taken. The list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
  */
 #include "nvml.h"
 
 #include <stdio.h>
 #include <string.h>
-
 
 int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int otherwise)
 {
@@ -37,7 +36,8 @@ static nvmlReturn_t ask_nvml(void *request)
     return code;
 }
 
-/* The kernel's files come first: reading them cannot hang, and listing has no deadline but that of the whole plugin. WSL has none. */
+/* The kernel's files come first: reading them cannot hang, and listing has no deadline but that of the whole plugin.
+ * WSL has none. */
 static void make_survey(survey *own)
 {
     if (gpuhal_cuda_read_module_version(own->driver_version, sizeof own->driver_version)) {
@@ -56,8 +56,8 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresu
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     if (known->count > 0) {
         snprintf(text, sizeof text,
-                 "CUDA lists no device, and %s %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s", known->source,
-                 known->count, known->count == 1 ? "it" : "them");
+                 "CUDA lists no device, and %s %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s",
+                 known->source, known->count, known->count == 1 ? "it" : "them");
     } else {
         status = gpuhal_cuda_explain_nothing(text, sizeof text);
     }
@@ -71,8 +71,8 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     int version = 0;
     const bool has_version = gpuhal_cuda_read_module_version(module, sizeof module);
     (void)gpuhal_cuda_api.cuDriverGetVersion(&version);
-    snprintf(text, sizeof text, "libcuda supports CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
-             version % 1000 / 10, has_version ? module : "of an unknown version", how);
+    snprintf(text, sizeof text, "libcuda supports CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s",
+             version / 1000, version % 1000 / 10, has_version ? module : "of an unknown version", how);
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
@@ -94,19 +94,22 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
             host, GPUHAL_ERROR_NO_DRIVER, "cuInit", code,
             "this libcuda is the stub for linking, not a driver: take its directory out of the search path");
     case CUDA_ERROR_NOT_INITIALIZED:
-        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, "cuInit", code,
-                                     "this process was forked from one that used CUDA, and cannot use it: start it with exec");
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_DRIVER, "cuInit", code,
+            "this process was forked from one that used CUDA, and cannot use it: start it with exec");
     case CUDA_ERROR_OPERATING_SYSTEM:
-        return gpuhal_cuda_report_as(host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
-                                     "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
+        return gpuhal_cuda_report_as(
+            host, GPUHAL_ERROR_NO_PERMISSION, "cuInit", code,
+            "the system refused the driver: see whether /dev/nvidia* are there and may be opened");
     case CUDA_ERROR_SYSTEM_NOT_READY:
         return gpuhal_cuda_report_as(host, GPUHAL_ERROR_BUSY, "cuInit", code,
                                      "the machine's GPUs are not set up yet: is the fabric manager running?");
     case CUDA_ERROR_UNKNOWN:
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_DRIVER, "cuInit", code,
-            gpuhal_cuda_lacks_uvm() ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
-                                    : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+            gpuhal_cuda_lacks_uvm()
+                ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
+                : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
     default:
         return gpuhal_cuda_report(host, "cuInit", code);
     }
@@ -117,8 +120,8 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
 static bool has_range_functions(void)
 {
     const gpuhal_cuda_functions *api = &gpuhal_cuda_api;
-    return api->cuMemGetAllocationGranularity && api->cuMemAddressReserve && api->cuMemAddressFree && api->cuMemCreate &&
-           api->cuMemRelease && api->cuMemMap && api->cuMemUnmap && api->cuMemSetAccess;
+    return api->cuMemGetAllocationGranularity && api->cuMemAddressReserve && api->cuMemAddressFree &&
+           api->cuMemCreate && api->cuMemRelease && api->cuMemMap && api->cuMemUnmap && api->cuMemSetAccess;
 }
 
 /* Drivers before CUDA 10 do not know every attribute; what they are not known to have is not used. */
@@ -133,12 +136,14 @@ static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
     entry->registers_host =
         entry->maps_host && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0) != 0;
     entry->registers_read_only =
-        entry->registers_host && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0) != 0;
-    entry->has_ranges =
-        has_range_functions() && gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0) != 0;
-    entry->exports_fd = entry->has_ranges && gpuhal_cuda_api.cuMemExportToShareableHandle &&
-                        gpuhal_cuda_api.cuMemImportFromShareableHandle &&
-                        gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) != 0;
+        entry->registers_host &&
+        gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0) != 0;
+    entry->has_ranges = has_range_functions() &&
+                        gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0) != 0;
+    entry->exports_fd =
+        entry->has_ranges && gpuhal_cuda_api.cuMemExportToShareableHandle &&
+        gpuhal_cuda_api.cuMemImportFromShareableHandle &&
+        gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0) != 0;
     memcpy(entry->driver_version, known->driver_version, sizeof entry->driver_version);
     gpuhal_cuda_identify(entry);
 }
@@ -155,8 +160,8 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
     }
 }
 
-/* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is called again
- * only where another code can be expected. Under the lock of enumerate. */
+/* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is
+ * called again only where another code can be expected. Under the lock of enumerate. */
 static CUresult initialise(void)
 {
     static CUresult answer;
@@ -171,7 +176,8 @@ static CUresult initialise(void)
     return answer;
 }
 
-gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t space, uint32_t *out_count)
+gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t space,
+                                    uint32_t *out_count)
 {
     survey known = {0};
     make_survey(&known);

@@ -16,7 +16,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* NVML comes second: what is opened first is what the report shows as the driver. Without NVML its facts alone are missing. */
+/* NVML comes second: what is opened first is what the report shows as the driver. Without NVML its facts alone are
+ * missing. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -42,17 +43,18 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
         return status;
     }
     if (other) {
-        host->log(host, GPUHAL_LOG_WARNING, "another CUDA library is in use in this process already, and stays in use");
+        host->log(host, GPUHAL_LOG_WARNING,
+                  "another CUDA library is in use in this process already, and stays in use");
     }
     gpuhal_cuda_nvml_open(host);
     return GPUHAL_OK;
 }
 
-/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, the caller
- * of gpuhal cannot mend them. So are codes of later drivers that are not in the table.
+/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments,
+ * the caller of gpuhal cannot mend them. So are codes of later drivers that are not in the table.
  *
- * LOST are the sticky ones, of which the documentation says that the process is left in an inconsistent state and that any
- * further work returns the same error, and the codes of a context that the program destroyed. */
+ * LOST are the sticky ones, of which the documentation says that the process is left in an inconsistent state and that
+ * any further work returns the same error, and the codes of a context that the program destroyed. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
@@ -164,7 +166,8 @@ static const struct {
 #undef LOST
 
 #define COUNTED_RESULT(name, value) +1
-_Static_assert(sizeof meanings / sizeof meanings[0] == 1 + GPUHAL_CUDA_RESULTS(COUNTED_RESULT), "every code has its line");
+_Static_assert(sizeof meanings / sizeof meanings[0] == 1 + GPUHAL_CUDA_RESULTS(COUNTED_RESULT),
+               "every code has its line");
 
 gpuhal_status gpuhal_cuda_status(CUresult code)
 {
@@ -178,8 +181,8 @@ gpuhal_status gpuhal_cuda_status(CUresult code)
 
 const char *gpuhal_cuda_result_name(CUresult code)
 {
-#define NAMED_RESULT(name, value)                                                                                                \
-    case value:                                                                                                                  \
+#define NAMED_RESULT(name, value)                                                                                     \
+    case value:                                                                                                       \
         return #name;
     switch (code) {
         GPUHAL_CUDA_RESULTS(NAMED_RESULT)

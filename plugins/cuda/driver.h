@@ -1,7 +1,7 @@
 /* cuda/driver.h: the functions of the CUDA driver that this plugin calls, and what their error codes mean.
  *
- * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no CUDA. The
- * table is written once, by the first start() of the process, and is constant afterwards.
+ * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
+ * CUDA. The table is written once, by the first start() of the process, and is constant afterwards.
  */
 #ifndef GPUHAL_CUDA_DRIVER_H
 #define GPUHAL_CUDA_DRIVER_H
@@ -23,7 +23,8 @@ extern gpuhal_cuda_functions gpuhal_cuda_api;
 
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the context is of no more use. */
+/* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the context is of no more use.
+ */
 gpuhal_status gpuhal_cuda_status(CUresult code);
 /* Where a code is not reported: CUDA, unlike HIP, keeps no last error that would have to be taken back. */
 static inline void gpuhal_cuda_ignore(CUresult code)

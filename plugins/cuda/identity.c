@@ -1,16 +1,16 @@
 /* cuda/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
  *
- * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is documented for
- * whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA H100 NVL MIG 3g.47gb"),
- * since what the first version returns for a part is not documented.
+ * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is
+ * documented for whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA
+ * H100 NVL MIG 3g.47gb"), since what the first version returns for a part is not documented.
  */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* "0000:C1:00.0" as the driver writes it; NVIDIA's function number is always 0. Zeros are what a GPU without PCI (Tegra) gets;
- * elsewhere they are the first bridge of the machine. */
+/* "0000:C1:00.0" as the driver writes it; NVIDIA's function number is always 0. Zeros are what a GPU without PCI
+ * (Tegra) gets; elsewhere they are the first bridge of the machine. */
 static void identify_pci(gpuhal_cuda_entry *entry)
 {
     char text[sizeof entry->pci] = "";
@@ -25,7 +25,8 @@ static void identify_pci(gpuhal_cuda_entry *entry)
 static bool is_called_mig(CUdevice device)
 {
     char name[256] = "";
-    return gpuhal_cuda_api.cuDeviceGetName(name, (int)sizeof name - 1, device) == CUDA_SUCCESS && strstr(name, " MIG ") != NULL;
+    return gpuhal_cuda_api.cuDeviceGetName(name, (int)sizeof name - 1, device) == CUDA_SUCCESS &&
+           strstr(name, " MIG ") != NULL;
 }
 
 static void identify_uuid(gpuhal_cuda_entry *entry)

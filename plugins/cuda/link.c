@@ -1,5 +1,5 @@
-/* cuda/link.c: how two devices are connected, as NVML says: NVLink where links are up, else the place where their paths through
- * PCI Express join.
+/* cuda/link.c: how two devices are connected, as NVML says: NVLink where links are up, else the place where their
+ * paths through PCI Express join.
  */
 #include "nvml.h"
 
@@ -18,7 +18,8 @@ typedef struct request {
 static bool is_up(nvmlDevice_t device, unsigned int link)
 {
     nvmlEnableState_t state = NVML_FEATURE_DISABLED;
-    return gpuhal_cuda_nvml.nvmlDeviceGetNvLinkState(device, link, &state) == NVML_SUCCESS && state == NVML_FEATURE_ENABLED;
+    return gpuhal_cuda_nvml.nvmlDeviceGetNvLinkState(device, link, &state) == NVML_SUCCESS &&
+           state == NVML_FEATURE_ENABLED;
 }
 
 /* Drivers without the question are older than NVSwitch. */
@@ -47,10 +48,12 @@ static uint64_t link_speed(nvmlDevice_t device, unsigned int link)
 {
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_GET_SPEED, .scopeId = link};
     if (!gpuhal_cuda_nvml.nvmlDeviceGetFieldValues ||
-        gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field) != NVML_SUCCESS || field.nvmlReturn != NVML_SUCCESS) {
+        gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field) != NVML_SUCCESS ||
+        field.nvmlReturn != NVML_SUCCESS) {
         return 0;
     }
-    const uint64_t speed = field.valueType == NVML_VALUE_TYPE_UNSIGNED_LONG_LONG ? field.value.ullVal : field.value.uiVal;
+    const uint64_t speed =
+        field.valueType == NVML_VALUE_TYPE_UNSIGNED_LONG_LONG ? field.value.ullVal : field.value.uiVal;
     return speed * 1000000;
 }
 
@@ -63,17 +66,19 @@ static bool has_switch(nvmlDevice_t device)
     return found;
 }
 
-/* Links that end at the other device, or, where both have some to switches, those: every switch reaches every device. */
+/* Links that end at the other device, or, where both have some to switches, those: every switch reaches every device.
+ */
 static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
-    if (!api->nvmlDeviceGetNvLinkState || !api->nvmlDeviceGetNvLinkRemotePciInfo_v2 || !api->nvmlDeviceGetNvLinkVersion) {
+    if (!api->nvmlDeviceGetNvLinkState || !api->nvmlDeviceGetNvLinkRemotePciInfo_v2 ||
+        !api->nvmlDeviceGetNvLinkVersion) {
         return;
     }
     const bool switched = has_switch(from) && has_switch(to);
     for (unsigned int link = 0; link < GPUHAL_NVML_LINKS_MAX; link++) {
-        const bool ours = is_up(from, link) &&
-                          (switched ? far_end(from, link) == NVML_NVLINK_DEVICE_TYPE_SWITCH : leads_to(from, link, own->to));
+        const bool ours = is_up(from, link) && (switched ? far_end(from, link) == NVML_NVLINK_DEVICE_TYPE_SWITCH
+                                                         : leads_to(from, link, own->to));
         unsigned int version = 0;
         if (ours) {
             own->kind = switched ? GPUHAL_LINK_NVLINK_SWITCH : GPUHAL_LINK_NVLINK;
@@ -155,7 +160,8 @@ static nvmlReturn_t find_connection(void *argument)
     return NVML_SUCCESS;
 }
 
-static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value, const gpuhal_stream_why *why)
+static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value,
+                 const gpuhal_stream_why *why)
 {
     if (why->reason != 0) {
         host->missing(host, sink, key, why->reason, why->text);

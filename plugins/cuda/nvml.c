@@ -49,8 +49,8 @@ static bool is_open(void)
 
 static const char *result_name(nvmlReturn_t code)
 {
-#define NAMED_RESULT(name, value)                                                                                                \
-    case value:                                                                                                                  \
+#define NAMED_RESULT(name, value)                                                                                     \
+    case value:                                                                                                       \
         return #name;
     switch (code) {
         GPUHAL_NVML_RESULTS(NAMED_RESULT)
@@ -122,7 +122,8 @@ static bool has_uuid(nvmlDevice_t device, const char *wanted)
     return gpuhal_cuda_nvml.nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, wanted) == 0;
 }
 
-/* By address. Inside a virtual machine NVML and CUDA may see other addresses, so the UUID has to be the same where it is known.
+/* By address. Inside a virtual machine NVML and CUDA may see other addresses, so the UUID has to be the same where it
+ * is known.
  */
 static nvmlReturn_t find_by_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {

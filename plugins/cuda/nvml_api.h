@@ -1,163 +1,170 @@
-/* cuda/nvml_api.h: what this plugin uses of NVML (libnvidia-ml.so.1), declared by us from NVIDIA's documentation. Lists and their
- * readers as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function returns nvmlReturn_t.
+/* cuda/nvml_api.h: what this plugin uses of NVML (libnvidia-ml.so.1), declared by us from NVIDIA's documentation.
+ * Lists and their readers as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function returns
+ * nvmlReturn_t.
  *
- * NVML costs its facts only: what is required is what every driver since 2016 has, and the rest is asked for one by one.
+ * NVML costs its facts only: what is required is what every driver since 2016 has, and the rest is asked for one by
+ * one.
  */
 #ifndef GPUHAL_CUDA_NVML_API_H
 #define GPUHAL_CUDA_NVML_API_H
 
 #include <stddef.h>
 
-/* Links that a device has at most. NVML's own number grew from version to version; what a driver does not know it refuses. */
+/* Links that a device has at most. NVML's own number grew from version to version; what a driver does not know it
+ * refuses. */
 #define GPUHAL_NVML_LINKS_MAX 36u
 
-#define GPUHAL_NVML_FUNCTIONS(REQUIRED, OPTIONAL)                                                                                \
-    REQUIRED(nvmlInit_v2, (void))                                                                                                \
-    REQUIRED(nvmlSystemGetDriverVersion, (char *version, unsigned int length))                                                   \
-    REQUIRED(nvmlDeviceGetCount_v2, (unsigned int *count))                                                                       \
-    REQUIRED(nvmlDeviceGetHandleByPciBusId_v2, (const char *address, nvmlDevice_t *device))                                      \
-    REQUIRED(nvmlDeviceGetUUID, (nvmlDevice_t device, char *uuid, unsigned int length))                                          \
-    REQUIRED(nvmlDeviceGetMemoryInfo, (nvmlDevice_t device, nvmlMemory_t *memory))                                               \
-    REQUIRED(nvmlDeviceGetPowerUsage, (nvmlDevice_t device, unsigned int *milliwatts))                                           \
-    REQUIRED(nvmlDeviceGetClockInfo, (nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz))                       \
-    REQUIRED(nvmlDeviceGetUtilizationRates, (nvmlDevice_t device, nvmlUtilization_t *utilization))                               \
-    OPTIONAL(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device))                                                \
-    OPTIONAL(nvmlDeviceGetMemoryInfo_v2, (nvmlDevice_t device, nvmlMemory_v2_t *memory))                                         \
-    OPTIONAL(nvmlDeviceGetTemperature, (nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius))            \
-    OPTIONAL(nvmlDeviceGetTemperatureV, (nvmlDevice_t device, nvmlTemperature_t *temperature))                                   \
-    OPTIONAL(nvmlDeviceGetFanSpeed, (nvmlDevice_t device, unsigned int *percent))                                                \
-    OPTIONAL(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t device, unsigned int *milliwatts))                                   \
-    OPTIONAL(nvmlDeviceGetTotalEnergyConsumption, (nvmlDevice_t device, unsigned long long *millijoules))                        \
-    OPTIONAL(nvmlDeviceGetPcieThroughput, (nvmlDevice_t device, nvmlPcieUtilCounter_t counter,                                   \
-                                           unsigned int *kilobytes_per_second))                                                  \
-    OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t device, unsigned long long *reasons))                         \
-    OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t device, unsigned long long *reasons))                      \
-    OPTIONAL(nvmlDeviceGetTotalEccErrors, (nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,        \
-                                           unsigned long long *count))                                                           \
-    OPTIONAL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values))                               \
-    OPTIONAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (nvmlDevice_t mig, nvmlDevice_t *device))                             \
-    OPTIONAL(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation))                                \
-    OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes))                                          \
-    OPTIONAL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t one, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level))         \
-    OPTIONAL(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active))                      \
-    OPTIONAL(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned int link, unsigned int *version))                        \
-    OPTIONAL(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci))                  \
-    OPTIONAL(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type))
+#define GPUHAL_NVML_FUNCTIONS(REQUIRED, OPTIONAL) \
+    REQUIRED(nvmlInit_v2, (void)) \
+    REQUIRED(nvmlSystemGetDriverVersion, (char *version, unsigned int length)) \
+    REQUIRED(nvmlDeviceGetCount_v2, (unsigned int *count)) \
+    REQUIRED(nvmlDeviceGetHandleByPciBusId_v2, (const char *address, nvmlDevice_t *device)) \
+    REQUIRED(nvmlDeviceGetUUID, (nvmlDevice_t device, char *uuid, unsigned int length)) \
+    REQUIRED(nvmlDeviceGetMemoryInfo, (nvmlDevice_t device, nvmlMemory_t *memory)) \
+    REQUIRED(nvmlDeviceGetPowerUsage, (nvmlDevice_t device, unsigned int *milliwatts)) \
+    REQUIRED(nvmlDeviceGetClockInfo, (nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz)) \
+    REQUIRED(nvmlDeviceGetUtilizationRates, (nvmlDevice_t device, nvmlUtilization_t *utilization)) \
+    OPTIONAL(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device)) \
+    OPTIONAL(nvmlDeviceGetMemoryInfo_v2, (nvmlDevice_t device, nvmlMemory_v2_t *memory)) \
+    OPTIONAL(nvmlDeviceGetTemperature, (nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)) \
+    OPTIONAL(nvmlDeviceGetTemperatureV, (nvmlDevice_t device, nvmlTemperature_t *temperature)) \
+    OPTIONAL(nvmlDeviceGetFanSpeed, (nvmlDevice_t device, unsigned int *percent)) \
+    OPTIONAL(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t device, unsigned int *milliwatts)) \
+    OPTIONAL(nvmlDeviceGetTotalEnergyConsumption, (nvmlDevice_t device, unsigned long long *millijoules)) \
+    OPTIONAL(nvmlDeviceGetPcieThroughput, (nvmlDevice_t device, nvmlPcieUtilCounter_t counter, \
+                                           unsigned int *kilobytes_per_second)) \
+    OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t device, unsigned long long *reasons)) \
+    OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t device, unsigned long long *reasons)) \
+    OPTIONAL(nvmlDeviceGetTotalEccErrors, (nvmlDevice_t device, nvmlMemoryErrorType_t type, \
+                                           nvmlEccCounterType_t counter, \
+                                           unsigned long long *count)) \
+    OPTIONAL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values)) \
+    OPTIONAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (nvmlDevice_t mig, nvmlDevice_t *device)) \
+    OPTIONAL(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation)) \
+    OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
+    OPTIONAL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t one, nvmlDevice_t other, \
+                                                   nvmlGpuTopologyLevel_t *level)) \
+    OPTIONAL(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)) \
+    OPTIONAL(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned int link, unsigned int *version)) \
+    OPTIONAL(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)) \
+    OPTIONAL(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t device, unsigned int link, \
+                                                   nvmlIntNvLinkDeviceType_t *type))
 
-#define GPUHAL_NVML_RESULTS(VALUE)                                                                                               \
-    VALUE(NVML_SUCCESS, 0)                                                                                                       \
-    VALUE(NVML_ERROR_UNINITIALIZED, 1)                                                                                           \
-    VALUE(NVML_ERROR_INVALID_ARGUMENT, 2)                                                                                        \
-    VALUE(NVML_ERROR_NOT_SUPPORTED, 3)                                                                                           \
-    VALUE(NVML_ERROR_NO_PERMISSION, 4)                                                                                           \
-    VALUE(NVML_ERROR_NOT_FOUND, 6)                                                                                               \
-    VALUE(NVML_ERROR_INSUFFICIENT_SIZE, 7)                                                                                       \
-    VALUE(NVML_ERROR_INSUFFICIENT_POWER, 8)                                                                                      \
-    VALUE(NVML_ERROR_DRIVER_NOT_LOADED, 9)                                                                                       \
-    VALUE(NVML_ERROR_TIMEOUT, 10)                                                                                                \
-    VALUE(NVML_ERROR_IRQ_ISSUE, 11)                                                                                              \
-    VALUE(NVML_ERROR_LIBRARY_NOT_FOUND, 12)                                                                                      \
-    VALUE(NVML_ERROR_FUNCTION_NOT_FOUND, 13)                                                                                     \
-    VALUE(NVML_ERROR_CORRUPTED_INFOROM, 14)                                                                                      \
-    VALUE(NVML_ERROR_GPU_IS_LOST, 15)                                                                                            \
-    VALUE(NVML_ERROR_RESET_REQUIRED, 16)                                                                                         \
-    VALUE(NVML_ERROR_OPERATING_SYSTEM, 17)                                                                                       \
-    VALUE(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18)                                                                                \
-    VALUE(NVML_ERROR_IN_USE, 19)                                                                                                 \
-    VALUE(NVML_ERROR_MEMORY, 20)                                                                                                 \
-    VALUE(NVML_ERROR_NO_DATA, 21)                                                                                                \
-    VALUE(NVML_ERROR_INSUFFICIENT_RESOURCES, 23)                                                                                 \
-    VALUE(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25)                                                                              \
-    VALUE(NVML_ERROR_DEPRECATED, 26)                                                                                             \
-    VALUE(NVML_ERROR_NOT_READY, 27)                                                                                              \
-    VALUE(NVML_ERROR_GPU_NOT_FOUND, 28)                                                                                          \
-    VALUE(NVML_ERROR_INVALID_STATE, 29)                                                                                          \
+#define GPUHAL_NVML_RESULTS(VALUE) \
+    VALUE(NVML_SUCCESS, 0) \
+    VALUE(NVML_ERROR_UNINITIALIZED, 1) \
+    VALUE(NVML_ERROR_INVALID_ARGUMENT, 2) \
+    VALUE(NVML_ERROR_NOT_SUPPORTED, 3) \
+    VALUE(NVML_ERROR_NO_PERMISSION, 4) \
+    VALUE(NVML_ERROR_NOT_FOUND, 6) \
+    VALUE(NVML_ERROR_INSUFFICIENT_SIZE, 7) \
+    VALUE(NVML_ERROR_INSUFFICIENT_POWER, 8) \
+    VALUE(NVML_ERROR_DRIVER_NOT_LOADED, 9) \
+    VALUE(NVML_ERROR_TIMEOUT, 10) \
+    VALUE(NVML_ERROR_IRQ_ISSUE, 11) \
+    VALUE(NVML_ERROR_LIBRARY_NOT_FOUND, 12) \
+    VALUE(NVML_ERROR_FUNCTION_NOT_FOUND, 13) \
+    VALUE(NVML_ERROR_CORRUPTED_INFOROM, 14) \
+    VALUE(NVML_ERROR_GPU_IS_LOST, 15) \
+    VALUE(NVML_ERROR_RESET_REQUIRED, 16) \
+    VALUE(NVML_ERROR_OPERATING_SYSTEM, 17) \
+    VALUE(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18) \
+    VALUE(NVML_ERROR_IN_USE, 19) \
+    VALUE(NVML_ERROR_MEMORY, 20) \
+    VALUE(NVML_ERROR_NO_DATA, 21) \
+    VALUE(NVML_ERROR_INSUFFICIENT_RESOURCES, 23) \
+    VALUE(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25) \
+    VALUE(NVML_ERROR_DEPRECATED, 26) \
+    VALUE(NVML_ERROR_NOT_READY, 27) \
+    VALUE(NVML_ERROR_GPU_NOT_FOUND, 28) \
+    VALUE(NVML_ERROR_INVALID_STATE, 29) \
     VALUE(NVML_ERROR_UNKNOWN, 999)
 
-#define GPUHAL_NVML_VALUES(VALUE)                                                                                                \
-    VALUE(NVML_DEVICE_UUID_V2_BUFFER_SIZE, 96)                                                                                   \
-    VALUE(NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE, 80)                                                                            \
-    VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE, 32)                                                                                \
-    VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, 16)                                                                             \
-    VALUE(NVML_CLOCK_GRAPHICS, 0)                                                                                                \
-    VALUE(NVML_CLOCK_SM, 1)                                                                                                      \
-    VALUE(NVML_CLOCK_MEM, 2)                                                                                                     \
-    VALUE(NVML_TEMPERATURE_GPU, 0)                                                                                               \
-    VALUE(NVML_PCIE_UTIL_TX_BYTES, 0)                                                                                            \
-    VALUE(NVML_PCIE_UTIL_RX_BYTES, 1)                                                                                            \
-    VALUE(NVML_MEMORY_ERROR_TYPE_CORRECTED, 0)                                                                                   \
-    VALUE(NVML_MEMORY_ERROR_TYPE_UNCORRECTED, 1)                                                                                 \
-    VALUE(NVML_VOLATILE_ECC, 0)                                                                                                  \
-    VALUE(NVML_AGGREGATE_ECC, 1)                                                                                                 \
-    VALUE(NVML_FEATURE_DISABLED, 0)                                                                                              \
-    VALUE(NVML_FEATURE_ENABLED, 1)                                                                                               \
-    VALUE(NVML_NVLINK_DEVICE_TYPE_GPU, 0)                                                                                        \
-    VALUE(NVML_NVLINK_DEVICE_TYPE_SWITCH, 2)                                                                                     \
-    VALUE(NVML_TOPOLOGY_INTERNAL, 0)                                                                                             \
-    VALUE(NVML_TOPOLOGY_SINGLE, 10)                                                                                              \
-    VALUE(NVML_TOPOLOGY_MULTIPLE, 20)                                                                                            \
-    VALUE(NVML_TOPOLOGY_HOSTBRIDGE, 30)                                                                                          \
-    VALUE(NVML_TOPOLOGY_NODE, 40)                                                                                                \
-    VALUE(NVML_TOPOLOGY_SYSTEM, 50)                                                                                              \
-    VALUE(NVML_FI_DEV_MEMORY_TEMP, 82)                                                                                           \
-    VALUE(NVML_FI_DEV_NVLINK_GET_SPEED, 164)                                                                                     \
-    VALUE(NVML_VALUE_TYPE_UNSIGNED_INT, 1)                                                                                       \
-    VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG, 2)                                                                                      \
-    VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, 3)                                                                                 \
-    VALUE(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4)                                                                                   \
+#define GPUHAL_NVML_VALUES(VALUE) \
+    VALUE(NVML_DEVICE_UUID_V2_BUFFER_SIZE, 96) \
+    VALUE(NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE, 80) \
+    VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE, 32) \
+    VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, 16) \
+    VALUE(NVML_CLOCK_GRAPHICS, 0) \
+    VALUE(NVML_CLOCK_SM, 1) \
+    VALUE(NVML_CLOCK_MEM, 2) \
+    VALUE(NVML_TEMPERATURE_GPU, 0) \
+    VALUE(NVML_PCIE_UTIL_TX_BYTES, 0) \
+    VALUE(NVML_PCIE_UTIL_RX_BYTES, 1) \
+    VALUE(NVML_MEMORY_ERROR_TYPE_CORRECTED, 0) \
+    VALUE(NVML_MEMORY_ERROR_TYPE_UNCORRECTED, 1) \
+    VALUE(NVML_VOLATILE_ECC, 0) \
+    VALUE(NVML_AGGREGATE_ECC, 1) \
+    VALUE(NVML_FEATURE_DISABLED, 0) \
+    VALUE(NVML_FEATURE_ENABLED, 1) \
+    VALUE(NVML_NVLINK_DEVICE_TYPE_GPU, 0) \
+    VALUE(NVML_NVLINK_DEVICE_TYPE_SWITCH, 2) \
+    VALUE(NVML_TOPOLOGY_INTERNAL, 0) \
+    VALUE(NVML_TOPOLOGY_SINGLE, 10) \
+    VALUE(NVML_TOPOLOGY_MULTIPLE, 20) \
+    VALUE(NVML_TOPOLOGY_HOSTBRIDGE, 30) \
+    VALUE(NVML_TOPOLOGY_NODE, 40) \
+    VALUE(NVML_TOPOLOGY_SYSTEM, 50) \
+    VALUE(NVML_FI_DEV_MEMORY_TEMP, 82) \
+    VALUE(NVML_FI_DEV_NVLINK_GET_SPEED, 164) \
+    VALUE(NVML_VALUE_TYPE_UNSIGNED_INT, 1) \
+    VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG, 2) \
+    VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, 3) \
+    VALUE(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4) \
     VALUE(NVML_VALUE_TYPE_SIGNED_INT, 5)
 
-/* Versions of structures: the size, and the number in the top byte. "Must be 2" in the comment of NVML's header is wrong. */
-#define GPUHAL_NVML_VERSIONS(VERSION)                                                                                            \
-    VERSION(nvmlMemory_v2, 0x02000028u)                                                                                          \
+/* Versions of structures: the size, and the number in the top byte. "Must be 2" in the comment of NVML's header is
+ * wrong. */
+#define GPUHAL_NVML_VERSIONS(VERSION) \
+    VERSION(nvmlMemory_v2, 0x02000028u) \
     VERSION(nvmlTemperature_v1, 0x0100000cu)
 
-#define GPUHAL_NVML_TYPES(TYPE)                                                                                                  \
-    TYPE(nvmlReturn_t)                                                                                                           \
-    TYPE(nvmlDevice_t)                                                                                                           \
-    TYPE(nvmlClockType_t)                                                                                                        \
-    TYPE(nvmlTemperatureSensors_t)                                                                                               \
-    TYPE(nvmlPcieUtilCounter_t)                                                                                                  \
-    TYPE(nvmlMemoryErrorType_t)                                                                                                  \
-    TYPE(nvmlEccCounterType_t)                                                                                                   \
-    TYPE(nvmlGpuTopologyLevel_t)                                                                                                 \
-    TYPE(nvmlEnableState_t)                                                                                                      \
-    TYPE(nvmlIntNvLinkDeviceType_t)                                                                                              \
-    TYPE(nvmlPciInfo_t)                                                                                                          \
-    TYPE(nvmlMemory_t)                                                                                                           \
-    TYPE(nvmlMemory_v2_t)                                                                                                        \
-    TYPE(nvmlTemperature_t)                                                                                                      \
-    TYPE(nvmlUtilization_t)                                                                                                      \
-    TYPE(nvmlValue_t)                                                                                                            \
+#define GPUHAL_NVML_TYPES(TYPE) \
+    TYPE(nvmlReturn_t) \
+    TYPE(nvmlDevice_t) \
+    TYPE(nvmlClockType_t) \
+    TYPE(nvmlTemperatureSensors_t) \
+    TYPE(nvmlPcieUtilCounter_t) \
+    TYPE(nvmlMemoryErrorType_t) \
+    TYPE(nvmlEccCounterType_t) \
+    TYPE(nvmlGpuTopologyLevel_t) \
+    TYPE(nvmlEnableState_t) \
+    TYPE(nvmlIntNvLinkDeviceType_t) \
+    TYPE(nvmlPciInfo_t) \
+    TYPE(nvmlMemory_t) \
+    TYPE(nvmlMemory_v2_t) \
+    TYPE(nvmlTemperature_t) \
+    TYPE(nvmlUtilization_t) \
+    TYPE(nvmlValue_t) \
     TYPE(nvmlFieldValue_t)
 
-#define GPUHAL_NVML_FIELDS(FIELD)                                                                                                \
-    FIELD(nvmlPciInfo_t, busIdLegacy)                                                                                            \
-    FIELD(nvmlPciInfo_t, domain)                                                                                                 \
-    FIELD(nvmlPciInfo_t, bus)                                                                                                    \
-    FIELD(nvmlPciInfo_t, device)                                                                                                 \
-    FIELD(nvmlPciInfo_t, pciDeviceId)                                                                                            \
-    FIELD(nvmlPciInfo_t, pciSubSystemId)                                                                                         \
-    FIELD(nvmlPciInfo_t, busId)                                                                                                  \
-    FIELD(nvmlMemory_t, total)                                                                                                   \
-    FIELD(nvmlMemory_t, free)                                                                                                    \
-    FIELD(nvmlMemory_t, used)                                                                                                    \
-    FIELD(nvmlMemory_v2_t, version)                                                                                              \
-    FIELD(nvmlMemory_v2_t, total)                                                                                                \
-    FIELD(nvmlMemory_v2_t, reserved)                                                                                             \
-    FIELD(nvmlMemory_v2_t, free)                                                                                                 \
-    FIELD(nvmlMemory_v2_t, used)                                                                                                 \
-    FIELD(nvmlTemperature_t, version)                                                                                            \
-    FIELD(nvmlTemperature_t, sensorType)                                                                                         \
-    FIELD(nvmlTemperature_t, temperature)                                                                                        \
-    FIELD(nvmlUtilization_t, gpu)                                                                                                \
-    FIELD(nvmlUtilization_t, memory)                                                                                             \
-    FIELD(nvmlFieldValue_t, fieldId)                                                                                             \
-    FIELD(nvmlFieldValue_t, scopeId)                                                                                             \
-    FIELD(nvmlFieldValue_t, timestamp)                                                                                           \
-    FIELD(nvmlFieldValue_t, latencyUsec)                                                                                         \
-    FIELD(nvmlFieldValue_t, valueType)                                                                                           \
-    FIELD(nvmlFieldValue_t, nvmlReturn)                                                                                          \
+#define GPUHAL_NVML_FIELDS(FIELD) \
+    FIELD(nvmlPciInfo_t, busIdLegacy) \
+    FIELD(nvmlPciInfo_t, domain) \
+    FIELD(nvmlPciInfo_t, bus) \
+    FIELD(nvmlPciInfo_t, device) \
+    FIELD(nvmlPciInfo_t, pciDeviceId) \
+    FIELD(nvmlPciInfo_t, pciSubSystemId) \
+    FIELD(nvmlPciInfo_t, busId) \
+    FIELD(nvmlMemory_t, total) \
+    FIELD(nvmlMemory_t, free) \
+    FIELD(nvmlMemory_t, used) \
+    FIELD(nvmlMemory_v2_t, version) \
+    FIELD(nvmlMemory_v2_t, total) \
+    FIELD(nvmlMemory_v2_t, reserved) \
+    FIELD(nvmlMemory_v2_t, free) \
+    FIELD(nvmlMemory_v2_t, used) \
+    FIELD(nvmlTemperature_t, version) \
+    FIELD(nvmlTemperature_t, sensorType) \
+    FIELD(nvmlTemperature_t, temperature) \
+    FIELD(nvmlUtilization_t, gpu) \
+    FIELD(nvmlUtilization_t, memory) \
+    FIELD(nvmlFieldValue_t, fieldId) \
+    FIELD(nvmlFieldValue_t, scopeId) \
+    FIELD(nvmlFieldValue_t, timestamp) \
+    FIELD(nvmlFieldValue_t, latencyUsec) \
+    FIELD(nvmlFieldValue_t, valueType) \
+    FIELD(nvmlFieldValue_t, nvmlReturn) \
     FIELD(nvmlFieldValue_t, value)
 
 #ifndef GPUHAL_NVML_LISTS_ONLY

@@ -1,8 +1,8 @@
 /* cuda/system.c: what the system's files say of the kernel's half of the
  * driver.
  *
- * libcuda finds no device alike where the kernel has loaded no driver, where a container was not given the device nodes, and
- * where this user may not open them. The files show which it is.
+ * libcuda finds no device alike where the kernel has loaded no driver, where a container was not given the device
+ * nodes, and where this user may not open them. The files show which it is.
  */
 #include "device.h"
 
@@ -83,16 +83,19 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
     }
     if (error != 0 && may("/sys/module", F_OK) && !has_kernel_driver()) {
         snprintf(out_text, size,
-                 "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+                 "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia "
+                 "loads it");
         return GPUHAL_ERROR_NO_DEVICE;
     }
     if (error == EACCES || error == EPERM) {
-        snprintf(out_text, size, "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+        snprintf(out_text, size,
+                 "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
         return GPUHAL_ERROR_NO_PERMISSION;
     }
     if (error == ENOENT && has_module()) {
         snprintf(out_text, size,
-                 "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the container the GPU, or let "
+                 "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the container the "
+                 "GPU, or let "
                  "nvidia-modprobe make the nodes");
         return GPUHAL_ERROR_NO_DEVICE;
     }

@@ -1,5 +1,5 @@
-/* cuda/telemetry.c: values of devices that need not be open, from NVML. No context is made. NVML would wake a GPU that sleeps, as
- * those of notebooks do when no process uses them: the system is asked first whether it does.
+/* cuda/telemetry.c: values of devices that need not be open, from NVML. No context is made. NVML would wake a GPU that
+ * sleeps, as those of notebooks do when no process uses them: the system is asked first whether it does.
  *
  * A hanging NVML costs the values and not the caller (nvml.h). NVML measures PCI Express for
  * 20 ms in each of its two calls; a sample of all values waits for both.
@@ -18,13 +18,15 @@ typedef nvmlReturn_t reader(nvmlDevice_t device, uint64_t *out_value);
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* The first version counts what the driver keeps for itself as used; the second lists it apart, and the sum is the same. */
+/* The first version counts what the driver keeps for itself as used; the second lists it apart, and the sum is the
+ * same. */
 static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_t *out_memory)
 {
     nvmlMemory_v2_t second = {.version = nvmlMemory_v2};
     if (gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo_v2 &&
         gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo_v2(device, &second) == NVML_SUCCESS) {
-        *out_memory = (nvmlMemory_t){.total = second.total, .free = second.free, .used = second.used + second.reserved};
+        *out_memory =
+            (nvmlMemory_t){.total = second.total, .free = second.free, .used = second.used + second.reserved};
         return NVML_SUCCESS;
     }
     return gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo(device, out_memory);
@@ -82,8 +84,8 @@ static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
 }
 
 /* Asks a function that gives an unsigned int, and multiplies what it gives. */
-static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device, uint64_t factor,
-                           uint64_t *out_value)
+static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device,
+                           uint64_t factor, uint64_t *out_value)
 {
     unsigned int value = 0;
     const nvmlReturn_t code = ask ? ask(device, &value) : NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -202,9 +204,10 @@ static nvmlReturn_t throttle_reasons(nvmlDevice_t device, uint64_t *out_value)
 static nvmlReturn_t ecc(nvmlDevice_t device, nvmlMemoryErrorType_t type, uint64_t *out_value)
 {
     unsigned long long count = 0;
-    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors
-                                  ? gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors(device, type, NVML_AGGREGATE_ECC, &count)
-                                  : NVML_ERROR_FUNCTION_NOT_FOUND;
+    const nvmlReturn_t code =
+        gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors
+            ? gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors(device, type, NVML_AGGREGATE_ECC, &count)
+            : NVML_ERROR_FUNCTION_NOT_FOUND;
     *out_value = count;
     return code;
 }
@@ -267,7 +270,8 @@ static nvmlReturn_t take_sample(void *request)
     return found;
 }
 
-static void list(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i, const gpuhal_stream_why *whole)
+static void list(const gpuhal_host *host, gpuhal_sink *sink, const sample *own, size_t i,
+                 const gpuhal_stream_why *whole)
 {
     gpuhal_stream_why why = whole->reason != 0 ? *whole : gpuhal_cuda_nvml_why(own->codes[i]);
     if (why.reason == 0 && own->numbers[i] == NOT_AVAILABLE) {

@@ -1,6 +1,7 @@
 /* opencl/compute.c: what a kernel of the device may count on: sizes of groups, types of data, the instruction set.
  *
- * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has queries of its own, which others refuse.
+ * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has queries of its own, which
+ * others refuse.
  */
 #include "device.h"
 
@@ -27,7 +28,8 @@ static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device
             least = least == 0 || sizes[i] < least ? sizes[i] : least;
             most = sizes[i] > most ? sizes[i] : most;
         }
-    } else if (gpuhal_opencl_ask(id, WARP_SIZE_NV, &one, sizeof one) || gpuhal_opencl_ask(id, WAVEFRONT_WIDTH_AMD, &one, sizeof one)) {
+    } else if (gpuhal_opencl_ask(id, WARP_SIZE_NV, &one, sizeof one) ||
+               gpuhal_opencl_ask(id, WAVEFRONT_WIDTH_AMD, &one, sizeof one)) {
         least = most = one;
     }
     if (least > 0) {
@@ -55,7 +57,8 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     cl_ulong memory = 0;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_LOCAL_MEM_SIZE, &memory, sizeof memory);
-    if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) != CL_SUCCESS) {
+    if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) !=
+        CL_SUCCESS) {
         memset(along, 0, sizeof along);
     }
     list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, most);
@@ -65,7 +68,8 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     list_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
 }
 
-/* 8 and 16 bits every OpenCL C has, 64 bits the full profile. The width of vectors is 0 for a type that is not there. */
+/* 8 and 16 bits every OpenCL C has, 64 bits the full profile. The width of vectors is 0 for a type that is not there.
+ */
 static uint32_t data_types(cl_device_id id)
 {
     cl_uint half = 0;
@@ -76,8 +80,9 @@ static uint32_t data_types(cl_device_id id)
     (void)gpuhal_opencl_ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, &fp64, sizeof fp64);
     (void)gpuhal_opencl_ask(id, DOT_PRODUCT_CAPABILITIES, &dot, sizeof dot);
     (void)gpuhal_opencl_ask_text(id, CL_DEVICE_PROFILE, profile, sizeof profile);
-    return GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | (half > 0 ? GPUHAL_DATA_FP16 : 0u) | (fp64 != 0 ? GPUHAL_DATA_FP64 : 0u) |
-           (dot != 0 ? GPUHAL_DATA_INT8_DOT : 0u) | (strcmp(profile, "FULL_PROFILE") == 0 ? GPUHAL_DATA_INT64 : 0u);
+    return GPUHAL_DATA_INT8 | GPUHAL_DATA_INT16 | (half > 0 ? GPUHAL_DATA_FP16 : 0u) |
+           (fp64 != 0 ? GPUHAL_DATA_FP64 : 0u) | (dot != 0 ? GPUHAL_DATA_INT8_DOT : 0u) |
+           (strcmp(profile, "FULL_PROFILE") == 0 ? GPUHAL_DATA_INT64 : 0u);
 }
 
 /* With AMD's driver the name of the device is its instruction set, the name on the box being another query. */
@@ -94,7 +99,8 @@ static void list_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
         text[strcspn(text, ":")] = '\0'; /* gfx90a:sramecc+:xnack- */
         host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not report it");
+        host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "OpenCL does not report it");
     }
 }
 
@@ -104,5 +110,6 @@ void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_d
     list_subgroups(host, sink, id);
     list_groups(host, sink, id);
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, data_types(id));
-    host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED, "OpenCL does not report it");
+    host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
+                  "OpenCL does not report it");
 }

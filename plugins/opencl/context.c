@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as the process: a
- * late call after close does no harm. */
+/* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as
+ * the process: a late call after close does no harm. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
@@ -26,8 +26,8 @@ static gpuhal_status create_context(gpuhal_plugin_device *device)
     const gpuhal_opencl_entry *entry = device->entry;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)entry->platform, 0};
     cl_int code = CL_SUCCESS;
-    device->context =
-        gpuhal_opencl_api.clCreateContext(properties, 1, &entry->id, context_says, (void *)(uintptr_t)device->host, &code);
+    device->context = gpuhal_opencl_api.clCreateContext(properties, 1, &entry->id, context_says,
+                                                        (void *)(uintptr_t)device->host, &code);
     return device->context ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clCreateContext", code);
 }
 
@@ -44,7 +44,8 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
     return GPUHAL_OK;
 }
 
-/* Whether the caller's objects are what they have to be. CL_INVALID_CONTEXT comes for an invalid context, as far as drivers check. */
+/* Whether the caller's objects are what they have to be. CL_INVALID_CONTEXT comes for an invalid context, as far as
+ * drivers check. */
 static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
 {
     cl_device_id devices[64];
@@ -56,7 +57,8 @@ static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal
     if ((uintptr_t)entry->platform != adopt->values[0] || (uintptr_t)entry->id != adopt->values[1]) {
         return "platform or device are not those that this index stands for";
     }
-    if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) != CL_SUCCESS) {
+    if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) !=
+                        CL_SUCCESS) {
         return "not a context, or one with more than 64 devices";
     }
     for (size_t i = 0; i < bytes / sizeof *devices; i++) {
@@ -117,8 +119,8 @@ void gpuhal_opencl_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* All internal streams are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be used by several
- * threads, and a call waits for its own event. */
+/* All internal streams are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be
+ * used by several threads, and a call waits for its own event. */
 static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
     gpuhal_opencl_stream stream = {0};
@@ -135,14 +137,14 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
         atomic_store_explicit(&device->stream_count, count + 1, memory_order_release);
     } else {
         stream.queue = device->streams[count - 1];
-        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* it may be renewed meanwhile */
+        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* its owner may replace it meanwhile */
     }
     pthread_mutex_unlock(&device->growing);
     return stream;
 }
 
-/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the internal stream needs another queue.
- * Where the driver gives none, the old one stays. */
+/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the internal stream
+ * needs another queue. Where the driver gives none, the old one stays. */
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
@@ -155,18 +157,22 @@ static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stre
     }
 }
 
+/* A flag that is set is skipped by reading it, without taking its line from the thread that uses the stream. Acquire,
+ * with the release in giving back: the queue may be another one since (replace_queue). */
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
 {
     const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         _Atomic bool *taken = &device->taken[i];
-        if (!atomic_load_explicit(taken, memory_order_relaxed) && !atomic_exchange_explicit(taken, true, memory_order_acquire)) {
+        if (!atomic_load_explicit(taken, memory_order_relaxed) &&
+            !atomic_exchange_explicit(taken, true, memory_order_acquire)) {
             return (gpuhal_opencl_stream){.queue = device->streams[i], .taken = taken};
         }
     }
     return grow(device);
 }
 
+/* A queue that failed is replaced while the flag is still set: no other thread can take the stream meanwhile. */
 void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code)
 {
     if (!stream.taken) {
@@ -190,8 +196,8 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     code = gpuhal_opencl_api.clWaitForEvents(1, &event);
     if (code != CL_SUCCESS) {
         cl_int execution = 0;
-        cl_int asked =
-            gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof execution, &execution, NULL);
+        cl_int asked = gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof execution,
+                                                        &execution, NULL);
         code = asked == CL_SUCCESS && execution < 0 ? execution : code;
     }
     gpuhal_opencl_api.clReleaseEvent(event);
@@ -204,8 +210,8 @@ static gpuhal_status failed(gpuhal_plugin_device *device, const char *call, cl_i
     cl_bool available = CL_TRUE;
     bool gone = gpuhal_opencl_ask(device->entry->id, CL_DEVICE_AVAILABLE, &available, sizeof available) && !available;
     if (gone && status != GPUHAL_ERROR_DEVICE_LOST) {
-        status =
-            device->host->report(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code, "the driver says that the device is gone");
+        status = device->host->report(device->host, GPUHAL_ERROR_DEVICE_LOST, call, code,
+                                      "the driver says that the device is gone");
     }
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
         atomic_store(&device->lost, true);
@@ -218,16 +224,17 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
     return code == CL_SUCCESS ? GPUHAL_OK : failed(device, call, code, gpuhal_opencl_report(device->host, call, code));
 }
 
-/* Drivers give commands that fail in execution this code for other reasons too: NVIDIA's for illegal accesses of kernels, rusticl for
- * a failed user event. */
+/* Drivers give commands that fail in execution this code for other reasons too: NVIDIA's for illegal accesses of
+ * kernels, rusticl for a failed user event. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code)
 {
     if (code != CL_OUT_OF_RESOURCES) {
         return gpuhal_opencl_result(device, call, code);
     }
-    return failed(device, call, code,
-                  device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, code,
-                                       "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
+    return failed(
+        device, call, code,
+        device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, code,
+                             "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
 }
 
 /* Calls no driver: one that hangs would hang here too. */

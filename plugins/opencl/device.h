@@ -1,14 +1,16 @@
 /* opencl/device.h: what the files of this plugin share.
  *
- * An entry is one OpenCL device, kept for the life of the process under the index that it got first. An opened device has a
- * context of its own and a few command queues ("internal streams"). A call without a queue takes one that no other call uses,
- * enqueues there, waits for its own work alone, and gives it back. A call with one enqueues on that queue's own command queue.
+ * An entry is one OpenCL device, kept for the life of the process under the index that it got first. An opened device
+ * has a context of its own and a few command queues ("internal streams"). A call without a queue takes one that no
+ * other call uses, enqueues there, waits for its own work alone, and gives it back. A call with one enqueues on that
+ * queue's own command queue.
  *
- * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory: a buffer
- * that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device to touch a mapped
- * buffer, so it never takes part in a command: its address does, as the host side of a read or write. That is the fast path of
- * GPU drivers, which know the address as page-locked. Imported host memory (CL_MEM_USE_HOST_PTR) has a host address too and is a
- * buffer like any other all the same: gpuhal_opencl_buffer.mapped distinguishes the two, not gpuhal_memory.host.
+ * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory:
+ * a buffer that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device
+ * to touch a mapped buffer, so it never takes part in a command: its address does, as the host side of a read or
+ * write. That is the fast path of GPU drivers, which know the address as page-locked. Imported host memory
+ * (CL_MEM_USE_HOST_PTR) has a host address too and is a buffer like any other all the same:
+ * gpuhal_opencl_buffer.mapped distinguishes the two, not gpuhal_memory.host.
  *
  * The context is one of ours, or the caller's own, retained.
  */
@@ -21,8 +23,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* More than threads that are likely to be in blocking calls at once, the helpers of copies included: PoCL 3.1's device "basic" may wait for
- * itself where two threads enqueue to one queue (pocl_update_event_running, for an event that it is just completing). */
+/* More than threads that are likely to be in blocking calls at once, the helpers of copies included: PoCL 3.1's device
+ * "basic" may wait for itself where two threads enqueue to one queue (pocl_update_event_running, for an event that it
+ * is just completing). */
 #define GPUHAL_OPENCL_INTERNAL_STREAMS 32u
 
 /* One device of the process. Constant once it can be found. */
@@ -32,7 +35,7 @@ typedef struct gpuhal_opencl_entry {
     uint32_t version; /* major * 100 + minor, the lower one of platform and device */
     uint64_t allocation_max, base_alignment;
     uint64_t import_alignment; /* of host memory */
-    bool software; /* a program on the host's processor */
+    bool software;             /* a program on the host's processor */
 } gpuhal_opencl_entry;
 
 /* One opened device. */
@@ -40,12 +43,13 @@ struct gpuhal_plugin_device {
     const gpuhal_host *host;
     const gpuhal_opencl_entry *entry;
     cl_context context;
-    cl_command_queue streams[GPUHAL_OPENCL_INTERNAL_STREAMS]; /* the first one is there from the beginning, the others once they are needed */
-    _Atomic bool taken[GPUHAL_OPENCL_INTERNAL_STREAMS];     /* a flag for each, so that giving one back is a store */
-    cl_command_queue lent;                       /* the first of them, retained: the application may have got it */
-    pthread_mutex_t growing;                     /* held to make streams, and to give one another queue */
+    cl_command_queue streams[GPUHAL_OPENCL_INTERNAL_STREAMS]; /* the first one is there from the beginning, the others
+                                                                 once they are needed */
+    _Atomic bool taken[GPUHAL_OPENCL_INTERNAL_STREAMS];       /* a flag for each, so that giving one back is a store */
+    cl_command_queue lent;   /* the first of them, retained: the application may have got it */
+    pthread_mutex_t growing; /* held to make streams, and to give one another queue */
     _Atomic uint32_t stream_count;
-    _Atomic bool lost;     /* a call said so, or work did not end; it stays so */
+    _Atomic bool lost; /* a call said so, or work did not end; it stays so */
 };
 
 /* A queue: one command queue in order, ours or the caller's own, retained. */
@@ -55,8 +59,8 @@ struct gpuhal_plugin_queue {
     cl_event *pending; /* of our commands that are not known to have ended, in order */
     uint32_t pending_count, pending_space;
     uint32_t recorded; /* so many of them have an event recorded behind them */
-    bool foreign;  /* the caller may enqueue here too, so that our last command need not be the last */
-    cl_int error;  /* of work that has failed and that no event has reported yet */
+    bool foreign;      /* the caller may enqueue here too, so that our last command need not be the last */
+    cl_int error;      /* of work that has failed and that no event has reported yet */
 };
 
 /* What gpuhal_memory.object points to. */
@@ -80,7 +84,8 @@ gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instan
 const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index);
 
 /* facts.c */
-void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index);
+void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry,
+                              uint32_t index);
 /* Asks for a value that has exactly this size; false when the driver does not know the question. */
 bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
 /* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
@@ -124,7 +129,8 @@ void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 /* CL_COMPLETE, more for work that is under way, less for its error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
-gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags,
+                                         gpuhal_plugin_event **out_event);
 void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event);

@@ -1,7 +1,8 @@
 /* opencl/discovery.c: which devices there are.
  *
- * An index is the running number of a device, over all platforms, when it was first seen. It stays with its cl_device_id as long
- * as the process lives: a later enumeration leaves out what is gone and appends what is new. No context is made here.
+ * An index is the running number of a device, over all platforms, when it was first seen. It stays with its
+ * cl_device_id as long as the process lives: a later enumeration leaves out what is gone and appends what is new. No
+ * context is made here.
  */
 #include "device.h"
 
@@ -30,15 +31,16 @@ static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
 {
     char text[256] = "";
     uint32_t version = gpuhal_opencl_ask_text(id, CL_DEVICE_VERSION, text, sizeof text) ? parse_version(text) : 100;
-    if (gpuhal_opencl_api.clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) != CL_SUCCESS) {
+    if (gpuhal_opencl_api.clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) !=
+        CL_SUCCESS) {
         return 100;
     }
     uint32_t common = parse_version(text);
     return version < common ? version : common;
 }
 
-/* Drivers use host memory where it lies when it begins on a page and has whole pages (Intel: whole cache lines); elsewhere they keep a
- * copy. A device that is the host's processor is content with the alignment of its buffers. */
+/* Drivers use host memory where it lies when it begins on a page and has whole pages (Intel: whole cache lines);
+ * elsewhere they keep a copy. A device that is the host's processor is content with the alignment of its buffers. */
 static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 {
     bool usable = base_alignment != 0 && (base_alignment & (base_alignment - 1)) == 0;
@@ -46,7 +48,8 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
     return usable && base_alignment > least ? base_alignment : least;
 }
 
-/* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock. */
+/* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock.
+ */
 static uint32_t remember(cl_platform_id platform, cl_device_id id)
 {
     uint32_t count = atomic_load(&entry_count);
@@ -77,8 +80,9 @@ static uint32_t remember(cl_platform_id platform, cl_device_id id)
     return count;
 }
 
-/* Devices of one platform. One that fails costs the others nothing. Where two .icd files name one library, the loader lists its platform
- * twice (ocl-icd 2.3.1 and 2.3.3): @p listed, by index, keeps each device from being named again. Returns how many it has listed. */
+/* Devices of one platform. One that fails costs the others nothing. Where two .icd files name one library, the loader
+ * lists its platform twice (ocl-icd 2.3.1 and 2.3.3): @p listed, by index, keeps each device from being named again.
+ * Returns how many it has listed. */
 static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform, bool *listed)
 {
     cl_device_id ids[ENTRIES_MAX];
@@ -119,7 +123,8 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
     cl_int code = gpuhal_opencl_api.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "clGetPlatformIDs", code,
-                            "the OpenCL loader is installed and found no platform: no vendor's driver is registered in /etc/OpenCL/vendors, or "
+                            "the OpenCL loader is installed and found no platform: no vendor's driver is registered "
+                            "in /etc/OpenCL/vendors, or "
                             "where OCL_ICD_VENDORS says, or each of them failed to start");
     }
     if (code != CL_SUCCESS) {
@@ -140,7 +145,8 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once.
+     */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_platforms(host, sink);
@@ -170,7 +176,8 @@ gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instan
     size_t kib[2] = {0, 0};
     cl_ulong total = 0;
     bool known = gpuhal_opencl_ask(entry->id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, kib, sizeof kib) &&
-                 gpuhal_opencl_ask(entry->id, CL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof total) && kib[0] <= total >> 10;
+                 gpuhal_opencl_ask(entry->id, CL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof total) &&
+                 kib[0] <= total >> 10;
     const uint64_t values[2] = {(uint64_t)kib[0] << 10, total - ((uint64_t)kib[0] << 10)};
     const gpuhal_key names[2] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_VALUE_MEMORY_USED_BYTES};
     for (int i = 0; i < 2; i++) {

@@ -18,7 +18,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* Each copy of the core asks its own host, so that its report names the library; the first library found is the one that is used. */
+/* Each copy of the core asks its own host, so that its report names the library; the first library found is the one
+ * that is used. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -40,15 +41,17 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
     }
     pthread_mutex_unlock(&lock);
     if (other) {
-        host->log(host, GPUHAL_LOG_WARNING, "another OpenCL library is in use in this process already, and stays in use");
+        host->log(host, GPUHAL_LOG_WARNING,
+                  "another OpenCL library is in use in this process already, and stays in use");
     }
     return GPUHAL_OK;
 }
 
-/* Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, so the caller of gpuhal cannot mend
- * them. A context or queue that was valid when it was made and is not any more belongs to a device that died: that is how
- * NVIDIA's driver returns from every call after a fault. Discovery deals with CL_DEVICE_NOT_FOUND itself; elsewhere its number, -1, is what
- * PoCL makes the execution status of every command that fails or comes behind one that did. */
+/* Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, so the caller of gpuhal
+ * cannot mend them. A context or queue that was valid when it was made and is not any more belongs to a device that
+ * died: that is how NVIDIA's driver returns from every call after a fault. Discovery deals with CL_DEVICE_NOT_FOUND
+ * itself; elsewhere its number, -1, is what PoCL makes the execution status of every command that fails or comes
+ * behind one that did. */
 static const struct {
     cl_int code;
     gpuhal_status status;
@@ -67,7 +70,8 @@ static const struct {
     {CL_BUILD_PROGRAM_FAILURE, GPUHAL_ERROR_DRIVER, "CL_BUILD_PROGRAM_FAILURE"},
     {CL_MAP_FAILURE, GPUHAL_ERROR_OUT_OF_MEMORY, "CL_MAP_FAILURE"},
     {CL_MISALIGNED_SUB_BUFFER_OFFSET, GPUHAL_ERROR_DRIVER, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
-    {CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, GPUHAL_ERROR_DRIVER, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, GPUHAL_ERROR_DRIVER,
+     "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
     {CL_COMPILE_PROGRAM_FAILURE, GPUHAL_ERROR_DRIVER, "CL_COMPILE_PROGRAM_FAILURE"},
     {CL_LINKER_NOT_AVAILABLE, GPUHAL_ERROR_NOT_SUPPORTED, "CL_LINKER_NOT_AVAILABLE"},
     {CL_LINK_PROGRAM_FAILURE, GPUHAL_ERROR_DRIVER, "CL_LINK_PROGRAM_FAILURE"},
@@ -140,5 +144,6 @@ gpuhal_status gpuhal_opencl_status(cl_int code)
 gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl_int code)
 {
     size_t i = find_error(code);
-    return host->report(host, gpuhal_opencl_status(code), call, code, i < ERROR_COUNT ? errors[i].name : "unknown error code");
+    return host->report(host, gpuhal_opencl_status(code), call, code,
+                        i < ERROR_COUNT ? errors[i].name : "unknown error code");
 }

@@ -1,7 +1,7 @@
 /* opencl/driver.h: the OpenCL functions that this plugin calls, and what their error codes mean.
  *
- * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no OpenCL. The
- * table is written once, by the first start() of the process, and is constant afterwards.
+ * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
+ * OpenCL. The table is written once, by the first start() of the process, and is constant afterwards.
  */
 #ifndef GPUHAL_OPENCL_DRIVER_H
 #define GPUHAL_OPENCL_DRIVER_H
@@ -12,46 +12,47 @@
 
 #include <gpuhal/plugin.h>
 
-/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0 (properties of queues).
- * That a symbol is there proves nothing: the loader of another version has it too, so the version of the device is asked as well. */
-#define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                              \
-    REQUIRED(clGetPlatformIDs)                                                                                                   \
-    REQUIRED(clGetPlatformInfo)                                                                                                  \
-    REQUIRED(clGetDeviceIDs)                                                                                                     \
-    REQUIRED(clGetDeviceInfo)                                                                                                    \
-    REQUIRED(clCreateContext)                                                                                                    \
-    REQUIRED(clRetainContext)                                                                                                    \
-    REQUIRED(clGetContextInfo)                                                                                                   \
-    REQUIRED(clReleaseContext)                                                                                                   \
-    REQUIRED(clCreateCommandQueue)                                                                                               \
-    REQUIRED(clRetainCommandQueue)                                                                                               \
-    REQUIRED(clGetCommandQueueInfo)                                                                                              \
-    REQUIRED(clReleaseCommandQueue)                                                                                              \
-    REQUIRED(clCreateBuffer)                                                                                                     \
-    REQUIRED(clRetainMemObject)                                                                                                  \
-    REQUIRED(clGetMemObjectInfo)                                                                                                 \
-    REQUIRED(clReleaseMemObject)                                                                                                 \
-    REQUIRED(clEnqueueReadBuffer)                                                                                                \
-    REQUIRED(clEnqueueWriteBuffer)                                                                                               \
-    REQUIRED(clEnqueueCopyBuffer)                                                                                                \
-    REQUIRED(clEnqueueMapBuffer)                                                                                                 \
-    REQUIRED(clEnqueueUnmapMemObject)                                                                                            \
-    REQUIRED(clFlush)                                                                                                            \
-    REQUIRED(clWaitForEvents)                                                                                                    \
-    REQUIRED(clGetEventInfo)                                                                                                     \
-    REQUIRED(clGetEventProfilingInfo)                                                                                            \
-    REQUIRED(clRetainEvent)                                                                                                      \
-    REQUIRED(clReleaseEvent)                                                                                                     \
-    OPTIONAL(clCreateSubBuffer)                                                                                                  \
-    OPTIONAL(clSetMemObjectDestructorCallback)                                                                                   \
-    OPTIONAL(clEnqueueReadBufferRect)                                                                                            \
-    OPTIONAL(clEnqueueWriteBufferRect)                                                                                           \
-    OPTIONAL(clEnqueueCopyBufferRect)                                                                                            \
-    OPTIONAL(clEnqueueFillBuffer)                                                                                                \
-    OPTIONAL(clEnqueueMigrateMemObjects)                                                                                         \
-    OPTIONAL(clSetEventCallback)                                                                                                 \
-    OPTIONAL(clEnqueueMarkerWithWaitList)                                                                                        \
-    OPTIONAL(clEnqueueBarrierWithWaitList)                                                                                       \
+/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0
+ * (properties of queues). That a symbol is there proves nothing: the loader of another version has it too, so the
+ * version of the device is asked as well. */
+#define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                   \
+    REQUIRED(clGetPlatformIDs)                                                                                        \
+    REQUIRED(clGetPlatformInfo)                                                                                       \
+    REQUIRED(clGetDeviceIDs)                                                                                          \
+    REQUIRED(clGetDeviceInfo)                                                                                         \
+    REQUIRED(clCreateContext)                                                                                         \
+    REQUIRED(clRetainContext)                                                                                         \
+    REQUIRED(clGetContextInfo)                                                                                        \
+    REQUIRED(clReleaseContext)                                                                                        \
+    REQUIRED(clCreateCommandQueue)                                                                                    \
+    REQUIRED(clRetainCommandQueue)                                                                                    \
+    REQUIRED(clGetCommandQueueInfo)                                                                                   \
+    REQUIRED(clReleaseCommandQueue)                                                                                   \
+    REQUIRED(clCreateBuffer)                                                                                          \
+    REQUIRED(clRetainMemObject)                                                                                       \
+    REQUIRED(clGetMemObjectInfo)                                                                                      \
+    REQUIRED(clReleaseMemObject)                                                                                      \
+    REQUIRED(clEnqueueReadBuffer)                                                                                     \
+    REQUIRED(clEnqueueWriteBuffer)                                                                                    \
+    REQUIRED(clEnqueueCopyBuffer)                                                                                     \
+    REQUIRED(clEnqueueMapBuffer)                                                                                      \
+    REQUIRED(clEnqueueUnmapMemObject)                                                                                 \
+    REQUIRED(clFlush)                                                                                                 \
+    REQUIRED(clWaitForEvents)                                                                                         \
+    REQUIRED(clGetEventInfo)                                                                                          \
+    REQUIRED(clGetEventProfilingInfo)                                                                                 \
+    REQUIRED(clRetainEvent)                                                                                           \
+    REQUIRED(clReleaseEvent)                                                                                          \
+    OPTIONAL(clCreateSubBuffer)                                                                                       \
+    OPTIONAL(clSetMemObjectDestructorCallback)                                                                        \
+    OPTIONAL(clEnqueueReadBufferRect)                                                                                 \
+    OPTIONAL(clEnqueueWriteBufferRect)                                                                                \
+    OPTIONAL(clEnqueueCopyBufferRect)                                                                                 \
+    OPTIONAL(clEnqueueFillBuffer)                                                                                     \
+    OPTIONAL(clEnqueueMigrateMemObjects)                                                                              \
+    OPTIONAL(clSetEventCallback)                                                                                      \
+    OPTIONAL(clEnqueueMarkerWithWaitList)                                                                             \
+    OPTIONAL(clEnqueueBarrierWithWaitList)                                                                            \
     OPTIONAL(clCreateCommandQueueWithProperties)
 
 #define GPUHAL_OPENCL_MEMBER(name) __typeof__(name) *name;

@@ -1,13 +1,13 @@
-/* opencl/event.c: events. Each recording is a cl_event, which takes the place of the one before: that of the queue's last
- * command, or of a marker where that command has none or need not be the last.
+/* opencl/event.c: events. Each recording is a cl_event, which takes the place of the one before: that of the queue's
+ * last command, or of a marker where that command has none or need not be the last.
  *
  * A command queue keeps its order, so the last command is done when all are, and fails when one before it failed.
  *
- * Waiting: clWaitForEvents knows no timeout and keeps a processor busy in several drivers. So event_block sleeps, and a callback
- * of the cl_event wakes it. It looks from time to time all the same, since drivers forget the callback of work that failed (PoCL
- * #1430, its conformance test is of 2024): that is why event_notify, which has to be called on failure too, is not offered. The
- * callback gets nothing but the condition: it may come late, when event, queue and device are gone, and to release a cl_event in it is
- * more than some drivers bear (ROCm/rocm-systems #1345).
+ * Waiting: clWaitForEvents knows no timeout and keeps a processor busy in several drivers. So event_block sleeps, and
+ * a callback of the cl_event wakes it. It looks from time to time all the same, since drivers forget the callback of
+ * work that failed (PoCL #1430, its conformance test is of 2024): that is why event_notify, which has to be called on
+ * failure too, is not offered. The callback gets nothing but the condition: it may come late, when event, queue and
+ * device are gone, and to release a cl_event in it is more than some drivers bear (ROCm/rocm-systems #1345).
  */
 #include "device.h"
 
@@ -22,7 +22,7 @@
 
 /* Signalled when a recording has ended; also late, for a former one. */
 typedef struct condition {
-    atomic_int references;    /* the event, and the driver once for each callback that it has been given */
+    atomic_int references; /* the event, and the driver once for each callback that it has been given */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
     uint64_t signals; /* how many there were */
@@ -82,7 +82,8 @@ static uint64_t condition_signals(condition *b)
     return signals;
 }
 
-/* Waits for one more signal than @p seen, or until @p until_ns. Several threads may wait. Returns the number of signals. */
+/* Waits for one more signal than @p seen, or until @p until_ns. Several threads may wait. Returns the number of
+ * signals. */
 static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
@@ -134,6 +135,8 @@ static gpuhal_status end_of(gpuhal_plugin_queue *queue, cl_event *out_event)
     return gpuhal_opencl_result(queue->device, "clRetainEvent", gpuhal_opencl_api.clRetainEvent(*out_event));
 }
 
+/* Flushing comes before anything changes: after a failure the former recording stays. The error of work that has
+ * failed goes from the queue to the event, which alone reports it from then on. */
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -161,13 +164,15 @@ gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
 
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution)
 {
-    return gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_execution, out_execution, NULL);
+    return gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_execution,
+                                            out_execution, NULL);
 }
 
 bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event)
 {
     cl_int execution = CL_COMPLETE;
-    return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS || execution <= CL_COMPLETE;
+    return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS ||
+           execution <= CL_COMPLETE;
 }
 
 /* What a device that was given up still has to do never gets done. */
@@ -196,7 +201,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* Several threads may wait for one event. When the driver does not take the callback, looking has to do. */
+/* Once for each recording, however many threads wait for it. The callback's reference is taken before the driver can
+ * call it. Where the driver takes no callback, event_block queries from time to time all the same. */
 static void arm(gpuhal_plugin_event *event)
 {
     if (atomic_exchange(&event->armed, true)) {
@@ -210,6 +216,7 @@ static void arm(gpuhal_plugin_event *event)
 
 gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
+    /* Read before the query: a signal that comes after the query changes the number, and ends the wait at once. */
     uint64_t seen = condition_signals(event->ended);
     gpuhal_status status = gpuhal_opencl_event_query(event);
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
@@ -233,8 +240,8 @@ static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
     if (status != GPUHAL_OK) {
         return status;
     }
-    const cl_int code =
-        gpuhal_opencl_api.clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END, sizeof *out_ns, out_ns, NULL);
+    const cl_int code = gpuhal_opencl_api.clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END,
+                                                                  sizeof *out_ns, out_ns, NULL);
     return gpuhal_opencl_result(event->device, "clGetEventProfilingInfo", code);
 }
 
@@ -255,7 +262,8 @@ static gpuhal_status opencl_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "the driver takes no time of markers");
     }
     if (ended < began) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the second event was recorded before the first");
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "the second event was recorded before the first");
     }
     *out_ns = ended - began;
     return GPUHAL_OK;

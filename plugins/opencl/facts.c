@@ -1,7 +1,7 @@
 /* opencl/facts.c: what OpenCL reports about a device.
  *
- * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not reported,
- * or cannot be true, is missing with a reason.
+ * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not
+ * reported, or cannot be true, is missing with a reason.
  */
 #include "device.h"
 
@@ -23,8 +23,9 @@ static size_t sequence_bytes(const unsigned char *text)
         unsigned char first, last, second_low, second_high;
         size_t bytes;
     } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
     if (text[0] >= 0x20 && text[0] < 0x7f) {
         return 1;
@@ -145,7 +146,8 @@ static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
 {
     char text[256], version[16];
     unsigned major, minor;
-    if (gpuhal_opencl_ask_text(id, CL_DEVICE_VERSION, text, sizeof text) && sscanf(text, "OpenCL %3u.%3u", &major, &minor) == 2) {
+    if (gpuhal_opencl_ask_text(id, CL_DEVICE_VERSION, text, sizeof text) &&
+        sscanf(text, "OpenCL %3u.%3u", &major, &minor) == 2) {
         snprintf(version, sizeof version, "%u.%u", major, minor);
         host->text(host, sink, GPUHAL_FACT_API_VERSION, version);
     } else {
@@ -154,7 +156,8 @@ static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     }
 }
 
-/* Some software drivers call themselves a GPU (rusticl with RUSTICL_DEVICE_TYPE), or everything (Oclgrind has all type bits). */
+/* Some software drivers call themselves a GPU (rusticl with RUSTICL_DEVICE_TYPE), or everything (Oclgrind has all type
+ * bits). */
 bool gpuhal_opencl_is_software(cl_device_id id)
 {
     static const char *const names[] = {"llvmpipe", "softpipe", "SwiftShader", "Oclgrind"};
@@ -175,9 +178,10 @@ static void list_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_o
     cl_bool unified = CL_FALSE;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_TYPE, &bits, sizeof bits);
     bool known = gpuhal_opencl_ask(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
-    gpuhal_device_type type = entry->software             ? GPUHAL_DEVICE_CPU
-                              : bits & CL_DEVICE_TYPE_GPU ? (unified ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU)
-                                                          : GPUHAL_DEVICE_ACCELERATOR;
+    gpuhal_device_type type = entry->software ? GPUHAL_DEVICE_CPU
+                              : bits & CL_DEVICE_TYPE_GPU
+                                  ? (unified ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU)
+                                  : GPUHAL_DEVICE_ACCELERATOR;
     host->u64(host, sink, GPUHAL_FACT_TYPE, type);
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, entry->software);
     if (known) {
@@ -187,7 +191,8 @@ static void list_type(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_o
     }
 }
 
-void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry, uint32_t index)
+void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry,
+                              uint32_t index)
 {
     list_name(host, sink, entry->id);
     list_type(host, sink, entry);
@@ -201,8 +206,8 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
-    /* Not DEVICE_MAPPED, also where memory is unified: what is mapped for writing may not be used by kernels ("Mapping Buffer
-     * Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
+    /* Not DEVICE_MAPPED, also where memory is unified: what is mapped for writing may not be used by kernels ("Mapping
+     * Buffer Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);

@@ -1,8 +1,11 @@
-/* opencl/identity.c: which piece of hardware a device is: PCI address with partition, UUID, LUID; and the UUID of its driver.
+/* opencl/identity.c: which piece of hardware a device is: PCI address with partition, UUID, LUID; and the UUID of its
+ * driver.
  *
- * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know the
- * question. Devices that are the host's processor are not asked, whatever type they state: what comes back would belong to something
- * else, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its UUID). An address without its domain is completed from the system's list of PCI devices where that leaves one possibility.
+ * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know
+ * the question. Devices that are the host's processor are not asked, whatever type they state: what comes back would
+ * belong to something else, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its
+ * UUID). An address without its domain is completed from the system's list of PCI devices where that leaves one
+ * possibility.
  */
 #include "device.h"
 
@@ -28,8 +31,8 @@ typedef struct pci_address {
     cl_uint domain, bus, device, function;
 } pci_address;
 
-/* Finds the domain of the one device of the system with this bus, device and function. On machines with several domains (one for each
- * MI300A, ROCm/clr#106) a guess would take several GPUs for one. */
+/* Finds the domain of the one device of the system with this bus, device and function. On machines with several
+ * domains (one for each MI300A, ROCm/clr#106) a guess would take several GPUs for one. */
 static bool find_domain(pci_address *address)
 {
     char end[16];
@@ -85,20 +88,23 @@ static bool ask_amd(cl_device_id id, pci_address *out_address)
     return find_domain(out_address);
 }
 
-/* AMD's runtimes report the number of a partition as the function; what is on the bus is function 0 (ROCm/rocm_smi_lib#208). */
+/* AMD's runtimes report the number of a partition as the function; what is on the bus is function 0
+ * (ROCm/rocm_smi_lib#208). */
 static bool is_partition(cl_device_id id, const pci_address *address)
 {
     cl_uint vendor = 0;
     char path[64];
-    snprintf(path, sizeof path, PCI_DEVICES "/%04x:%02x:%02x.%x", address->domain, address->bus, address->device, address->function);
-    return address->function != 0 && gpuhal_opencl_ask(id, CL_DEVICE_VENDOR_ID, &vendor, sizeof vendor) && vendor == VENDOR_AMD &&
-           access(path, F_OK) != 0;
+    snprintf(path, sizeof path, PCI_DEVICES "/%04x:%02x:%02x.%x", address->domain, address->bus, address->device,
+             address->function);
+    return address->function != 0 && gpuhal_opencl_ask(id, CL_DEVICE_VENDOR_ID, &vendor, sizeof vendor) &&
+           vendor == VENDOR_AMD && access(path, F_OK) != 0;
 }
 
 /* Drivers that know the query and not the value return zeros. */
 static bool is_possible(const pci_address *address)
 {
-    bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 && address->function == 0; /* the root bridge */
+    bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 &&
+                address->function == 0; /* the root bridge */
     return !zero && address->bus <= 0xff && address->device <= 0x1f && address->function <= 7;
 }
 
@@ -107,10 +113,11 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     pci_address address = {0};
     bool known = ask_khronos(id, &address) || ask_nvidia(id, &address) || ask_amd(id, &address);
     if (!known || !is_possible(&address)) {
-        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
-                      known ? "the driver gives an address that cannot be"
-                            : "the driver knows neither cl_khr_pci_bus_info nor its like, or reports no domain and the system "
-                              "does not settle it");
+        host->missing(
+            host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+            known ? "the driver gives an address that cannot be"
+                  : "the driver knows neither cl_khr_pci_bus_info nor its like, or reports no domain and the system "
+                    "does not settle it");
         return;
     }
     char text[24];
@@ -151,7 +158,8 @@ static void list_luid(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     cl_bool valid = CL_FALSE;
     if (!gpuhal_opencl_ask(id, CL_DEVICE_LUID_VALID_KHR, &valid, sizeof valid) || !valid ||
         !gpuhal_opencl_ask(id, CL_DEVICE_LUID_KHR, luid, sizeof luid)) {
-        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver has none: only Windows gives them");
+        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the driver has none: only Windows gives them");
         return;
     }
     char text[2 * CL_LUID_SIZE_KHR + 1];
@@ -165,7 +173,8 @@ void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, con
 {
     cl_device_id id = entry->id;
     if (entry->software) {
-        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRIVER_UUID};
+        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
+                                   GPUHAL_FACT_DRIVER_UUID};
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,
                           "the device is the host's processor, not one on a bus");

@@ -1,7 +1,8 @@
 /* opencl/memory.c: allocating, releasing and mapping.
  *
- * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which makes the driver
- * find the space now; page-locked memory by touching its pages. What device.h says about the two kinds of memory holds here.
+ * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which makes
+ * the driver find the space now; page-locked memory by touching its pages. What device.h says about the two kinds of
+ * memory holds here.
  */
 #include "device.h"
 
@@ -19,8 +20,8 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
     cl_event event = NULL;
     cl_int code;
     if (gpuhal_opencl_api.clEnqueueMigrateMemObjects && device->entry->version >= 102) {
-        code = gpuhal_opencl_api.clEnqueueMigrateMemObjects(stream.queue, 1, &mem, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL,
-                                                            &event);
+        code = gpuhal_opencl_api.clEnqueueMigrateMemObjects(stream.queue, 1, &mem,
+                                                            CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, &event);
     } else {
         const unsigned char zero = 0;
         code = gpuhal_opencl_api.clEnqueueWriteBuffer(stream.queue, mem, CL_TRUE, 0, 1, &zero, 0, NULL, &event);
@@ -34,21 +35,27 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, cl_mem *out_mem)
 {
     cl_int code = CL_SUCCESS;
-    *out_mem = gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)bytes, NULL, &code);
-    return *out_mem ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
+    *out_mem =
+        gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)bytes, NULL, &code);
+    return *out_mem ? GPUHAL_OK
+                    : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
 }
 
-/* Device memory has no address in OpenCL, so that an alignment beyond the promised one can neither be made nor checked. */
-static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+/* Device memory has no address in OpenCL, so that an alignment beyond the promised one can neither be made nor
+ * checked. */
+static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
     if (alloc->alignment > device->entry->base_alignment) {
-        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                    "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
+        return device->host->report(
+            device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+            "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
     }
-    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program where there is none; with this flag
-     * clCreateBuffer finds it and answers. */
-    gpuhal_status status = create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, &buffer->mem);
+    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program where there is none;
+     * with this flag clCreateBuffer finds it and answers. */
+    gpuhal_status status =
+        create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, &buffer->mem);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -62,12 +69,12 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
 }
 
 /* @p out_code is an error whenever the result is NULL. */
-static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset, uint64_t bytes,
-                          cl_int *out_code)
+static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset,
+                          uint64_t bytes, cl_int *out_code)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
-    void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(stream.queue, mem, CL_TRUE, flags, (size_t)offset, (size_t)bytes, 0, NULL,
-                                                         NULL, out_code);
+    void *pointer = gpuhal_opencl_api.clEnqueueMapBuffer(stream.queue, mem, CL_TRUE, flags, (size_t)offset,
+                                                         (size_t)bytes, 0, NULL, NULL, out_code);
     gpuhal_opencl_give_stream(device, stream, pointer ? CL_SUCCESS : *out_code);
     if (!pointer && *out_code == CL_SUCCESS) {
         *out_code = CL_MAP_FAILURE;
@@ -93,7 +100,8 @@ static void touch(volatile char *start, uint64_t bytes)
     start[bytes - 1] = 0;
 }
 
-/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to move. */
+/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to
+ * move. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
@@ -120,7 +128,8 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
     bool foreign = alloc->import.kind != 0 && alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER;
@@ -151,7 +160,8 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
     }
     if (status == GPUHAL_ERROR_HOST_MEMORY) {
         /* On software devices the two are the same memory; for the caller it is the buffer that did not fit. */
-        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "clCreateBuffer", CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY");
+        return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "clCreateBuffer", CL_OUT_OF_HOST_MEMORY,
+                            "CL_OUT_OF_HOST_MEMORY");
     }
     return status;
 }
@@ -171,8 +181,8 @@ static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 }
 
 /* DISCARD spares a discrete GPU the transfer of the old contents to the host. */
-static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                uint32_t access, void **out_pointer)
+static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                uint64_t bytes, uint32_t access, void **out_pointer)
 {
     *out_pointer = NULL;
     if (memory->host) {
@@ -181,7 +191,8 @@ static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memor
     }
     cl_map_flags flags = access & GPUHAL_ACCESS_READ ? CL_MAP_READ : 0;
     if (access & GPUHAL_ACCESS_WRITE) {
-        bool discard = access & GPUHAL_ACCESS_DISCARD && !(access & GPUHAL_ACCESS_READ) && device->entry->version >= 102;
+        bool discard =
+            access & GPUHAL_ACCESS_DISCARD && !(access & GPUHAL_ACCESS_READ) && device->entry->version >= 102;
         flags |= discard ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_WRITE;
     }
     cl_int code = CL_SUCCESS;
@@ -194,12 +205,14 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
     if (memory->host) {
         return GPUHAL_OK;
     }
-    return gpuhal_opencl_result(device, "clEnqueueUnmapMemObject", unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
+    return gpuhal_opencl_result(device, "clEnqueueUnmapMemObject",
+                                unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
 }
 
-/* The buffer behind page-locked memory stays mapped, so no other command may use it: there is nothing to export. The offset is 0: a part of a
- * buffer that was wrapped is a buffer of its own. */
-static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+/* The buffer behind page-locked memory stays mapped, so no other command may use it: there is nothing to export. The
+ * offset is 0: a part of a buffer that was wrapped is a buffer of its own. */
+static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native)
 {
     if (gpuhal_opencl_mapped(memory)) {
         return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,

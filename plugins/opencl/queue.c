@@ -1,7 +1,7 @@
 /* opencl/queue.c: queues, each of them an OpenCL command queue that keeps its order.
  *
- * Any thread may call a command queue, so the caller's own submissions need no lock, and they come in order by themselves. The
- * core promises to be the only one of us that does.
+ * Any thread may call a command queue, so the caller's own submissions need no lock, and they come in order by
+ * themselves. The core promises to be the only one of us that does.
  */
 #include "device.h"
 
@@ -23,8 +23,8 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
            api->clSetEventCallback;
 }
 
-/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if nothing
- * had been (PoCL): so each command is checked once it has ended. */
+/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as
+ * if nothing had been (PoCL): so each command is checked once it has ended. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -57,9 +57,9 @@ static bool grow(gpuhal_plugin_queue *queue)
     return grown != NULL;
 }
 
-/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no reference
- * left. They are checked several at a time: the latest ones are what the driver's threads have in hand. Without memory the one before is let
- * go unseen. */
+/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
+ * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
+ * Without memory the one before is let go unseen. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {
@@ -80,7 +80,8 @@ static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority,
                                           priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR, 0};
     cl_int code = CL_SUCCESS;
     if (priority != 0 && device->entry->version >= 200 && gpuhal_opencl_api.clCreateCommandQueueWithProperties) {
-        queue->commands = gpuhal_opencl_api.clCreateCommandQueueWithProperties(device->context, device->entry->id, wanted, &code);
+        queue->commands =
+            gpuhal_opencl_api.clCreateCommandQueueWithProperties(device->context, device->entry->id, wanted, &code);
     }
     if (!queue->commands) {
         queue->commands = gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, bits, &code);
@@ -96,15 +97,18 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
     cl_device_id id = NULL;
     cl_command_queue_properties bits = 0;
     if (adopt->type != GPUHAL_NATIVE_OPENCL_QUEUE || !commands ||
-        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
+        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) !=
+            CL_SUCCESS ||
         gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_DEVICE, sizeof id, &id, NULL) != CL_SUCCESS ||
-        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_PROPERTIES, sizeof bits, &bits, NULL) != CL_SUCCESS) {
+        gpuhal_opencl_api.clGetCommandQueueInfo(commands, CL_QUEUE_PROPERTIES, sizeof bits, &bits, NULL) !=
+            CL_SUCCESS) {
         return "the object is not an OpenCL command queue";
     }
     if (context != device->context || id != device->entry->id) {
         return "the command queue is of another context or device than was opened: have the device adopt that context";
     }
-    return bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE ? "the command queue does not keep the order of its commands" : NULL;
+    return bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE ? "the command queue does not keep the order of its commands"
+                                                         : NULL;
 }
 
 static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
@@ -116,7 +120,8 @@ static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_nat
     }
     queue->commands = (cl_command_queue)(uintptr_t)adopt->values[0];
     queue->foreign = true;
-    return gpuhal_opencl_result(device, "clRetainCommandQueue", gpuhal_opencl_api.clRetainCommandQueue(queue->commands));
+    return gpuhal_opencl_result(device, "clRetainCommandQueue",
+                                gpuhal_opencl_api.clRetainCommandQueue(queue->commands));
 }
 
 static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
@@ -143,8 +148,8 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* Whether nothing of the queue is under way any more. Where not even a marker can be enqueued nothing is known to go on. On a
- * lost device no thread waits: what has not ended there never does. */
+/* Whether nothing of the queue is under way any more. Where not even a marker can be enqueued nothing is known to go
+ * on. On a lost device no thread waits: what has not ended there never does. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -161,14 +166,15 @@ static bool has_ended(gpuhal_plugin_queue *queue)
     return ended;
 }
 
-/* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is kept, with
- * all that it may still use. */
+/* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is
+ * kept, with all that it may still use. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (!has_ended(queue)) {
         atomic_store(&device->lost, true);
-        device->host->log(device->host, GPUHAL_LOG_ERROR, "work of an OpenCL queue does not end; the device counts as lost");
+        device->host->log(device->host, GPUHAL_LOG_ERROR,
+                          "work of an OpenCL queue does not end; the device counts as lost");
         return;
     }
     for (uint32_t i = 0; i < queue->pending_count; i++) {
@@ -184,8 +190,8 @@ static gpuhal_status opencl_flush(gpuhal_plugin_queue *queue)
     return gpuhal_opencl_result(queue->device, "clFlush", gpuhal_opencl_api.clFlush(queue->commands));
 }
 
-/* An event that is done needs no command, and one that failed fails this queue at once: PoCL would go on behind it. Without this,
- * PoCL's `basic` device, which works inside the call, could be made to wait for itself. */
+/* An event that is done needs no command, and one that failed fails this queue at once: PoCL would go on behind it.
+ * Without this, PoCL's `basic` device, which works inside the call, could be made to wait for itself. */
 static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     const cl_event awaited = gpuhal_opencl_event_handle(event);
@@ -194,6 +200,7 @@ static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     if (status != GPUHAL_NOT_READY) {
         return status;
     }
+    /* An event of another context cannot be waited for by a command: the core waits in its place. */
     if (gpuhal_opencl_api.clGetEventInfo(awaited, CL_EVENT_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
         context != queue->device->context) {
         return GPUHAL_ERROR_NOT_SUPPORTED;

@@ -1,10 +1,11 @@
 /* opencl/share.c: memory that is the caller's: host memory that a buffer lies over, and buffers that the caller made.
  *
- * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0, section 5.2.1), and
- * does not say which. Both are treated as a copy: clean() writes the host's bytes into the buffer, or reads the buffer's into the
- * host memory, with the memory's own address as the other side. Section 5.2.2 allows just that, and drivers without a copy know
- * the case and move nothing (PoCL, Intel). Mapping would do for reading only: a mapping for writing first brings the buffer's old
- * bytes over what the host wrote, or, with CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
+ * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0,
+ * section 5.2.1), and does not say which. Both are treated as a copy: clean() writes the host's bytes into the buffer,
+ * or reads the buffer's into the host memory, with the memory's own address as the other side. Section 5.2.2 allows
+ * just that, and drivers without a copy know the case and move nothing (PoCL, Intel). Mapping would do for reading
+ * only: a mapping for writing first brings the buffer's old bytes over what the host wrote, or, with
+ * CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
  */
 #include "device.h"
 
@@ -29,7 +30,8 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     }
     const cl_mem_flags access = alloc->flags & GPUHAL_IMPORT_READ_ONLY ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
     cl_int code = CL_SUCCESS;
-    buffer->mem = gpuhal_opencl_api.clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, (size_t)alloc->bytes, pointer, &code);
+    buffer->mem = gpuhal_opencl_api.clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, (size_t)alloc->bytes,
+                                                   pointer, &code);
     if (!buffer->mem) {
         return gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
     }
@@ -65,7 +67,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
 static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
-    if (device->entry->version < 101 || !gpuhal_opencl_api.clSetMemObjectDestructorCallback || !(f = malloc(sizeof *f))) {
+    if (device->entry->version < 101 || !gpuhal_opencl_api.clSetMemObjectDestructorCallback ||
+        !(f = malloc(sizeof *f))) {
         return NULL;
     }
     sem_init(&f->gone, 0, 0);
@@ -78,8 +81,8 @@ static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
     return f;
 }
 
-/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback says when
- * the host memory is free again. */
+/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback
+ * says when the host memory is free again. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
     farewell *f = ask_to_be_told(device, buffer->mem);
@@ -95,27 +98,32 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
         waited = sem_timedwait(&f->gone, &until);
     } while (waited != 0 && errno == EINTR);
     if (waited != 0) {
-        device->host->log(device->host, GPUHAL_LOG_WARNING,
-                          "the OpenCL driver, or the owner of another reference to the buffer, still uses imported host memory");
+        device->host->log(
+            device->host, GPUHAL_LOG_WARNING,
+            "the OpenCL driver, or the owner of another reference to the buffer, still uses imported host memory");
     }
     farewell_drop(f);
 }
 
 /* Only imported memory is not coherent, so that no other comes here. */
-static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                         uint64_t bytes)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueWriteBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
-                                                         (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
+    cl_int code =
+        gpuhal_opencl_api.clEnqueueWriteBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+                                               (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
     gpuhal_opencl_give_stream(device, stream, code);
     return gpuhal_opencl_result(device, "clEnqueueWriteBuffer", code);
 }
 
-static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                              uint64_t offset, uint64_t bytes)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
-    cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
-                                                        (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
+    cl_int code =
+        gpuhal_opencl_api.clEnqueueReadBuffer(stream.queue, gpuhal_opencl_mem(memory), CL_TRUE, (size_t)offset,
+                                              (size_t)bytes, (char *)memory->host + offset, 0, NULL, NULL);
     gpuhal_opencl_give_stream(device, stream, code);
     return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
@@ -138,8 +146,8 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
         context != device->context) {
         return "the buffer belongs to another context than the device was opened with: have the device adopt that one";
     }
-    if (gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL) != CL_SUCCESS || offset > size ||
-        bytes > size - offset) {
+    if (gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL) != CL_SUCCESS ||
+        offset > size || bytes > size - offset) {
         return "the buffer is smaller than offset and size say";
     }
     if (offset % device->entry->base_alignment != 0 || (offset != 0 && !gpuhal_opencl_api.clCreateSubBuffer)) {

@@ -1,9 +1,10 @@
 /* opencl/transfer.c: moving bytes.
  *
- * A side is either a buffer of the device or a host address: ordinary memory of the caller, or page-locked memory of ours, whose
- * buffer takes part in no command (device.h). Which of the two decides the command: copy between buffers, read or write between a
- * buffer and the host, memcpy on the host. Without a queue a call returns when its bytes are there. With one it enqueues, does
- * not flush, and the core keeps the host memory; from host to host there is no command, for which NOT_SUPPORTED is returned.
+ * A side is either a buffer of the device or a host address: ordinary memory of the caller, or page-locked memory of
+ * ours, whose buffer takes part in no command (device.h). Which of the two decides the command: copy between buffers,
+ * read or write between a buffer and the host, memcpy on the host. Without a queue a call returns when its bytes are
+ * there. With one it enqueues, does not flush, and the core keeps the host memory; from host to host there is no
+ * command, for which NOT_SUPPORTED is returned.
  */
 #include "device.h"
 
@@ -45,7 +46,8 @@ static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *cal
         waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
     }
     gpuhal_opencl_give_stream(device, t->stream, code != CL_SUCCESS ? code : waited);
-    return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code) : gpuhal_opencl_executed(device, call, waited);
+    return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code)
+                              : gpuhal_opencl_executed(device, call, waited);
 }
 
 static char *host_at(const gpuhal_memory *memory, uint64_t offset)
@@ -65,13 +67,13 @@ static gpuhal_status opencl_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     }
     track t = begin(device, queue);
     const cl_int code =
-        gpuhal_opencl_api.clEnqueueWriteBuffer(t.commands, gpuhal_opencl_mem(to), queue ? CL_FALSE : CL_TRUE, (size_t)offset,
-                                               (size_t)bytes, from, 0, NULL, queue ? &t.last : NULL);
+        gpuhal_opencl_api.clEnqueueWriteBuffer(t.commands, gpuhal_opencl_mem(to), queue ? CL_FALSE : CL_TRUE,
+                                               (size_t)offset, (size_t)bytes, from, 0, NULL, queue ? &t.last : NULL);
     return end(device, &t, "clEnqueueWriteBuffer", code);
 }
 
-static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                 uint64_t offset, uint64_t bytes)
+static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                 const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     if (gpuhal_opencl_mapped(from)) {
         if (queue) {
@@ -81,8 +83,9 @@ static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_que
         return GPUHAL_OK;
     }
     track t = begin(device, queue);
-    const cl_int code = gpuhal_opencl_api.clEnqueueReadBuffer(t.commands, gpuhal_opencl_mem(from), queue ? CL_FALSE : CL_TRUE,
-                                                              (size_t)offset, (size_t)bytes, to, 0, NULL, queue ? &t.last : NULL);
+    const cl_int code =
+        gpuhal_opencl_api.clEnqueueReadBuffer(t.commands, gpuhal_opencl_mem(from), queue ? CL_FALSE : CL_TRUE,
+                                              (size_t)offset, (size_t)bytes, to, 0, NULL, queue ? &t.last : NULL);
     return end(device, &t, "clEnqueueReadBuffer", code);
 }
 
@@ -97,8 +100,8 @@ static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     }
     track t = begin(device, queue);
     const cl_int code =
-        gpuhal_opencl_api.clEnqueueCopyBuffer(t.commands, gpuhal_opencl_mem(from), gpuhal_opencl_mem(to), (size_t)from_offset,
-                                              (size_t)to_offset, (size_t)bytes, 0, NULL, &t.last);
+        gpuhal_opencl_api.clEnqueueCopyBuffer(t.commands, gpuhal_opencl_mem(from), gpuhal_opencl_mem(to),
+                                              (size_t)from_offset, (size_t)to_offset, (size_t)bytes, 0, NULL, &t.last);
     return end(device, &t, "clEnqueueCopyBuffer", code);
 }
 
@@ -123,7 +126,8 @@ static cl_int fill_command(track *t, cl_mem mem, const unsigned char *pattern, u
     return code;
 }
 
-/* A few bytes at the ends, each a fill of its own: the driver keeps patterns, which it does not do with the source of a write. */
+/* A few bytes at the ends, each a fill of its own: the driver keeps patterns, which it does not do with the source of
+ * a write. */
 static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uint64_t offset, uint64_t bytes)
 {
     cl_int code = CL_SUCCESS;
@@ -133,8 +137,9 @@ static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uin
     return code;
 }
 
-/* OpenCL fills from multiples of the pattern's size on. From elsewhere, the bytes up to such a multiple and the last ones after
- * it are filled one by one, and the middle with the pattern turned by as much. @p twice holds the pattern two times. */
+/* OpenCL fills from multiples of the pattern's size on. From elsewhere, the bytes up to such a multiple and the last
+ * ones after it are filled one by one, and the middle with the pattern turned by as much. @p twice holds the pattern
+ * two times. */
 static cl_int fill_device(track *t, cl_mem mem, uint64_t offset, uint64_t bytes, const unsigned char *twice,
                           uint32_t pattern_bytes)
 {
@@ -154,7 +159,9 @@ static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     unsigned char twice[8]; /* so that the pattern can be read from any of its bytes on */
     const uint16_t half = (uint16_t)pattern;
     const unsigned char quarter = (unsigned char)pattern;
-    const void *source = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
+    const void *source = pattern_bytes == 4   ? (const void *)&pattern
+                         : pattern_bytes == 2 ? (const void *)&half
+                                              : &quarter;
     memcpy(twice, source, pattern_bytes);
     memcpy(twice + pattern_bytes, source, pattern_bytes);
     if (gpuhal_opencl_mapped(memory)) {
@@ -195,39 +202,41 @@ static void rect_on_host(const side *to, const side *from, const uint64_t extent
 {
     for (uint64_t z = 0; z < extent[2]; z++) {
         for (uint64_t y = 0; y < extent[1]; y++) {
-            memcpy(to->host + z * to->slice_pitch + y * to->row_pitch, from->host + z * from->slice_pitch + y * from->row_pitch,
-                   (size_t)extent[0]);
+            memcpy(to->host + z * to->slice_pitch + y * to->row_pitch,
+                   from->host + z * from->slice_pitch + y * from->row_pitch, (size_t)extent[0]);
         }
     }
 }
 
-/* One command for @p slices slices from slice @p z on. A slice pitch of 0 lets OpenCL compute it, which suits a single slice. */
-static cl_int rect_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3], uint64_t z,
-                           uint64_t slices, cl_event *out_event)
+/* One command for @p slices slices from slice @p z on. A slice pitch of 0 lets OpenCL compute it, which suits a single
+ * slice. */
+static cl_int rect_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3],
+                           uint64_t z, uint64_t slices, cl_event *out_event)
 {
     const size_t region[3] = {(size_t)extent[0], (size_t)extent[1], (size_t)slices};
     const size_t start[3] = {0, 0, 0};
     const size_t to_start[3] = {(size_t)(to->offset + z * to->slice_pitch), 0, 0};
     const size_t from_start[3] = {(size_t)(from->offset + z * from->slice_pitch), 0, 0};
-    const size_t to_slice = slices > 1 ? (size_t)to->slice_pitch : 0, from_slice = slices > 1 ? (size_t)from->slice_pitch : 0;
+    const size_t to_slice = slices > 1 ? (size_t)to->slice_pitch : 0,
+                 from_slice = slices > 1 ? (size_t)from->slice_pitch : 0;
     const size_t to_row = (size_t)to->row_pitch, from_row = (size_t)from->row_pitch;
     if (to->host) {
-        return gpuhal_opencl_api.clEnqueueReadBufferRect(queue, from->mem, CL_FALSE, from_start, start, region, from_row,
-                                                         from_slice, to_row, to_slice, to->host + z * to->slice_pitch, 0, NULL,
-                                                         out_event);
+        return gpuhal_opencl_api.clEnqueueReadBufferRect(queue, from->mem, CL_FALSE, from_start, start, region,
+                                                         from_row, from_slice, to_row, to_slice,
+                                                         to->host + z * to->slice_pitch, 0, NULL, out_event);
     }
     if (from->host) {
-        return gpuhal_opencl_api.clEnqueueWriteBufferRect(queue, to->mem, CL_FALSE, to_start, start, region, to_row, to_slice,
-                                                          from_row, from_slice, from->host + z * from->slice_pitch, 0, NULL,
-                                                          out_event);
+        return gpuhal_opencl_api.clEnqueueWriteBufferRect(queue, to->mem, CL_FALSE, to_start, start, region, to_row,
+                                                          to_slice, from_row, from_slice,
+                                                          from->host + z * from->slice_pitch, 0, NULL, out_event);
     }
     return gpuhal_opencl_api.clEnqueueCopyBufferRect(queue, from->mem, to->mem, from_start, to_start, region, from_row,
                                                      from_slice, to_row, to_slice, 0, NULL, out_event);
 }
 
 /* Row number @p row of all slices; only between buffers. */
-static cl_int row_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3], uint64_t row,
-                          cl_event *out_event)
+static cl_int row_command(cl_command_queue queue, const side *to, const side *from, const uint64_t extent[3],
+                          uint64_t row, cl_event *out_event)
 {
     uint64_t y = row % extent[1], z = row / extent[1];
     return gpuhal_opencl_api.clEnqueueCopyBuffer(
@@ -238,8 +247,8 @@ static cl_int row_command(cl_command_queue queue, const side *to, const side *fr
 /* What one rectangular copy is made of: the whole box, slices, or rows. */
 typedef enum { BY_BOX, BY_SLICES, BY_ROWS } rect_method;
 
-/* OpenCL takes a whole box where the slice pitches are multiples of the row pitches, and within one buffer only where both sides
- * have the same pitches. */
+/* OpenCL takes a whole box where the slice pitches are multiples of the row pitches, and within one buffer only where
+ * both sides have the same pitches. */
 static rect_method choose_method(const side *to, const side *from, const uint64_t extent[3])
 {
     bool several = extent[2] > 1;
@@ -257,15 +266,17 @@ static cl_int enqueue_rect(track *t, rect_method method, const side *to, const s
     cl_int code = CL_SUCCESS;
     for (uint64_t i = 0; i < count && code == CL_SUCCESS; i++) {
         cl_event event = NULL;
-        code = method == BY_ROWS ? row_command(t->commands, to, from, extent, i, &event)
-                              : rect_command(t->commands, to, from, extent, i, method == BY_SLICES ? 1 : extent[2], &event);
+        code = method == BY_ROWS
+                   ? row_command(t->commands, to, from, extent, i, &event)
+                   : rect_command(t->commands, to, from, extent, i, method == BY_SLICES ? 1 : extent[2], &event);
         keep(t, event);
     }
     return code;
 }
 
-static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                                      const gpuhal_plugin_rect *from, const uint64_t extent[3])
+static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                      const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                      const uint64_t extent[3])
 {
     const side to_side = resolve(to), from_side = resolve(from);
     if (to_side.host && from_side.host) {
@@ -294,7 +305,8 @@ void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_op
     if (entry->version >= 102 && api->clEnqueueFillBuffer) {
         ops->fill = opencl_fill;
     }
-    if (entry->version >= 101 && api->clEnqueueReadBufferRect && api->clEnqueueWriteBufferRect && api->clEnqueueCopyBufferRect) {
+    if (entry->version >= 101 && api->clEnqueueReadBufferRect && api->clEnqueueWriteBufferRect &&
+        api->clEnqueueCopyBufferRect) {
         ops->copy_rect = opencl_copy_rect;
     }
 }

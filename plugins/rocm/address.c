@@ -52,8 +52,8 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
 }
 
-/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP reports one piece
- * of physical memory at a time, and allocators that grow in place map many in a row. */
+/* With the device current. NULL when the address is one of @p bytes bytes of this device's memory. HIP reports one
+ * piece of physical memory at a time, and allocators that grow in place map many in a row. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

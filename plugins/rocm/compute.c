@@ -50,17 +50,17 @@ static const struct {
 static const struct {
     uint32_t first, last, bits;
 } per_clock[] = {
-    {90000, 90000, 2},      /* Vega 10: HBM2 */
-    {90006, 90006, 2},      /* Vega 20, MI50 and MI60: HBM2 */
-    {90008, 90008, 2},      /* MI100: HBM2 */
-    {90010, 90010, 2},      /* MI200: HBM2 */
-    {90402, 90402, 4},      /* MI300: HBM3 */
-    {100100, 100100, 16},   /* Navi 10: GDDR6 */
-    {100102, 100102, 16},   /* Navi 14 */
-    {100300, 100302, 16},   /* Navi 21 to 23 */
-    {100304, 100304, 16},   /* Navi 24 */
-    {110000, 110002, 16},   /* Navi 31 to 33 */
-    {120000, 120001, 16},   /* Navi 44 and 48 */
+    {90000, 90000, 2},    /* Vega 10: HBM2 */
+    {90006, 90006, 2},    /* Vega 20, MI50 and MI60: HBM2 */
+    {90008, 90008, 2},    /* MI100: HBM2 */
+    {90010, 90010, 2},    /* MI200: HBM2 */
+    {90402, 90402, 4},    /* MI300: HBM3 */
+    {100100, 100100, 16}, /* Navi 10: GDDR6 */
+    {100102, 100102, 16}, /* Navi 14 */
+    {100300, 100302, 16}, /* Navi 21 to 23 */
+    {100304, 100304, 16}, /* Navi 24 */
+    {110000, 110002, 16}, /* Navi 31 to 33 */
+    {120000, 120001, 16}, /* Navi 44 and 48 */
 };
 
 /* 0 for what HIP does not know. */
@@ -109,8 +109,9 @@ static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice
         const uint64_t bandwidth = kilohertz * 1000 * bits * (lines / 8);
         gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
-                      "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
+        host->missing(
+            host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
+            "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
     }
 }
 

@@ -17,14 +17,17 @@ static bool is_of_no_stream(hipError_t code)
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
 }
 
-/* A stream's address says nothing: the engine's next stream gets that of one that went with the reset. */
+/* HIP does not know the marker's address any more, or has given it to other memory, which has another number. Other
+ * codes say nothing of a reset. A stream's address says nothing: the engine's next stream gets that of one that went
+ * with the reset. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     uint32_t id = 0;
     if (device->marker_id == 0) {
         return false;
     }
-    const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
+    const hipError_t code =
+        gpuhal_rocm_api.hipPointerGetAttribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
     gpuhal_rocm_ignore(code);
     return code == hipErrorInvalidValue || (code == hipSuccess && id != device->marker_id);
 }
@@ -39,8 +42,9 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
 
 /* Asking comes first: inside an engine the device is nearly always current already, and asking costs next to nothing.
  *
- * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and one that
- * does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed meanwhile. */
+ * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
+ * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
+ * meanwhile. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_scope->device);
@@ -127,7 +131,8 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {
-    const bool is_others = other->entry != device->entry && gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST && gpuhal_rocm_probe(device) == hipSuccess;
+    const bool is_others = other->entry != device->entry && gpuhal_rocm_status(code) == GPUHAL_ERROR_DEVICE_LOST &&
+                           gpuhal_rocm_probe(device) == hipSuccess;
     return gpuhal_rocm_result(is_others ? other : device, call, code);
 }
 
@@ -137,10 +142,12 @@ static gpuhal_status check_device(gpuhal_plugin_device *device)
 {
     const hipError_t lost = gpuhal_rocm_lost_code(device);
     if (lost != hipSuccess) {
-        return gpuhal_rocm_report_as(device->host, GPUHAL_ERROR_DEVICE_LOST, "hipSetDevice", lost,
-                                     "the device failed earlier in this process, and only a new process can use it again");
+        return gpuhal_rocm_report_as(
+            device->host, GPUHAL_ERROR_DEVICE_LOST, "hipSetDevice", lost,
+            "the device failed earlier in this process, and only a new process can use it again");
     }
-    const int mode = gpuhal_rocm_attribute(device->entry->device, hipDeviceAttributeComputeMode, hipComputeModeDefault);
+    const int mode =
+        gpuhal_rocm_attribute(device->entry->device, hipDeviceAttributeComputeMode, hipComputeModeDefault);
     if (mode == hipComputeModeProhibited) {
         return device->host->report(device->host, GPUHAL_ERROR_NO_PERMISSION, "hipDeviceGetAttribute", 0,
                                     "the device's compute mode is prohibited: no process may use it");
@@ -167,12 +174,14 @@ static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_nat
 {
     const gpuhal_host *host = device->host;
     if (adopt->size < sizeof *adopt || adopt->type != GPUHAL_NATIVE_HIP_DEVICE) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the rocm plugin adopts a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
+        return host->report(
+            host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+            "the rocm plugin adopts a GPUHAL_NATIVE_HIP_DEVICE with HIP's number of the device in values[0]");
     }
     if (adopt->values[2] == GPUHAL_ROCM_PER_THREAD || adopt->values[2] == GPUHAL_ROCM_LEGACY) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "values[2] must not be hipStreamPerThread or hipStreamLegacy: they mean other streams elsewhere");
+        return host->report(
+            host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+            "values[2] must not be hipStreamPerThread or hipStreamLegacy: they mean other streams elsewhere");
     }
     if (adopt->values[0] != device->entry->ordinal) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "values[0] is the number of another device");
@@ -199,13 +208,14 @@ void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
     (void)device;
 }
 
-/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opened device without it
- * works too, and does not notice a reset; HIP 5.0 gives no numbers. */
+/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opened device
+ * without it works too, and does not notice a reset; HIP 5.0 gives no numbers. */
 void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);
     if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipPointerGetAttribute(&device->marker_id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, device->marker);
+        code = gpuhal_rocm_api.hipPointerGetAttribute(&device->marker_id, HIP_POINTER_ATTRIBUTE_BUFFER_ID,
+                                                      device->marker);
     }
     gpuhal_rocm_ignore(code);
 }

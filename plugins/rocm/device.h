@@ -1,17 +1,17 @@
 /* rocm/device.h: what the files of this plugin share.
  *
- * An entry is one device as HIP numbers it in this process; HIP fixes that list when it is initialised, so the index of a device
- * is its ordinal. HIP works on the current device of the calling thread. Each call makes the opened device current if
- * it is not, and leaves the thread with the device that it had.
+ * An entry is one device as HIP numbers it in this process; HIP fixes that list when it is initialised, so the index
+ * of a device is its ordinal. HIP works on the current device of the calling thread. Each call makes the opened device
+ * current if it is not, and leaves the thread with the device that it had.
  *
- * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its own work and gives the
- * stream back. Internal streams do not wait for the default stream, so the engine's work does not delay them. Behind an adopted
- * device with a stream, an internal one first waits for what that stream had been given.
+ * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its own work
+ * and gives the stream back. Internal streams do not wait for the default stream, so the engine's work does not delay
+ * them. Behind an adopted device with a stream, an internal one first waits for what that stream had been given.
  *
- * After some errors a device is of no more use to the process. The first such code is kept with the entry, which all opened
- * devices share, and is returned by every later call. When the program resets the device (hipDeviceReset), HIP destroys all its streams, ours too,
- * and frees all its memory: that ends the opened devices there are, and the next one works. Nothing of such a device is given
- * back, since the addresses may belong to another owner by then.
+ * After some errors a device is of no more use to the process. The first such code is kept with the entry, which all
+ * opened devices share, and is returned by every later call. When the program resets the device (hipDeviceReset), HIP
+ * destroys all its streams, ours too, and frees all its memory: that ends the opened devices there are, and the next
+ * one works. Nothing of such a device is given back, since the addresses may belong to another owner by then.
  */
 #ifndef GPUHAL_ROCM_DEVICE_H
 #define GPUHAL_ROCM_DEVICE_H
@@ -24,8 +24,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_ROCM_LEGACY     1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
-#define GPUHAL_ROCM_PER_THREAD 2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
+#define GPUHAL_ROCM_LEGACY                                                                                            \
+    1u /* hipStreamLegacy: of whatever device is current; hipStreamGetDevice follows it as a pointer */
+#define GPUHAL_ROCM_PER_THREAD                                                                                        \
+    2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
 typedef struct gpuhal_rocm_entry {
@@ -40,9 +42,10 @@ typedef struct gpuhal_rocm_entry {
     bool has_address;
     uint32_t domain, bus, slot; /* where has_address */
     int32_t partition;          /* the number of the part of a divided GPU; -1: the device is a whole one */
-    bool is_counted;            /* we have numbered it as HIP lists it, which others need not do, nor HIP with another environment */
-    char pci[24];               /* canonical, without the partition; "" when unknown */
-    char uuid[40];              /* canonical; "" when unknown */
+    bool is_counted; /* we have numbered it as HIP lists it, which others need not do, nor HIP with another environment
+                      */
+    char pci[24];    /* canonical, without the partition; "" when unknown */
+    char uuid[40];   /* canonical; "" when unknown */
     char driver_version[80];
     _Atomic hipError_t lost; /* the code with which it was lost, 0 while it works */
 } gpuhal_rocm_entry;
@@ -51,15 +54,15 @@ typedef struct gpuhal_rocm_entry {
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
-    _Atomic hipError_t gone;              /* what HIP returned once the device had been reset; 0: it has not been */
-    hipStream_t foreign;                  /* the caller's stream that blocking calls come after, or NULL */
-    void *marker;                         /* memory of the device by which a reset shows */
-    uint32_t marker_id;                   /* HIP's number of it; 0: HIP gives none */
+    _Atomic hipError_t gone; /* what HIP returned once the device had been reset; 0: it has not been */
+    hipStream_t foreign;     /* the caller's stream that blocking calls come after, or NULL */
+    void *marker;            /* memory of the device by which a reset shows */
+    uint32_t marker_id;      /* HIP's number of it; 0: HIP gives none */
     gpuhal_internal_streams internal;
 };
 
-/* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until its queue
- * is destroyed and no event refers to it any more. */
+/* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until
+ * its queue is destroyed and no event refers to it any more. */
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
     hipStream_t stream;
@@ -107,13 +110,15 @@ uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
 
 /* context.c: the code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
-/* The same, after a look whether the device was reset: before anything of the device is handed to HIP, which would follow it. */
+/* The same, after a look whether the device was reset: before anything of the device is handed to HIP, which would
+ * follow it. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
 /* The ordinal of the device that a stream belongs to; -1 when this HIP cannot say, -2 when the stream is invalid. */
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
-/* address.c: whether HIP knows memory at the address, and how many bytes there are from there on. Calls the one function that
- * every version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies at the address as a pointer. */
+/* address.c: whether HIP knows memory at the address, and how many bytes there are from there on. Calls the one
+ * function that every version survives: for the kind of memory that it does not know, HIP before 6.2 follows what lies
+ * at the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
 #include "../stream/stream.h"

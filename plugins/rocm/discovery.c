@@ -1,7 +1,7 @@
 /* rocm/discovery.c: which devices there are.
  *
- * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is fixed from then
- * on: an index is HIP's own ordinal, for the life of the process.
+ * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is
+ * fixed from then on: an index is HIP's own ordinal, for the life of the process.
  */
 #include "smi.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HIDING      "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES or GPU_DEVICE_ORDINAL"
+#define HIDING "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES or GPU_DEVICE_ORDINAL"
 
 int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise)
 {
@@ -22,7 +22,8 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
 
 /* ---- when there is nothing */
 
-/* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in order. */
+/* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in
+ * order. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -38,7 +39,8 @@ static const char *kernel_fault(gpuhal_status *out_status)
                ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
            : error != ENOENT /* as while a GPU is reset */
                ? "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu"
-               : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given the node";
+               : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given "
+                 "the node";
 }
 
 /* HIP's own description comes first: they name the remedy where they can. */
@@ -47,7 +49,8 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     char text[480];
     const char *words = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
-    words = strcmp(words, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : words; /* all that HIP 5 says */
+    words =
+        strcmp(words, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : words; /* all that HIP 5 says */
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
         status = GPUHAL_ERROR_NO_DEVICE; /* nothing is kept from anybody */
@@ -55,8 +58,9 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
     if (fault) {
         snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", words, fault);
     } else if (known > 0) {
-        snprintf(text, sizeof text, "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", words,
-                 known, known == 1 ? "it" : "them");
+        snprintf(text, sizeof text,
+                 "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", words, known,
+                 known == 1 ? "it" : "them");
     } else {
         snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", words);
     }
@@ -75,8 +79,9 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
                                                        : gpuhal_rocm_report(host, call, code);
     }
     case hipErrorInsufficientDriver:
-        return gpuhal_rocm_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, call, code,
-                                     "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
+        return gpuhal_rocm_report_as(
+            host, GPUHAL_ERROR_INCOMPATIBLE, call, code,
+            "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
     case hipErrorNotInitialized:
     case hipErrorOperatingSystem: {
         gpuhal_status status = GPUHAL_ERROR_DRIVER;
@@ -93,11 +98,12 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
 static bool has_range_functions(void)
 {
     const gpuhal_rocm_functions *api = &gpuhal_rocm_api;
-    return api->hipMemGetAllocationGranularity && api->hipMemAddressReserve && api->hipMemAddressFree && api->hipMemCreate &&
-           api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
+    return api->hipMemGetAllocationGranularity && api->hipMemAddressReserve && api->hipMemAddressFree &&
+           api->hipMemCreate && api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
 }
 
-/* The kernel's module has a version where AMD's own is installed; the kernel's own has none, and HIP's stands for it. */
+/* The kernel's module has a version where AMD's own is installed; the kernel's own has none, and HIP's stands for it.
+ */
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
@@ -118,12 +124,13 @@ static void fill_in(gpuhal_rocm_entry *entry)
     const int pitch = gpuhal_rocm_attribute(device, hipDeviceAttributeMaxPitch, 0);
     entry->pitch_max = pitch > 0 ? (uint32_t)pitch : 0;
     entry->maps_host = gpuhal_rocm_attribute(device, hipDeviceAttributeCanMapHostMemory, 0) != 0;
-    entry->registers_host = entry->maps_host && (!runtime->has_attribute_host_register ||
-                                                 gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER, 1) != 0);
+    entry->registers_host =
+        entry->maps_host && (!runtime->has_attribute_host_register ||
+                             gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER, 1) != 0);
     entry->has_ranges = has_range_functions() && runtime->has_attribute_virtual_memory &&
                         gpuhal_rocm_attribute(device, GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY, 0) != 0;
-    entry->exports_fd =
-        entry->has_ranges && gpuhal_rocm_api.hipMemExportToShareableHandle && gpuhal_rocm_api.hipMemImportFromShareableHandle;
+    entry->exports_fd = entry->has_ranges && gpuhal_rocm_api.hipMemExportToShareableHandle &&
+                        gpuhal_rocm_api.hipMemImportFromShareableHandle;
     read_driver_version(entry->driver_version, sizeof entry->driver_version);
     gpuhal_rocm_identify(entry);
 }
@@ -142,7 +149,8 @@ static void explain_hidden(const gpuhal_host *host, uint32_t listed)
     }
 }
 
-gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *entries, uint32_t space, uint32_t *out_count)
+gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *entries, uint32_t space,
+                                    uint32_t *out_count)
 {
     hipError_t code = gpuhal_rocm_api.hipInit(0);
     if (code != hipSuccess) {

@@ -14,8 +14,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* A runtime that does not know its own version is taken for a late one. The question initialises HIP as hipInit does, so it is
- * asked while listing and not at the start. */
+/* A runtime that does not know its own version is taken for a late one. The question initialises HIP as hipInit does,
+ * so it is asked while listing and not at the start. */
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 {
     const int known = whole >= 10000000 ? whole : 0;
@@ -34,7 +34,8 @@ gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written, and the root */
+    static pthread_mutex_t lock =
+        PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written, and the root */
     static bool started;
     gpuhal_rocm_functions found;
 #define REQUIRED_SYMBOL(type, name, arguments) {#name, &found.name, 1},
@@ -58,11 +59,11 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return status;
 }
 
-/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, the caller
- * of gpuhal cannot mend them. So are codes of later runtimes that are not in the table.
+/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments,
+ * the caller of gpuhal cannot mend them. So are codes of later runtimes that are not in the table.
  *
- * LOST are those after which every call on the device returns the same. hipErrorInvalidContext and hipErrorContextIsDestroyed are
- * not among them: HIP returns them for an invalid stream, and the device works on. */
+ * LOST are those after which every call on the device returns the same. hipErrorInvalidContext and
+ * hipErrorContextIsDestroyed are not among them: HIP returns them for an invalid stream, and the device works on. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     hipError_t code;
@@ -161,8 +162,8 @@ gpuhal_status gpuhal_rocm_status(hipError_t code)
 
 const char *gpuhal_rocm_result_name(hipError_t code)
 {
-#define NAMED_RESULT(name, value)                                                                                                \
-    case value:                                                                                                                  \
+#define NAMED_RESULT(name, value)                                                                                     \
+    case value:                                                                                                       \
         return #name;
     switch (code) {
         GPUHAL_HIP_RESULTS(NAMED_RESULT)

@@ -1,11 +1,12 @@
 /* rocm/driver.h: the functions of HIP that this plugin calls, and what their error codes mean.
  *
- * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no HIP. The
- * table and the version are written once, by the first start() of the process, and are constant afterwards.
+ * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
+ * HIP. The table and the version are written once, by the first start() of the process, and are constant afterwards.
  *
- * HIP keeps the last error of each thread, and engines ask for it after their launches: an error of one of our calls is taken
- * back (hipGetLastError) before we return, so that the engine does not find it there. An error of the engine's own that it has not asked for
- * is gone after one of our calls that fails, and before HIP 7 after every other one too: nothing can put it back.
+ * HIP keeps the last error of each thread, and engines ask for it after their launches: an error of one of our calls
+ * is taken back (hipGetLastError) before we return, so that the engine does not find it there. An error of the
+ * engine's own that it has not asked for is gone after one of our calls that fails, and before HIP 7 after every other
+ * one too: nothing can put it back.
  */
 #ifndef GPUHAL_ROCM_DRIVER_H
 #define GPUHAL_ROCM_DRIVER_H
@@ -25,7 +26,8 @@ extern gpuhal_rocm_version gpuhal_rocm_runtime;
 
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the device is of no more use here. */
+/* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the device is of no more use
+ * here. */
 gpuhal_status gpuhal_rocm_status(hipError_t code);
 /* Takes the error of the call before back from this thread. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);

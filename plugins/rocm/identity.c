@@ -1,11 +1,11 @@
 /* rocm/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
  *
- * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one, which would
- * make all of those one. Listed are the 16 bytes as they come, in the form of a UUID.
+ * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one,
+ * which would make all of those one. Listed are the 16 bytes as they come, in the form of a UUID.
  *
- * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such function is
- * on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number where HIP does not look:
- * then several devices have one address, and are numbered as HIP lists them.
+ * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such
+ * function is on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number where
+ * HIP does not look: then several devices have one address, and are numbered as HIP lists them.
  */
 #include "device.h"
 
@@ -35,8 +35,8 @@ static void identify_pci(gpuhal_rocm_entry *entry)
         (void)gpuhal_rocm_forget(hipErrorUnknown);
         return;
     }
-    if (sscanf(text, "%8x:%2x:%2x.%1x", &entry->domain, &entry->bus, &entry->slot, &function) != 4 || entry->slot > 31 ||
-        function > 15 || (entry->domain | entry->bus | entry->slot) == 0) {
+    if (sscanf(text, "%8x:%2x:%2x.%1x", &entry->domain, &entry->bus, &entry->slot, &function) != 4 ||
+        entry->slot > 31 || function > 15 || (entry->domain | entry->bus | entry->slot) == 0) {
         return;
     }
     entry->has_address = true;
@@ -131,7 +131,8 @@ static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
             return;
         }
     }
-    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not report it");
+    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                  "the system does not report it");
 }
 
 void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
@@ -144,7 +145,8 @@ void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const
     if (entry->uuid[0] != '\0') {
         host->text(host, sink, GPUHAL_FACT_UUID, entry->uuid);
     } else {
-        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED, "HIP gives no UUID: the chip has no unique id");
+        host->missing(host, sink, GPUHAL_FACT_UUID, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "HIP gives no UUID: the chip has no unique id");
     }
     if (entry->partition >= 0) {
         char text[16];

@@ -1,5 +1,5 @@
-/* rocm/link.c: how two devices are connected. Whether by xGMI is what HIP says; its speed is what AMD SMI or ROCm SMI says. Where
- * two paths through PCI Express join the core finds out.
+/* rocm/link.c: how two devices are connected. Whether by xGMI is what HIP says; its speed is what AMD SMI or ROCm SMI
+ * says. Where two paths through PCI Express join the core finds out.
  */
 #include "smi.h"
 
@@ -34,8 +34,8 @@ static uint32_t ask(void *argument)
     }
     own->code = GPUHAL_ROCM_SMI_NO_FUNCTION;
     if (amd && gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors) {
-        own->code =
-            gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors(from.processor, to.processor, &least, &own->most);
+        own->code = gpuhal_rocm_amd_smi.amdsmi_get_minmax_bandwidth_between_processors(from.processor, to.processor,
+                                                                                       &least, &own->most);
     } else if (!amd && gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get) {
         own->code = gpuhal_rocm_rocm_smi.rsmi_minmax_bandwidth_get(from.index, to.index, &least, &own->most);
     }
@@ -75,7 +75,8 @@ static uint64_t generation_of(const gpuhal_rocm_entry *entry)
     static const unsigned speeds[] = {25, 50, 80, 160, 320, 640};
     char text[32];
     unsigned whole = 0, tenth = 0;
-    if (!gpuhal_rocm_read_system(entry, "max_link_speed", text, sizeof text) || sscanf(text, "%3u.%1u", &whole, &tenth) != 2) {
+    if (!gpuhal_rocm_read_system(entry, "max_link_speed", text, sizeof text) ||
+        sscanf(text, "%3u.%1u", &whole, &tenth) != 2) {
         return 0;
     }
     for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++) {
@@ -90,7 +91,9 @@ static uint64_t lanes_of(const gpuhal_rocm_entry *entry)
 {
     char text[16];
     unsigned lanes = 0;
-    return gpuhal_rocm_read_system(entry, "max_link_width", text, sizeof text) && sscanf(text, "%3u", &lanes) == 1 ? lanes : 0;
+    return gpuhal_rocm_read_system(entry, "max_link_width", text, sizeof text) && sscanf(text, "%3u", &lanes) == 1
+               ? lanes
+               : 0;
 }
 
 static uint64_t smaller(uint64_t one, uint64_t other)
@@ -114,7 +117,8 @@ static void find_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to
 static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     if (value == 0) {
-        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED, "neither HIP, nor the system, nor an SMI library reports it");
+        host->missing(host, sink, key, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "neither HIP, nor the system, nor an SMI library reports it");
     } else {
         host->u64(host, sink, key, value);
     }

@@ -1,9 +1,10 @@
-/* rocm/metrics.c: gpu_metrics, a table that the kernel copies from the GPU's firmware: size (2 bytes), format (1), content (1),
- * and then fields that each content has in other places, as the kernel's kgd_pp_interface.h says. A field of ones alone is one
- * that the GPU does not have.
+/* rocm/metrics.c: gpu_metrics, a table that the kernel copies from the GPU's firmware: size (2 bytes), format (1),
+ * content (1), and then fields that each content has in other places, as the kernel's kgd_pp_interface.h says. A field
+ * of ones alone is one that the GPU does not have.
  *
- * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of accelerators count
- * how long each limit held instead, which one reading does not show; earlier ones have bits whose meaning differs from chip to chip.
+ * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of
+ * accelerators count how long each limit held instead, which one reading does not show; earlier ones have bits whose
+ * meaning differs from chip to chip.
  */
 #include "telemetry.h"
 
@@ -13,8 +14,8 @@
 
 typedef enum { ENERGY, THROTTLING } field;
 
-/* Where the fields begin, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and unit, 1.9, where
- * nothing has a fixed place, and those of processors with graphics that have neither field. */
+/* Where the fields begin, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and
+ * unit, 1.9, where nothing has a fixed place, and those of processors with graphics that have neither field. */
 static const struct layout {
     unsigned char format, content, at[2];
 } layouts[] = {
@@ -42,8 +43,8 @@ static gpuhal_stream_why read_field(const gpuhal_rocm_entry *entry, field which,
     }
     const size_t at = place_of(which, table[2], table[3]);
     if (at == 0 || length < at + sizeof *out_value) {
-        snprintf(why.text, sizeof why.text, "the system's file gpu_metrics is of format %u.%u, where it is not known", table[2],
-                 table[3]);
+        snprintf(why.text, sizeof why.text, "the system's file gpu_metrics is of format %u.%u, where it is not known",
+                 table[2], table[3]);
         return why;
     }
     memcpy(out_value, table + at, sizeof *out_value);
@@ -52,7 +53,8 @@ static gpuhal_stream_why read_field(const gpuhal_rocm_entry *entry, field which,
     return why;
 }
 
-/* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave zeros. */
+/* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave
+ * zeros. */
 gpuhal_stream_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uint64_t *out_value)
 {
     uint64_t count = 0;

@@ -1,8 +1,9 @@
-/* rocm/rocm_smi_api.h: what this plugin uses of ROCm SMI (librocm_smi64.so), declared by us from AMD's documentation. Lists and
- * their readers as in hip_api.h; GPUHAL_ROCM_SMI_LISTS_ONLY leaves our types out. Every function returns rsmi_status_t.
+/* rocm/rocm_smi_api.h: what this plugin uses of ROCm SMI (librocm_smi64.so), declared by us from AMD's documentation.
+ * Lists and their readers as in hip_api.h; GPUHAL_ROCM_SMI_LISTS_ONLY leaves our types out. Every function returns
+ * rsmi_status_t.
  *
- * Only functions that give numbers are used: the structures of this library (frequencies, metrics, counters of errors) have other
- * layouts from release to release.
+ * Only functions that give numbers are used: the structures of this library (frequencies, metrics, counters of
+ * errors) have other layouts from release to release.
  */
 #ifndef GPUHAL_ROCM_SMI_API_H
 #define GPUHAL_ROCM_SMI_API_H
@@ -10,43 +11,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPUHAL_ROCM_SMI_FUNCTIONS(REQUIRED, OPTIONAL)                                                                            \
-    REQUIRED(rsmi_init, (uint64_t flags))                                                                                        \
-    REQUIRED(rsmi_num_monitor_devices, (uint32_t *count))                                                                        \
-    REQUIRED(rsmi_dev_pci_id_get, (uint32_t device, uint64_t *address))                                                          \
-    REQUIRED(rsmi_dev_memory_total_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
-    REQUIRED(rsmi_dev_memory_usage_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes))                             \
+#define GPUHAL_ROCM_SMI_FUNCTIONS(REQUIRED, OPTIONAL) \
+    REQUIRED(rsmi_init, (uint64_t flags)) \
+    REQUIRED(rsmi_num_monitor_devices, (uint32_t *count)) \
+    REQUIRED(rsmi_dev_pci_id_get, (uint32_t device, uint64_t *address)) \
+    REQUIRED(rsmi_dev_memory_total_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes)) \
+    REQUIRED(rsmi_dev_memory_usage_get, (uint32_t device, rsmi_memory_type_t type, uint64_t *bytes)) \
     OPTIONAL(rsmi_minmax_bandwidth_get, (uint32_t from, uint32_t to, uint64_t *least, uint64_t *most))
 
-#define GPUHAL_ROCM_SMI_RESULTS(VALUE)                                                                                           \
-    VALUE(RSMI_STATUS_SUCCESS, 0)                                                                                                \
-    VALUE(RSMI_STATUS_INVALID_ARGS, 1)                                                                                           \
-    VALUE(RSMI_STATUS_NOT_SUPPORTED, 2)                                                                                          \
-    VALUE(RSMI_STATUS_FILE_ERROR, 3)                                                                                             \
-    VALUE(RSMI_STATUS_PERMISSION, 4)                                                                                             \
-    VALUE(RSMI_STATUS_OUT_OF_RESOURCES, 5)                                                                                       \
-    VALUE(RSMI_STATUS_INTERNAL_EXCEPTION, 6)                                                                                     \
-    VALUE(RSMI_STATUS_INPUT_OUT_OF_BOUNDS, 7)                                                                                    \
-    VALUE(RSMI_STATUS_INIT_ERROR, 8)                                                                                             \
-    VALUE(RSMI_STATUS_NOT_YET_IMPLEMENTED, 9)                                                                                    \
-    VALUE(RSMI_STATUS_NOT_FOUND, 10)                                                                                             \
-    VALUE(RSMI_STATUS_INSUFFICIENT_SIZE, 11)                                                                                     \
-    VALUE(RSMI_STATUS_INTERRUPT, 12)                                                                                             \
-    VALUE(RSMI_STATUS_UNEXPECTED_SIZE, 13)                                                                                       \
-    VALUE(RSMI_STATUS_NO_DATA, 14)                                                                                               \
-    VALUE(RSMI_STATUS_UNEXPECTED_DATA, 15)                                                                                       \
-    VALUE(RSMI_STATUS_BUSY, 16)                                                                                                  \
+#define GPUHAL_ROCM_SMI_RESULTS(VALUE) \
+    VALUE(RSMI_STATUS_SUCCESS, 0) \
+    VALUE(RSMI_STATUS_INVALID_ARGS, 1) \
+    VALUE(RSMI_STATUS_NOT_SUPPORTED, 2) \
+    VALUE(RSMI_STATUS_FILE_ERROR, 3) \
+    VALUE(RSMI_STATUS_PERMISSION, 4) \
+    VALUE(RSMI_STATUS_OUT_OF_RESOURCES, 5) \
+    VALUE(RSMI_STATUS_INTERNAL_EXCEPTION, 6) \
+    VALUE(RSMI_STATUS_INPUT_OUT_OF_BOUNDS, 7) \
+    VALUE(RSMI_STATUS_INIT_ERROR, 8) \
+    VALUE(RSMI_STATUS_NOT_YET_IMPLEMENTED, 9) \
+    VALUE(RSMI_STATUS_NOT_FOUND, 10) \
+    VALUE(RSMI_STATUS_INSUFFICIENT_SIZE, 11) \
+    VALUE(RSMI_STATUS_INTERRUPT, 12) \
+    VALUE(RSMI_STATUS_UNEXPECTED_SIZE, 13) \
+    VALUE(RSMI_STATUS_NO_DATA, 14) \
+    VALUE(RSMI_STATUS_UNEXPECTED_DATA, 15) \
+    VALUE(RSMI_STATUS_BUSY, 16) \
     VALUE(RSMI_STATUS_REFCOUNT_OVERFLOW, 17)
 
-#define GPUHAL_ROCM_SMI_VALUES(VALUE)                                                                                            \
+#define GPUHAL_ROCM_SMI_VALUES(VALUE) \
     VALUE(RSMI_MEM_TYPE_VRAM, 0)
 
-/* Each process keeps a lock of its own for a GPU instead of waiting for one that all share. Known since ROCm 5.7, without effect
- * before. As an enumerator it would be of a type that C has none for. */
+/* Each process keeps a lock of its own for a GPU instead of waiting for one that all share. Known since ROCm 5.7,
+ * without effect before. As an enumerator it would be of a type that C has none for. */
 #define GPUHAL_ROCM_SMI_OWN_LOCK UINT64_C(0x400000000000000) /* RSMI_INIT_FLAG_THRAD_ONLY_MUTEX */
 
-#define GPUHAL_ROCM_SMI_TYPES(TYPE)                                                                                              \
-    TYPE(rsmi_status_t)                                                                                                          \
+#define GPUHAL_ROCM_SMI_TYPES(TYPE) \
+    TYPE(rsmi_status_t) \
     TYPE(rsmi_memory_type_t)
 
 #ifndef GPUHAL_ROCM_SMI_LISTS_ONLY

@@ -14,13 +14,14 @@ static _Atomic int opened;           /* which of the two; raised once its table 
 static bool initialised;             /* well or not; by the one thread whose turn it is */
 static uint32_t initialisation_code; /* its code; the same holds */
 
-/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 calls that of ROCm 6.1 0. What came
- * before had other functions. The name without a version is that of development packages, and the last resort. */
+/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 calls that of ROCm 6.1 0.
+ * What came before had other functions. The name without a version is that of development packages, and the last
+ * resort. */
 static const char *const amd_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
                                         "libamd_smi.so.23", "libamd_smi.so.0",  "libamd_smi.so",    NULL};
 /* 7 is ROCm 6 and 7, 5 is ROCm 5. Distributions say 1 of both, where they have not built it with AMD's numbers. */
-static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1",
-                                         NULL};
+static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5",
+                                         "librocm_smi64.so.1", NULL};
 
 #define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
 #define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
@@ -49,8 +50,8 @@ static bool open_rocm_smi(const gpuhal_host *host)
     return true;
 }
 
-/* Where the libraries look for GPUs, and AMD SMI since ROCm 7 for network adapters and switches. Where one of them is not there,
- * the library writes to standard error; a kernel without SCSI has no scsi_host. */
+/* Where the libraries look for GPUs, and AMD SMI since ROCm 7 for network adapters and switches. Where one of them is
+ * not there, the library writes to standard error; a kernel without SCSI has no scsi_host. */
 static bool has_directories(gpuhal_rocm_smi_library which)
 {
     static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES, "/sys/class/net", "/sys/class/scsi_host"};
@@ -69,7 +70,8 @@ void gpuhal_rocm_smi_open(const gpuhal_host *host)
 {
     const bool amd = has_directories(GPUHAL_ROCM_SMI_AMD) && open_amd_smi(host);
     if (!amd && !open_rocm_smi(host)) {
-        host->log(host, GPUHAL_LOG_INFO, "neither AMD SMI nor ROCm SMI can be used: values come from the system's files alone");
+        host->log(host, GPUHAL_LOG_INFO,
+                  "neither AMD SMI nor ROCm SMI can be used: values come from the system's files alone");
     }
 }
 
@@ -119,9 +121,9 @@ static bool is_shut_down(uint32_t code)
     return code == (amd ? (uint32_t)AMDSMI_STATUS_NOT_INIT : (uint32_t)RSMI_STATUS_INIT_ERROR);
 }
 
-/* Initialising once is enough, and this plugin never shuts it down. ROCm SMI counts initialisations, and so do late versions
- * of AMD SMI; with earlier ones the first to shut down did it for all (amd_smi.cc, initialized_lib). A library that
- * failed is not asked again: each time it would write to standard error. */
+/* Initialising once is enough, and this plugin never shuts it down. ROCm SMI counts initialisations, and so do late
+ * versions of AMD SMI; with earlier ones the first to shut down did it for all (amd_smi.cc, initialized_lib). A
+ * library that failed is not asked again: each time it would write to standard error. */
 static uint32_t run(uint32_t (*work)(void *request), void *request)
 {
     if (!initialised) {
@@ -143,7 +145,8 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "neither AMD SMI nor ROCm SMI can be used");
     }
     if (!gpuhal_rocm_take_turn()) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of the SMI library hangs, so it is not called");
+        return gpuhal_rocm_because(GPUHAL_MISSING_TIMED_OUT,
+                                   "an earlier call of the SMI library hangs, so it is not called");
     }
     uint32_t code = run(work, request);
     code = initialised ? code : run(work, request);
@@ -153,8 +156,8 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
 
 /* ---- devices */
 
-/* Both libraries pack an address like this, with the number of the partition in the four bits below the domain, or, before those
- * were there, in the function. */
+/* Both libraries pack an address like this, with the number of the partition in the four bits below the domain, or,
+ * before those were there, in the function. */
 static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
 {
     const uint32_t part = (uint32_t)(address >> 28 & 15), function = (uint32_t)(address & 7);
@@ -176,7 +179,8 @@ static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device
     listed = listed || count > 0;
     for (uint32_t i = 0; i < count && code == RSMI_STATUS_SUCCESS; i++) {
         uint64_t address = 0;
-        if (gpuhal_rocm_rocm_smi.rsmi_dev_pci_id_get(i, &address) == RSMI_STATUS_SUCCESS && is_address_of(entry, address)) {
+        if (gpuhal_rocm_rocm_smi.rsmi_dev_pci_id_get(i, &address) == RSMI_STATUS_SUCCESS &&
+            is_address_of(entry, address)) {
             out_device->index = i;
             return RSMI_STATUS_SUCCESS;
         }
@@ -184,7 +188,8 @@ static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device
     return code == RSMI_STATUS_SUCCESS ? (uint32_t)RSMI_STATUS_NOT_FOUND : code;
 }
 
-static bool find_in_socket(const gpuhal_rocm_entry *entry, amdsmi_socket_handle socket, gpuhal_rocm_smi_device *out_device)
+static bool find_in_socket(const gpuhal_rocm_entry *entry, amdsmi_socket_handle socket,
+                           gpuhal_rocm_smi_device *out_device)
 {
     amdsmi_processor_handle processors[HANDLES_MAX];
     uint32_t count = HANDLES_MAX;

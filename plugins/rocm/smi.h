@@ -1,4 +1,5 @@
-/* rocm/smi.h: AMD SMI or ROCm SMI, which report what the system's files do not, and without which everything else works.
+/* rocm/smi.h: AMD SMI or ROCm SMI, which report what the system's files do not, and without which everything else
+ * works.
  *
  * One thread calls them at a time
  * (../stream/management.c).
@@ -39,7 +40,8 @@ typedef struct gpuhal_rocm_smi_device {
     amdsmi_processor_handle processor; /* AMD SMI */
 } gpuhal_rocm_smi_device;
 
-/* Opens one of the libraries, if there is one. Neither is called before a value is asked for that the system's files do not have.
+/* Opens one of the libraries, if there is one. Neither is called before a value is asked for that the system's files
+ * do not have.
  */
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);

@@ -1,8 +1,9 @@
-/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not have: inside containers without them,
- * and the memory of a part of a divided GPU. Only functions that give one number, in known units, are called.
+/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not have: inside containers
+ * without them, and the memory of a part of a divided GPU. Only functions that give one number, in known units, are
+ * called.
  *
- * ROCm SMI reads the files that telemetry.c reads itself, so it is called for what is in none of them alone: the memory of a part,
- * and the speed of xGMI (link.c).
+ * ROCm SMI reads the files that telemetry.c reads itself, so it is called for what is in none of them alone: the
+ * memory of a part, and the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 
@@ -17,9 +18,11 @@ static uint64_t from_degrees(int64_t value)
     return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
 }
 
-/* Both libraries report for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that is set apart
- * for them. HIP's is less, or more, and what is used of the one does not show what is left of the other. */
-static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used, uint64_t *out_value)
+/* Both libraries report for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that
+ * is set apart for them. HIP's is less, or more, and what is used of the one does not show what is left of the other.
+ */
+static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used,
+                             uint64_t *out_value)
 {
     const uint64_t apart = total > entry->total ? total - entry->total : entry->total - total;
     *out_value = used ? taken : taken < total ? total - taken : 0;
@@ -28,7 +31,8 @@ static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uin
 
 /* ---- AMD SMI */
 
-static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, bool used, uint64_t *out_value)
+static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, bool used,
+                           uint64_t *out_value)
 {
     uint64_t total = 0, taken = 0;
     uint32_t code = gpuhal_rocm_amd_smi.amdsmi_get_gpu_memory_total(device, AMDSMI_MEM_TYPE_VRAM, &total);
@@ -63,7 +67,8 @@ static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
 }
 
 /* Of the chip: at its edge, where there is a sensor, as everywhere else; large GPUs measure the hottest spot alone. */
-static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key, uint64_t *out_value)
+static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key,
+                        uint64_t *out_value)
 {
     uint32_t code;
     switch (key) {
@@ -73,7 +78,8 @@ static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle 
         return amd_memory(entry, device, true, out_value);
     case GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS:
         code = amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_EDGE, out_value);
-        return code == AMDSMI_STATUS_SUCCESS ? code : amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_HOTSPOT, out_value);
+        return code == AMDSMI_STATUS_SUCCESS ? code
+                                             : amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_HOTSPOT, out_value);
     case GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS:
         return amd_temperature(device, AMDSMI_TEMPERATURE_TYPE_VRAM, out_value);
     case GPUHAL_VALUE_ENERGY_MICROJOULES:
@@ -123,9 +129,8 @@ static uint32_t ask(void *request)
         uint64_t value = 0;
         own->codes[i] = found;
         if (own->wanted[i] && found == 0) {
-            own->codes[i] =
-                amd ? ask_amd(own->entry, device.processor, key, &value)
-                    : rocm_memory(own->entry, device.index, key == GPUHAL_VALUE_MEMORY_USED_BYTES, &value);
+            own->codes[i] = amd ? ask_amd(own->entry, device.processor, key, &value)
+                                : rocm_memory(own->entry, device.index, key == GPUHAL_VALUE_MEMORY_USED_BYTES, &value);
             own->numbers[i] = value;
         }
     }
@@ -140,7 +145,8 @@ void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why 
             continue;
         }
         const gpuhal_stream_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
-        const bool tells_more = whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
+        const bool tells_more =
+            whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
         if (answer.reason == 0 || tells_more) {
             whys[i] = answer;
         }

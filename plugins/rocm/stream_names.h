@@ -73,8 +73,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "hipHostMalloc"
 #define GPUHAL_VENDOR_FREE_HOST           gpuhal_rocm_api.hipHostFree
 #define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "hipHostGetDevicePointer"
-/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which does
- * no harm to memory that is only read. */
+/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
+ * does no harm to memory that is only read. */
 #define GPUHAL_VENDOR_READ_ONLY   hipExtHostRegisterCoarseGrained
 #define GPUHAL_VENDOR_MEMORY_TYPE "GPUHAL_NATIVE_HIP_MEMORY"
 

@@ -1,9 +1,9 @@
-/* rocm/telemetry.c: values of devices that need not be open. The system's files come first: they need no library, cannot hang in
- * one, and keep their form. What they do not have is asked of AMD SMI or ROCm SMI (smi_values.c).
+/* rocm/telemetry.c: values of devices that need not be open. The system's files come first: they need no library,
+ * cannot hang in one, and keep their form. What they do not have is asked of AMD SMI or ROCm SMI (smi_values.c).
  *
- * Reading some of the files wakes a GPU that sleeps, on older kernels, so the kernel is asked first whether it does. pcie_bw
- * takes a second to read and is read only for those who name its values. A part of a divided GPU has no files of its own: what
- * they report is the whole GPU's, and only the library is asked for memory.
+ * Reading some of the files wakes a GPU that sleeps, on older kernels, so the kernel is asked first whether it does.
+ * pcie_bw takes a second to read and is read only for those who name its values. A part of a divided GPU has no files
+ * of its own: what they report is the whole GPU's, and only the library is asked for memory.
  */
 #include "telemetry.h"
 
@@ -66,7 +66,8 @@ static gpuhal_stream_why read_sensor(const gpuhal_rocm_entry *entry, const char 
 }
 
 /* The second is what some GPUs have instead. */
-static gpuhal_stream_why read_either(const gpuhal_rocm_entry *entry, const char *one, const char *other, uint64_t *out_value)
+static gpuhal_stream_why read_either(const gpuhal_rocm_entry *entry, const char *one, const char *other,
+                                     uint64_t *out_value)
 {
     const gpuhal_stream_why why = read_sensor(entry, one, out_value);
     return why.reason == GPUHAL_MISSING_NOT_SUPPORTED ? read_sensor(entry, other, out_value) : why;
@@ -74,13 +75,15 @@ static gpuhal_stream_why read_either(const gpuhal_rocm_entry *entry, const char 
 
 /* ---- readers: each converts to the unit that the key names */
 
-/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel counts as GTT:
- * late kernels do so for processors with graphics. Where it has much less it has a part of the GPU, whose siblings may be hidden.
+/* Where HIP has much more than the memory that is set apart, it allocates from the processor's, which the kernel
+ * counts as GTT: late kernels do so for processors with graphics. Where it has much less it has a part of the GPU,
+ * whose siblings may be hidden.
  */
 static gpuhal_stream_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *out_total, uint64_t *out_used)
 {
     gpuhal_stream_why why = read_number(entry, "mem_info_vram_total", out_total);
-    if (why.reason == 0 && entry->total != 0 && *out_total > entry->total && *out_total - entry->total > entry->total / 8) {
+    if (why.reason == 0 && entry->total != 0 && *out_total > entry->total &&
+        *out_total - entry->total > entry->total / 8) {
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report more memory than HIP has");
     }
     if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
@@ -168,7 +171,8 @@ static gpuhal_stream_why fan(const gpuhal_rocm_entry *entry, uint64_t *out_value
     return why;
 }
 
-/* "received sent largest": messages of the last second, and the bytes that one may carry: more than that it cannot have been. */
+/* "received sent largest": messages of the last second, and the bytes that one may carry: more than that it cannot
+ * have been. */
 static gpuhal_stream_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_t *out_value)
 {
     char text[96];
@@ -176,8 +180,8 @@ static gpuhal_stream_why pcie(const gpuhal_rocm_entry *entry, bool sent, uint64_
     if (!gpuhal_rocm_read_system(entry, "pcie_bw", text, sizeof text)) {
         return gpuhal_rocm_unreadable("pcie_bw");
     }
-    if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 || numbers[2] > 65536 ||
-        numbers[sent ? 1 : 0] > UINT32_MAX) {
+    if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 ||
+        numbers[2] > 65536 || numbers[sent ? 1 : 0] > UINT32_MAX) {
         return gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file pcie_bw holds no usable numbers");
     }
     *out_value = numbers[sent ? 1 : 0] * numbers[2];
@@ -198,9 +202,10 @@ static gpuhal_stream_why pcie_send(const gpuhal_rocm_entry *entry, uint64_t *out
 static gpuhal_stream_why ecc(const gpuhal_rocm_entry *entry, const char *which, uint64_t *out_value)
 {
     char text[64];
-    gpuhal_stream_why why = gpuhal_rocm_read_all(entry, "ras/umc_err_count", text, sizeof text) > 0
-                              ? gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers")
-                              : gpuhal_rocm_unreadable("ras/umc_err_count");
+    gpuhal_stream_why why =
+        gpuhal_rocm_read_all(entry, "ras/umc_err_count", text, sizeof text) > 0
+            ? gpuhal_rocm_because(GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers")
+            : gpuhal_rocm_unreadable("ras/umc_err_count");
     const char *at = strstr(text, which);
     if (at && sscanf(at + strlen(which), " %" SCNu64, out_value) == 1) {
         why.reason = 0;
@@ -254,7 +259,8 @@ gpuhal_key gpuhal_rocm_value_key(size_t number)
 static gpuhal_stream_why read_file(const gpuhal_rocm_entry *entry, size_t i, bool named, uint64_t *out_value)
 {
     if (values[i].how == SLOW && !named) {
-        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_READ, "reading it takes a second: it has to be asked for by name");
+        return gpuhal_rocm_because(GPUHAL_MISSING_NOT_READ,
+                                   "reading it takes a second: it has to be asked for by name");
     }
     if (values[i].how == OF_PART && entry->partition >= 0) {
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");

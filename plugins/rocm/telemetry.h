@@ -27,8 +27,8 @@ gpuhal_stream_why gpuhal_rocm_metrics_throttle(const gpuhal_rocm_entry *entry, u
 
 /* smi_values.c */
 bool gpuhal_rocm_smi_has(gpuhal_key key);
-/* Asks for what is wanted; where a value comes, its reason in @p whys becomes 0. Where none comes, the reason of the files
- * stays unless it says no more than that they do not have the value, and the library's says more. */
+/* Asks for what is wanted; where a value comes, its reason in @p whys becomes 0. Where none comes, the reason of the
+ * files stays unless it says no more than that they do not have the value, and the library's says more. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

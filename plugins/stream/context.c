@@ -21,6 +21,8 @@ gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)
     return GPUHAL_OWN(is_gone)(device) ? GPUHAL_OWN(result)(device, "memcpy", GPUHAL_VENDOR_GONE) : GPUHAL_OK;
 }
 
+/* Every blocking call needs an internal stream, so a device without the first one is not opened. The marker may be
+ * missing. */
 static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;

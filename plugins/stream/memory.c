@@ -124,6 +124,8 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 
+/* Inside the context. Memory that is exported or open to peers must be physical memory that is mapped here (share.c).
+ */
 static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
@@ -164,7 +166,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         status = take(device, alloc, out_memory);
         GPUHAL_OWN(leave)(&scope);
     }
-    if (status != GPUHAL_OK) {
+    if (status != GPUHAL_OK) { /* each step has given back what it took; the core calls release() for success alone */
         *out_memory = (gpuhal_memory){.size = out_memory->size};
         free(block);
     }

@@ -103,6 +103,8 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     return status;
 }
 
+/* The lock is held over the driver's call: a thread that enables the same pair must not get "already enabled" from a
+ * driver that is just switching it off. */
 static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);

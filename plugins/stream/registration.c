@@ -30,13 +30,16 @@ static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uin
     return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
 }
 
+/* A registration without flags may be read and written, so it serves every request. One in a context of the caller
+ * ends with that context, so it serves the devices in it alone. */
 static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_registration *other)
 {
     return contains(one, other->start, other->bytes) && (one->flags == 0 || one->flags == other->flags) &&
            (!one->adopted || one->context == other->context);
 }
 
-/* Under the lock. The registration that has bytes of these, once no thread is changing it. */
+/* Under the lock, which waiting gives back: the list may be another one then, so the search begins anew. The
+ * registration that has bytes of these, once no thread is changing it. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
 {
     for (gpuhal_stream_registration *one = first; one;) {
@@ -69,6 +72,9 @@ static void finish_change(gpuhal_stream_registration *own, bool stays)
     }
 }
 
+/* The last user's registration stays in the list until the driver has given it back: a request for the same pages
+ * waits for that, where the driver would refuse it. `gone` was set by a thread that was a user then, so the last one
+ * sees it. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration)
 {
     pthread_mutex_lock(&lock);
@@ -83,7 +89,8 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
     return code;
 }
 
-/* Takes a part in a registration of ours, or enters @p own into the list, for its caller to make. */
+/* Takes a part in a registration of ours, or enters @p own into the list, for its caller to make: it is `changing`, so
+ * that other threads wait for what the driver says. */
 static vendor_code share(gpuhal_stream_registration *own, gpuhal_stream_registration **out_shared)
 {
     pthread_mutex_lock(&lock);
@@ -116,6 +123,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
                                         .users = 1,
                                         .changing = true};
     vendor_code code = share(own, &shared);
+    /* What a reset took is of no use to anyone: it is marked for its other users, and this one looks for another. */
     while (shared && !GPUHAL_OWN(is_there)(shared)) {
         pthread_mutex_lock(&lock);
         shared->gone = true;

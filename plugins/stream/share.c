@@ -215,6 +215,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
         alloc->import_offset == 0 ? import_mapped(device, alloc, out_memory) : GPUHAL_VENDOR_INVALID_VALUE;
     const gpuhal_status status = GPUHAL_OWN(status)(code);
     if (code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_DEVICE_LOST) {
+        /* Out of memory and a lost device are final; another kind of import would only hide them. */
         GPUHAL_OWN(ignore)(code);
         const vendor_code external = import_external(alloc, out_memory);
         code = external == GPUHAL_VENDOR_OK ? external : code;

@@ -63,7 +63,8 @@ vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address
     }
     *out_call = GPUHAL_VENDOR_CALL(MemSetAccess);
     code = allow(device, at, bytes, peers, peer_count);
-    if (code != GPUHAL_VENDOR_OK) {
+    if (code !=
+        GPUHAL_VENDOR_OK) { /* mapped, but of no use: the caller releases the handle, which the mapping would keep */
         GPUHAL_OWN(unmap)(address, bytes);
     }
     return code;
@@ -172,7 +173,8 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     return GPUHAL_OK;
 }
 
-/* Inside the context. */
+/* Inside the context. Unmapping comes first: a piece that the driver does not unmap keeps its memory, and stays in the
+ * list. */
 static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own)
 {
     const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
@@ -218,6 +220,8 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
     return GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_CALL(MemUnmap), code);
 }
 
+/* A lost context takes the pieces and the addresses with it; ours of them are freed in any case. Addresses whose
+ * pieces the driver keeps are freed too, since no later call could. */
 static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;

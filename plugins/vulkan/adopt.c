@@ -1,7 +1,7 @@
 /* vulkan/adopt.c: taking over the caller's VkDevice.
  *
- * Vulkan cannot be asked what a VkDevice was made with, so the description is believed, and checked where it can be. What it does
- * not name was not enabled. Nothing of the description is kept but handles and copies.
+ * Vulkan cannot be asked what a VkDevice was made with, so the description is believed, and checked where it can be.
+ * What it does not name was not enabled. Nothing of the description is kept but handles and copies.
  */
 #include "device.h"
 
@@ -115,7 +115,8 @@ static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
 }
 
 /* A queue that is named twice is one wrapper: two would not exclude each other. */
-static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted, bool new_families)
+static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted,
+                        bool new_families)
 {
     for (uint32_t i = 0; i < given->queue_count && device->wrapper_count < GPUHAL_VULKAN_WRAPPERS; i++) {
         const gpuhal_vulkan_queue *queue = &given->queues[i];
@@ -130,7 +131,8 @@ static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     }
 }
 
-/* Compute queues first, and one of each family before the second of any, as buffers are shared over the families that are taken.
+/* Compute queues first, and one of each family before the second of any, as buffers are shared over the families that
+ * are taken.
  */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
@@ -160,7 +162,8 @@ static const char *queue_fault(const gpuhal_plugin_device *device, const gpuhal_
 }
 
 /* The instance is the caller's, so the physical device is another handle than ours, and surveyed anew. */
-static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_vulkan_device *given)
+static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
+                            const gpuhal_vulkan_device *given)
 {
     const char *missing;
     char why[192], text[256];
@@ -170,20 +173,22 @@ static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_en
         snprintf(text, sizeof text, "get_instance_proc_addr does not find %s", missing);
         return refuse(device, text);
     }
-    if (!gpuhal_vulkan_survey(&device->instance_api, given->physical_device, given->api_version, &device->hardware, why,
-                              sizeof why)) {
+    if (!gpuhal_vulkan_survey(&device->instance_api, given->physical_device, given->api_version, &device->hardware,
+                              why, sizeof why)) {
         snprintf(text, sizeof text, "the physical device cannot be used: %s", why);
         return refuse(device, text);
     }
     if (memcmp(device->hardware.id.deviceUUID, entry->hardware.id.deviceUUID, VK_UUID_SIZE) != 0 ||
         memcmp(device->hardware.id.driverUUID, entry->hardware.id.driverUUID, VK_UUID_SIZE) != 0) {
-        snprintf(text, sizeof text, "the VkDevice is of other hardware, or another driver, than vulkan:%" PRIu32, entry->index);
+        snprintf(text, sizeof text, "the VkDevice is of other hardware, or another driver, than vulkan:%" PRIu32,
+                 entry->index);
         return refuse(device, text);
     }
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native)
+gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
+                                  const gpuhal_native *native)
 {
     device->adopted = true;
     const char *fault = description_fault(native);

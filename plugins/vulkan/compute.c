@@ -1,5 +1,5 @@
-/* vulkan/compute.c: what a shader of the device may count on: sizes of groups, types of data. Only what a device of ours is made with
- * counts: a feature that is not enabled may not be used.
+/* vulkan/compute.c: what a shader of the device may count on: sizes of groups, types of data. Only what a device of
+ * ours is made with counts: a feature that is not enabled may not be used.
  */
 #include "memory.h"
 
@@ -25,7 +25,8 @@ static void list_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gp
 {
     uint32_t visible = 0, coherent = 0;
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
-        const uint32_t type = hardware->memory_kinds >> kind & 1 ? gpuhal_vulkan_pick_type(hardware, kind, UINT32_MAX) : GPUHAL_VULKAN_NO_TYPE;
+        const uint32_t type = hardware->memory_kinds >> kind & 1 ? gpuhal_vulkan_pick_type(hardware, kind, UINT32_MAX)
+                                                                 : GPUHAL_VULKAN_NO_TYPE;
         if (type == GPUHAL_VULKAN_NO_TYPE) {
             continue;
         }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Vulkan says that a device is lost only in the call that notices; later calls may hang, so the loss is recorded here. */
+/* Vulkan says that a device is lost only in the call that notices; later calls may hang, so the loss is recorded here.
+ */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code)
 {
     if (code == VK_SUCCESS) {
@@ -70,7 +71,8 @@ static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vu
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_report(device->host, "vkEnumerateDeviceExtensionProperties", code);
     }
-    device->features = gpuhal_vulkan_features_ask(&device->instance_api, hardware->handle, hardware->api_version, &offered);
+    device->features =
+        gpuhal_vulkan_features_ask(&device->instance_api, hardware->handle, hardware->api_version, &offered);
     device->extensions = calloc(GPUHAL_VULKAN_EXTENSIONS, sizeof *device->extensions);
     if (!device->features || !device->extensions) {
         free(offered.list);
@@ -122,19 +124,21 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
-    device->enabled =
-        gpuhal_vulkan_features_bits(device->features) | (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
+    device->enabled = gpuhal_vulkan_features_bits(device->features) |
+                      (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
         device->wrappers[i].family = plan.wrappers[i].family;
         device->wrappers[i].index = plan.wrappers[i].index;
-        device->api.vkGetDeviceQueue(device->handle, plan.wrappers[i].family, plan.wrappers[i].index, &device->wrappers[i].queue);
+        device->api.vkGetDeviceQueue(device->handle, plan.wrappers[i].family, plan.wrappers[i].index,
+                                     &device->wrappers[i].queue);
     }
     device->wrapper_count = plan.count;
     device->copy_wrapper = plan.copy_wrapper;
     return GPUHAL_OK;
 }
 
-static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native)
+static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
+                                  const gpuhal_native *native)
 {
     gpuhal_status status = gpuhal_vulkan_adopt(device, entry, native);
     return status == GPUHAL_OK ? load_table(device) : status;
@@ -209,7 +213,8 @@ static void describe(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
         const gpuhal_vulkan_wrapper *wrapper = &device->wrappers[i];
-        device->described_queues[i] = (gpuhal_vulkan_queue){.queue = wrapper->queue, .family = wrapper->family, .index = wrapper->index};
+        device->described_queues[i] =
+            (gpuhal_vulkan_queue){.queue = wrapper->queue, .family = wrapper->family, .index = wrapper->index};
     }
     device->described = (gpuhal_vulkan_device){
         .size = sizeof device->described,
@@ -226,7 +231,8 @@ static void describe(gpuhal_plugin_device *device)
     };
 }
 
-/* An adopted VkDevice stays the caller's; one with work that never ended stays for ever, since destroying it could hang. */
+/* An adopted VkDevice stays the caller's; one with work that never ended stays for ever, since destroying it could
+ * hang. */
 static void free_opening(gpuhal_plugin_device *device)
 {
     if (device->handle && !device->adopted && device->api.vkDestroyDevice && !atomic_load(&device->stuck)) {

@@ -1,14 +1,15 @@
 /* vulkan/device.h: what the files of this plugin share.
  *
- * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, kept for the life of the
- * process under the index that it got first. An opened device is a VkDevice of our own or an adopted one, with the VkQueues that it may
- * use, each in a queue wrapper: with the lock that Vulkan wants around submissions.
+ * Hardware is what was learned of one VkPhysicalDevice; an entry is hardware of our own instance, kept for the life of
+ * the process under the index that it got first. An opened device is a VkDevice of our own or an adopted one, with the
+ * VkQueues that it may use, each in a queue wrapper: with the lock that Vulkan wants around submissions.
  *
- * Transfers with a NULL queue take an internal stream: a command buffer with a fence that no other call uses. Queues of plugin.h are command
- * buffers in flight on a wrapper, one timeline semaphore each; several queues may share a wrapper.
+ * Transfers with a NULL queue take an internal stream: a command buffer with a fence that no other call uses. Queues
+ * of plugin.h are command buffers in flight on a wrapper, one timeline semaphore each; several queues may share a
+ * wrapper.
  *
- * Memory is one VkBuffer per allocation, bound at the start of a VkDeviceMemory of its own, shared (CONCURRENT) over the families of
- * all wrappers, and mapped for as long as it lives where the host can see it.
+ * Memory is one VkBuffer per allocation, bound at the start of a VkDeviceMemory of its own, shared (CONCURRENT) over
+ * the families of all wrappers, and mapped for as long as it lives where the host can see it.
  */
 #ifndef GPUHAL_VULKAN_DEVICE_H
 #define GPUHAL_VULKAN_DEVICE_H
@@ -20,15 +21,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define GPUHAL_VULKAN_FAMILIES 16u
-#define GPUHAL_VULKAN_WRAPPERS    8u
-#define GPUHAL_VULKAN_INTERNAL_STREAMS    8u
+#define GPUHAL_VULKAN_FAMILIES         16u
+#define GPUHAL_VULKAN_WRAPPERS         8u
+#define GPUHAL_VULKAN_INTERNAL_STREAMS 8u
 /* The largest nonCoherentAtomSize that a driver may state. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
 /* How long one wait for an event lasts before the caller looks whether another thread has found the device lost. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
-/* Waiting may run out of memory, which says nothing about the work; the wait is tried again so often, a millisecond apart. */
+/* Waiting may run out of memory, which says nothing about the work; the wait is tried again so often, a millisecond
+ * apart. */
 #define GPUHAL_VULKAN_WAIT_TRIES 1000u
 /* How long destroying a queue, or closing, waits for work that never ends. */
 #define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
@@ -40,13 +42,15 @@ enum {
     GPUHAL_VULKAN_BUFFER_ADDRESS = 1u << 2,   /* feature bufferDeviceAddress */
     GPUHAL_VULKAN_MEMORY_BUDGET = 1u << 3,    /* VK_EXT_memory_budget */
     GPUHAL_VULKAN_HOST_IMPORT = 1u << 4,      /* VK_EXT_external_memory_host */
-    GPUHAL_VULKAN_OPAQUE_FD = 1u << 5,        /* VK_KHR_external_memory_fd, and buffers of ours can be exported and imported */
-    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* the same with VK_EXT_external_memory_dma_buf */
-    GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7,     /* VK_EXT_pci_bus_info */
-    GPUHAL_VULKAN_DRM = 1u << 8               /* VK_EXT_physical_device_drm */
+    GPUHAL_VULKAN_OPAQUE_FD =
+        1u << 5, /* VK_KHR_external_memory_fd, and buffers of ours can be exported and imported */
+    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,    /* the same with VK_EXT_external_memory_dma_buf */
+    GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7, /* VK_EXT_pci_bus_info */
+    GPUHAL_VULKAN_DRM = 1u << 8           /* VK_EXT_physical_device_drm */
 };
 /* Those that are features, and so have to be enabled by name. */
-#define GPUHAL_VULKAN_FEATURE_BITS (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS)
+#define GPUHAL_VULKAN_FEATURE_BITS                                                                                    \
+    (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS)
 
 /* What is known of a physical device. */
 typedef struct gpuhal_vulkan_hardware {
@@ -59,16 +63,16 @@ typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
-    uint64_t allocation_max;   /* largest single allocation */
-    uint64_t import_alignment; /* of host pointers; 0: none */
-    uint32_t pci[4];           /* domain, bus, device, function, with PCI_BUS_INFO */
-    int64_t drm_render[2];     /* major, minor; -1: none */
-    uint32_t compute_units;    /* 0: not reported */
-    bool software;             /* a program on the host's processor */
-    bool unified;              /* device and host share one memory */
+    uint64_t allocation_max;             /* largest single allocation */
+    uint64_t import_alignment;           /* of host pointers; 0: none */
+    uint32_t pci[4];                     /* domain, bus, device, function, with PCI_BUS_INFO */
+    int64_t drm_render[2];               /* major, minor; -1: none */
+    uint32_t compute_units;              /* 0: not reported */
+    bool software;                       /* a program on the host's processor */
+    bool unified;                        /* device and host share one memory */
     uint32_t subgroup_min, subgroup_max; /* 0: not reported */
-    uint32_t data_types;       /* GPUHAL_DATA_ bits */
-    uint32_t memory_kinds;     /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
+    uint32_t data_types;                 /* GPUHAL_DATA_ bits */
+    uint32_t memory_kinds;               /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
 } gpuhal_vulkan_hardware;
 
 /* One device of the process. Constant once it can be found. */
@@ -86,7 +90,7 @@ typedef struct gpuhal_vulkan_extensions {
 
 /* Which VkQueues a device opened by us has, compute first. */
 typedef struct gpuhal_vulkan_plan {
-    uint32_t count;     /* wrappers */
+    uint32_t count; /* wrappers */
     uint32_t copy_wrapper;
     struct {
         uint32_t family, index;
@@ -98,10 +102,11 @@ typedef struct gpuhal_vulkan_wrapper {
     struct gpuhal_vulkan_wrapper *next; /* of extra_wrappers */
     VkQueue queue;
     uint32_t family, index;
-    pthread_mutex_t mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
-    pthread_cond_t freed;  /* with mutex: `taken` is false again */
-    bool taken;            /* by native access */
-    uint64_t taker;        /* the thread that began it */
+    pthread_mutex_t
+        mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
+    pthread_cond_t freed; /* with mutex: `taken` is false again */
+    bool taken;           /* by native access */
+    uint64_t taker;       /* the thread that began it */
 } gpuhal_vulkan_wrapper;
 
 /* An internal stream: a command buffer for one blocking call. internal_stream.c alone reads its members. */
@@ -124,34 +129,35 @@ struct gpuhal_plugin_device {
     gpuhal_vulkan_device_functions api;
     VkDevice handle;
     bool adopted;
-    uint32_t enabled;                           /* GPUHAL_VULKAN_… bits that the VkDevice was made with */
-    uint32_t wrapper_count;                        /* compute wrapper first; at least one */
+    uint32_t enabled;       /* GPUHAL_VULKAN_… bits that the VkDevice was made with */
+    uint32_t wrapper_count; /* compute wrapper first; at least one */
     gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
-    uint32_t copy_wrapper;                         /* the one for blocking copies: a dedicated transfer family where there is one */
-    uint32_t family_count;                      /* distinct families of the wrappers: what buffers are shared over */
+    uint32_t copy_wrapper; /* the one for blocking copies: a dedicated transfer family where there is one */
+    uint32_t family_count; /* distinct families of the wrappers: what buffers are shared over */
     uint32_t families[GPUHAL_VULKAN_WRAPPERS];
-    _Atomic uint32_t next_wrapper;                 /* for the next queue */
-    void (*lock)(void *user, void *queue);      /* of an adopted device, or NULL */
+    _Atomic uint32_t next_wrapper;         /* for the next queue */
+    void (*lock)(void *user, void *queue); /* of an adopted device, or NULL */
     void (*unlock)(void *user, void *queue);
     void *lock_user;
-    gpuhal_vulkan_device described;             /* for native_device */
+    gpuhal_vulkan_device described; /* for native_device */
     gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_WRAPPERS];
-    const char **extensions;                    /* enabled ones */
+    const char **extensions; /* enabled ones */
     uint32_t extension_count;
-    gpuhal_vulkan_features *features;           /* what the VkDevice was made with; described.features points to it */
+    gpuhal_vulkan_features *features; /* what the VkDevice was made with; described.features points to it */
 
-    /* Lanes: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in gpuhal_vulkan_streams_stop(). */
-    pthread_mutex_t growing;                    /* protects stream_count and the streams above it, extra_wrappers, idle_timelines */
-    pthread_cond_t stream_freed;                  /* with `growing`: a stream became idle, or there is none to wait for */
+    /* Lanes: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in
+     * gpuhal_vulkan_streams_stop(). */
+    pthread_mutex_t growing;     /* protects stream_count and the streams above it, extra_wrappers, idle_timelines */
+    pthread_cond_t stream_freed; /* with `growing`: a stream became idle, or there is none to wait for */
     uint32_t stream_count;
     gpuhal_vulkan_stream streams[GPUHAL_VULKAN_INTERNAL_STREAMS];
-    _Atomic uint32_t idle_streams;                /* bit i: streams[i] exists and no call uses it */
-    _Atomic uint32_t stream_waiters;              /* callers that wait for one */
-    gpuhal_vulkan_wrapper *extra_wrappers;            /* VkQueues of an adopted device that were adopted one by one */
+    _Atomic uint32_t idle_streams;                 /* bit i: streams[i] exists and no call uses it */
+    _Atomic uint32_t stream_waiters;               /* callers that wait for one */
+    gpuhal_vulkan_wrapper *extra_wrappers;         /* VkQueues of an adopted device that were adopted one by one */
     struct gpuhal_vulkan_timeline *idle_timelines; /* without references, kept for the next queue */
-    _Atomic bool lost;                          /* a call said so; it stays so */
-    _Atomic bool stuck;                         /* work of ours never ended: its objects, and so the VkDevice, stay for ever */
-    _Atomic uint64_t allocation_count;          /* alive, against maxMemoryAllocationCount */
+    _Atomic bool lost;                             /* a call said so; it stays so */
+    _Atomic bool stuck;                /* work of ours never ended: its objects, and so the VkDevice, stay for ever */
+    _Atomic uint64_t allocation_count; /* alive, against maxMemoryAllocationCount */
 };
 
 /* What gpuhal_memory.object points to. */
@@ -161,8 +167,8 @@ typedef struct gpuhal_vulkan_buffer {
     uint64_t memory_offset;
     uint64_t memory_bytes; /* of the VkDeviceMemory; for the ranges of flush and invalidate */
     VkMemoryPropertyFlags type_flags;
-    uint32_t export_kinds; /* bits 1 << gpuhal_handle_kind that it was allocated with */
-    bool wrapped;          /* buffer and memory are the caller's */
+    uint32_t export_kinds;  /* bits 1 << gpuhal_handle_kind that it was allocated with */
+    bool wrapped;           /* buffer and memory are the caller's */
     uint64_t wrapped_usage; /* VkBufferUsageFlags, as the caller said */
 } gpuhal_vulkan_buffer;
 
@@ -174,8 +180,9 @@ gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, gpuhal_plugin_instan
 const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index);
 
 /* hardware.c: asks a physical device everything; false with a sentence when it is of no use to this plugin. */
-bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical, uint32_t instance_version,
-                          gpuhal_vulkan_hardware *out_hardware, char *out_why, size_t why_size);
+bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                          uint32_t instance_version, gpuhal_vulkan_hardware *out_hardware, char *out_why,
+                          size_t why_size);
 /* Whether the heap is part of what the device's memory amounts to. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap);
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware);
@@ -186,11 +193,13 @@ bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char
 /* The usage of every buffer of ours; wrapped ones have the caller's. */
 VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled);
 
-/* features.c: the feature structures of a device in one piece of memory, a VkPhysicalDeviceFeatures2 with its chain at the start. */
+/* features.c: the feature structures of a device in one piece of memory, a VkPhysicalDeviceFeatures2 with its chain at
+ * the start. */
 
 /* Every feature for compute work that the device reports; NULL without memory. Owner: caller, free(). */
-gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
-                                                   uint32_t version, const gpuhal_vulkan_extensions *extensions);
+gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api,
+                                                   VkPhysicalDevice physical, uint32_t version,
+                                                   const gpuhal_vulkan_extensions *extensions);
 /* What of a caller's chain is known here; NULL without memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
@@ -198,7 +207,8 @@ const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulka
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
 /* The GPUHAL_DATA_ bits of what is switched on. */
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);
-/* Names of the extensions that a device with these features is made with, at most GPUHAL_VULKAN_EXTENSIONS; returns their number. */
+/* Names of the extensions that a device with these features is made with, at most GPUHAL_VULKAN_EXTENSIONS; returns
+ * their number. */
 #define GPUHAL_VULKAN_EXTENSIONS 64u
 uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *features, uint32_t version,
                                            const gpuhal_vulkan_extensions *offered, const char **out_names);
@@ -211,8 +221,10 @@ void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
 void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 
-/* adopt.c: checks the description and fills the opened device with the caller's device and queues; says which bits it was made with. */
-gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry, const gpuhal_native *native);
+/* adopt.c: checks the description and fills the opened device with the caller's device and queues; says which bits it
+ * was made with. */
+gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
+                                  const gpuhal_native *native);
 
 /* context.c: opening, closing; native_device. */
 gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
@@ -230,24 +242,28 @@ uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
 void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper);
 void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper);
-/* The right to submit once, on this thread. False: native access has the wrapper, and this thread may not wait for its end. */
+/* The right to submit once, on this thread. False: native access has the wrapper, and this thread may not wait for its
+ * end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait);
 /* What that becomes for a call that would have to wait. */
 gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device);
 void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
-/* The same for native access, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the thread whose own native
- * access has the wrapper. */
-gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, uint64_t timeout_ns);
+/* The same for native access, which any thread may end. NOT_READY when the time is over; BUSY, with its report, on the
+ * thread whose own native access has the wrapper. */
+gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper,
+                                         uint64_t timeout_ns);
 void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
 /* vkQueueSubmit with the locks it wants; waits for native access to end. */
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit, VkFence fence);
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit,
+                              VkFence fence);
 
 /* internal_stream.c: blocking submissions. */
 
 /* Whether a wait that returned this is worth another try, number @p tries; sleeps a little first. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
-/* Every command buffer of ours begins with a barrier that orders it after all that was submitted to its VkQueue before, also by
- * others, and ends with one that orders all of that before what comes after it, on the device and on the host. */
+/* Every command buffer of ours begins with a barrier that orders it after all that was submitted to its VkQueue
+ * before, also by others, and ends with one that orders all of that before what comes after it, on the device and on
+ * the host. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 /* The barrier between two transfers in between that touch the same bytes. */
@@ -258,27 +274,32 @@ gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_st
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
 /* Makes the first internal stream when the device opens, after its wrappers; on failure nothing is left. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device);
-/* Frees all internal streams but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang. */
+/* Frees all internal streams but broken ones; there `stuck` is set, and vkDestroyDevice would be wrong and could hang.
+ */
 void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device);
-/* Waits until every VkQueue has left all that was submitted to it before. False: one does not, and its objects have to stay. */
+/* Waits until every VkQueue has left all that was submitted to it before. False: one does not, and its objects have to
+ * stay. */
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
-/* The wrapper of a VkQueue that is to be adopted: one of the opened device's, or on an adopted device one of its families. NULL: neither;
- * *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
-gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status);
+/* The wrapper of a VkQueue that is to be adopted: one of the opened device's, or on an adopted device one of its
+ * families. NULL: neither; *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
+gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native,
+                                                gpuhal_status *out_status);
 
-/* event.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` where that is not possible. */
+/* event.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` where that is
+ * not possible. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an adopted device was
- * made without. */
+/* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an
+ * adopted device was made without. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 
-/* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the piece after what
- * touches the same bytes before it (a buffer of NULL counts as none). The caller records right after, and nothing else. NOT_READY, with
- * nothing done, where that would wait for the device or for native access; never for a piece of a transfer that has @p begun. */
+/* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the
+ * piece after what touches the same bytes before it (a buffer of NULL counts as none). The caller records right after,
+ * and nothing else. NOT_READY, with nothing done, where that would wait for the device or for native access; never for
+ * a piece of a transfer that has @p begun. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;

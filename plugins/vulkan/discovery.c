@@ -1,7 +1,7 @@
 /* vulkan/discovery.c: which devices there are.
  *
- * An index is the running number of a device when it was first seen. It stays with its VkPhysicalDevice as long as the process
- * lives: a later enumeration leaves out what is gone and appends what is new. No VkDevice is made here.
+ * An index is the running number of a device when it was first seen. It stays with its VkPhysicalDevice as long as the
+ * process lives: a later enumeration leaves out what is gone and appends what is new. No VkDevice is made here.
  */
 #include "device.h"
 
@@ -18,7 +18,8 @@ const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index)
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* A handle may come again with other hardware behind it, and two drivers may give one UUID: all three together are one device. */
+/* A handle may come again with other hardware behind it, and two drivers may give one UUID: all three together are one
+ * device. */
 static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardware *b)
 {
     return a->handle == b->handle && memcmp(a->id.deviceUUID, b->id.deviceUUID, VK_UUID_SIZE) == 0 &&
@@ -63,8 +64,8 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_vulkan_hardware hardware;
         if (!gpuhal_vulkan_survey(&instance->api, handles[i], instance->api_version, &hardware, why, sizeof why)) {
-            snprintf(line, sizeof line, "the Vulkan device \"%.*s\" is left out: %s", (int)VK_MAX_PHYSICAL_DEVICE_NAME_SIZE,
-                     hardware.properties.deviceName, why);
+            snprintf(line, sizeof line, "the Vulkan device \"%.*s\" is left out: %s",
+                     (int)VK_MAX_PHYSICAL_DEVICE_NAME_SIZE, hardware.properties.deviceName, why);
             host->log(host, GPUHAL_LOG_WARNING, line);
             continue;
         }
@@ -81,7 +82,8 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once.
+     */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_devices(host, sink);
@@ -101,15 +103,18 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
 /* The budget is what this process may have in all, and contains what it has already. */
 static void ask_free(const gpuhal_vulkan_hardware *hardware, uint64_t *out_free, uint64_t *out_total)
 {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                              .pNext = &budget};
     gpuhal_vulkan_our_instance()->api.vkGetPhysicalDeviceMemoryProperties2(hardware->handle, &head);
     *out_free = 0;
     *out_total = 0;
     for (uint32_t i = 0; i < hardware->memory.memoryHeapCount; i++) {
         if (gpuhal_vulkan_counts_heap(hardware, i)) {
             const uint64_t size = hardware->memory.memoryHeaps[i].size;
-            const uint64_t left = budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i] : 0;
+            const uint64_t left =
+                budget.heapBudget[i] > budget.heapUsage[i] ? budget.heapBudget[i] - budget.heapUsage[i] : 0;
             *out_free += left < size ? left : size;
             *out_total += size;
         }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 static const char *const library_names[] = {
 #if defined(_WIN32)
     "vulkan-1.dll",
@@ -55,13 +54,14 @@ static const char *old_name(const char *name)
 
 typedef PFN_vkVoidFunction resolve_fn(const void *get_proc, const void *object, const char *name);
 
-/* The extension's name first: it is found only where the extension is enabled, while some drivers and layers return the core
- * name on a device of Vulkan 1.1 with a function that leads nowhere. */
-static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc, const void *object,
-                 const char **out_missing)
+/* The extension's name first: it is found only where the extension is enabled, while some drivers and layers return
+ * the core name on a device of Vulkan 1.1 with a function that leads nowhere. */
+static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc,
+                 const void *object, const char **out_missing)
 {
     for (size_t i = 0; i < count; i++) {
-        PFN_vkVoidFunction found = functions[i].extension_name ? resolve(get_proc, object, functions[i].extension_name) : NULL;
+        PFN_vkVoidFunction found =
+            functions[i].extension_name ? resolve(get_proc, object, functions[i].extension_name) : NULL;
         found = found ? found : resolve(get_proc, object, functions[i].name);
         if (!found && functions[i].required) {
             *out_missing = functions[i].name;
@@ -91,28 +91,31 @@ bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance 
                                  gpuhal_vulkan_instance_functions *out_api, const char **out_missing)
 {
     const function_entry functions[] = {GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED_FUNCTION, OPTIONAL_FUNCTION)};
-    return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &instance, out_missing);
+    return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &instance,
+                out_missing);
 }
 
-bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device, gpuhal_vulkan_device_functions *out_api,
-                               const char **out_missing)
+bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device,
+                               gpuhal_vulkan_device_functions *out_api, const char **out_missing)
 {
     const function_entry functions[] = {GPUHAL_VULKAN_DEVICE_FUNCTIONS(REQUIRED_FUNCTION, OPTIONAL_FUNCTION)};
     return fill(functions, sizeof functions / sizeof functions[0], resolve_device, &get_proc, &device, out_missing);
 }
 
-static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global_functions *out_api, const char **out_missing)
+static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global_functions *out_api,
+                        const char **out_missing)
 {
     const VkInstance none = VK_NULL_HANDLE;
     const function_entry functions[] = {GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED_FUNCTION, OPTIONAL_FUNCTION)};
     return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &none, out_missing);
 }
 
-/* Loaders list drivers that are Vulkan with pieces missing (MoltenVK) only to those who ask for them. Whether a loader knows of that
- * is not asked before: it would load every driver for that, and once more for the instance (25 and 31 ms with lavapipe alone). A
- * driver in place of a loader lists itself alone, and prints a warning when it is asked (SwiftShader). */
-static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api, bool is_loader,
-                                     gpuhal_vulkan_instance *made)
+/* Loaders list drivers that are Vulkan with pieces missing (MoltenVK) only to those who ask for them. Whether a loader
+ * knows of that is not asked before: it would load every driver for that, and once more for the instance (25 and 31 ms
+ * with lavapipe alone). A driver in place of a loader lists itself alone, and prints a warning when it is asked
+ * (SwiftShader). */
+static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
+                                     bool is_loader, gpuhal_vulkan_instance *made)
 {
     static const char *const portability[] = {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME};
     const VkApplicationInfo application = {
@@ -136,7 +139,8 @@ static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulka
     if (code == VK_ERROR_INCOMPATIBLE_DRIVER) {
         return host->report(
             host, GPUHAL_ERROR_NO_DRIVER, "vkCreateInstance", code,
-            "the Vulkan loader is installed, but finds no Vulkan driver that works: install the GPU vendor's, or Mesa's (on Debian "
+            "the Vulkan loader is installed, but finds no Vulkan driver that works: install the GPU vendor's, or "
+            "Mesa's (on Debian "
             "mesa-vulkan-drivers); where VK_DRIVER_FILES or VK_ICD_FILENAMES are set, it looks nowhere else");
     }
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_report(host, "vkCreateInstance", code);
@@ -150,8 +154,10 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     uint32_t version = VK_API_VERSION_1_0;
     char text[128];
     if (!load_global(get_proc, &api, &missing)) {
-        snprintf(text, sizeof text, "the Vulkan loader lacks %s: it is not a Vulkan loader, or one of Vulkan 1.0, and 1.1 or later is needed",
-                 missing);
+        snprintf(
+            text, sizeof text,
+            "the Vulkan loader lacks %s: it is not a Vulkan loader, or one of Vulkan 1.0, and 1.1 or later is needed",
+            missing);
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "vkGetInstanceProcAddr", 0, text);
     }
     if (api.vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_1) {
@@ -171,7 +177,8 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     return GPUHAL_OK;
 }
 
-/* Each copy of the core asks its own host, so that its report names the library; the first instance is the one that is used. */
+/* Each copy of the core asks its own host, so that its report names the library; the first instance is the one that is
+ * used. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -179,7 +186,8 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
     PFN_vkVoidFunction negotiate; /* what drivers have for loaders to call */
-    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1}, {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
+    const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1},
+                                     {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
     gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);
     if (status != GPUHAL_OK) {
         return status;
@@ -196,13 +204,14 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     }
     pthread_mutex_unlock(&lock);
     if (other) {
-        host->log(host, GPUHAL_LOG_WARNING, "another Vulkan library is in use in this process already, and stays in use");
+        host->log(host, GPUHAL_LOG_WARNING,
+                  "another Vulkan library is in use in this process already, and stays in use");
     }
     return status;
 }
 
-/* TOO_MANY_OBJECTS is the limit on allocations; what it means where a device is made, context.c says. Codes that say "your
- * argument is wrong" are DRIVER, except for handles from outside, which only the driver can judge. */
+/* TOO_MANY_OBJECTS is the limit on allocations; what it means where a device is made, context.c says. Codes that say
+ * "your argument is wrong" are DRIVER, except for handles from outside, which only the driver can judge. */
 static const struct {
     VkResult code;
     gpuhal_status status;
@@ -253,5 +262,6 @@ gpuhal_status gpuhal_vulkan_status(VkResult code)
 gpuhal_status gpuhal_vulkan_report(const gpuhal_host *host, const char *call, VkResult code)
 {
     size_t i = find_result(code);
-    return host->report(host, gpuhal_vulkan_status(code), call, code, i < RESULT_COUNT ? results[i].name : "unknown result code");
+    return host->report(host, gpuhal_vulkan_status(code), call, code,
+                        i < RESULT_COUNT ? results[i].name : "unknown result code");
 }

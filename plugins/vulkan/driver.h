@@ -1,9 +1,9 @@
 /* vulkan/driver.h: the Vulkan functions that this plugin calls, and what their result codes mean.
  *
- * There are three tables, since Vulkan resolves a function for what it is called on: global ones from the loader library, those of
- * an instance, and those of a device, which skip the loader's dispatch. Our own instance has one table for the life of the
- * process; an adopted device brings its instance, so each opened device holds tables of its own. Functions that became core in 1.2 are
- * found under their KHR name where only the extension is there.
+ * There are three tables, since Vulkan resolves a function for what it is called on: global ones from the loader
+ * library, those of an instance, and those of a device, which skip the loader's dispatch. Our own instance has one
+ * table for the life of the process; an adopted device brings its instance, so each opened device holds tables of its
+ * own. Functions that became core in 1.2 are found under their KHR name where only the extension is there.
  */
 #ifndef GPUHAL_VULKAN_DRIVER_H
 #define GPUHAL_VULKAN_DRIVER_H
@@ -15,59 +15,59 @@
 
 #include <stdbool.h>
 
-#define GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                       \
-    REQUIRED(vkCreateInstance)                                                                                                   \
+#define GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED, OPTIONAL)                                                            \
+    REQUIRED(vkCreateInstance)                                                                                        \
     REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */
 
-#define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                     \
-    REQUIRED(vkEnumeratePhysicalDevices)                                                                                         \
-    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before anything newer may be asked */                            \
-    REQUIRED(vkGetPhysicalDeviceProperties2)                                                                                     \
-    REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                                       \
-    REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                               \
-    REQUIRED(vkGetPhysicalDeviceQueueFamilyProperties)                                                                           \
-    REQUIRED(vkGetPhysicalDeviceExternalBufferProperties)                                                                        \
-    REQUIRED(vkEnumerateDeviceExtensionProperties)                                                                               \
-    REQUIRED(vkGetDeviceProcAddr)                                                                                                \
+#define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                          \
+    REQUIRED(vkEnumeratePhysicalDevices)                                                                              \
+    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before anything newer may be asked */                 \
+    REQUIRED(vkGetPhysicalDeviceProperties2)                                                                          \
+    REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                            \
+    REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                    \
+    REQUIRED(vkGetPhysicalDeviceQueueFamilyProperties)                                                                \
+    REQUIRED(vkGetPhysicalDeviceExternalBufferProperties)                                                             \
+    REQUIRED(vkEnumerateDeviceExtensionProperties)                                                                    \
+    REQUIRED(vkGetDeviceProcAddr)                                                                                     \
     REQUIRED(vkCreateDevice)
 
-#define GPUHAL_VULKAN_DEVICE_FUNCTIONS(REQUIRED, OPTIONAL)                                                                       \
-    REQUIRED(vkDestroyDevice)                                                                                                    \
-    REQUIRED(vkGetDeviceQueue)                                                                                                   \
-    REQUIRED(vkQueueSubmit)                                                                                                      \
-    REQUIRED(vkAllocateMemory)                                                                                                   \
-    REQUIRED(vkFreeMemory)                                                                                                       \
-    REQUIRED(vkMapMemory)                                                                                                        \
-    REQUIRED(vkFlushMappedMemoryRanges)                                                                                          \
-    REQUIRED(vkInvalidateMappedMemoryRanges)                                                                                     \
-    REQUIRED(vkBindBufferMemory)                                                                                                 \
-    REQUIRED(vkGetBufferMemoryRequirements2)                                                                                     \
-    REQUIRED(vkCreateBuffer)                                                                                                     \
-    REQUIRED(vkDestroyBuffer)                                                                                                    \
-    REQUIRED(vkCreateFence)                                                                                                      \
-    REQUIRED(vkDestroyFence)                                                                                                     \
-    REQUIRED(vkResetFences)                                                                                                      \
-    REQUIRED(vkWaitForFences)                                                                                                    \
-    REQUIRED(vkCreateSemaphore)                                                                                                  \
-    REQUIRED(vkDestroySemaphore)                                                                                                 \
-    REQUIRED(vkCreateQueryPool)                                                                                                  \
-    REQUIRED(vkDestroyQueryPool)                                                                                                 \
-    REQUIRED(vkGetQueryPoolResults)                                                                                              \
-    REQUIRED(vkCreateCommandPool)                                                                                                \
-    REQUIRED(vkDestroyCommandPool)                                                                                               \
-    REQUIRED(vkAllocateCommandBuffers)                                                                                           \
-    REQUIRED(vkBeginCommandBuffer)                                                                                               \
-    REQUIRED(vkEndCommandBuffer)                                                                                                 \
-    REQUIRED(vkCmdCopyBuffer)                                                                                                    \
-    REQUIRED(vkCmdFillBuffer)                                                                                                    \
-    REQUIRED(vkCmdPipelineBarrier)                                                                                               \
-    REQUIRED(vkCmdWriteTimestamp)                                                                                                \
-    OPTIONAL(vkGetSemaphoreCounterValue) /* 1.2 or VK_KHR_timeline_semaphore */                                                   \
-    OPTIONAL(vkWaitSemaphores)                                                                                                   \
-    OPTIONAL(vkResetQueryPool)           /* 1.2 or VK_EXT_host_query_reset */                                                     \
-    OPTIONAL(vkGetBufferDeviceAddress)   /* 1.2 or VK_KHR_buffer_device_address */                                                \
-    OPTIONAL(vkGetMemoryFdKHR)                                                                                                   \
-    OPTIONAL(vkGetMemoryFdPropertiesKHR)                                                                                         \
+#define GPUHAL_VULKAN_DEVICE_FUNCTIONS(REQUIRED, OPTIONAL)                                                            \
+    REQUIRED(vkDestroyDevice)                                                                                         \
+    REQUIRED(vkGetDeviceQueue)                                                                                        \
+    REQUIRED(vkQueueSubmit)                                                                                           \
+    REQUIRED(vkAllocateMemory)                                                                                        \
+    REQUIRED(vkFreeMemory)                                                                                            \
+    REQUIRED(vkMapMemory)                                                                                             \
+    REQUIRED(vkFlushMappedMemoryRanges)                                                                               \
+    REQUIRED(vkInvalidateMappedMemoryRanges)                                                                          \
+    REQUIRED(vkBindBufferMemory)                                                                                      \
+    REQUIRED(vkGetBufferMemoryRequirements2)                                                                          \
+    REQUIRED(vkCreateBuffer)                                                                                          \
+    REQUIRED(vkDestroyBuffer)                                                                                         \
+    REQUIRED(vkCreateFence)                                                                                           \
+    REQUIRED(vkDestroyFence)                                                                                          \
+    REQUIRED(vkResetFences)                                                                                           \
+    REQUIRED(vkWaitForFences)                                                                                         \
+    REQUIRED(vkCreateSemaphore)                                                                                       \
+    REQUIRED(vkDestroySemaphore)                                                                                      \
+    REQUIRED(vkCreateQueryPool)                                                                                       \
+    REQUIRED(vkDestroyQueryPool)                                                                                      \
+    REQUIRED(vkGetQueryPoolResults)                                                                                   \
+    REQUIRED(vkCreateCommandPool)                                                                                     \
+    REQUIRED(vkDestroyCommandPool)                                                                                    \
+    REQUIRED(vkAllocateCommandBuffers)                                                                                \
+    REQUIRED(vkBeginCommandBuffer)                                                                                    \
+    REQUIRED(vkEndCommandBuffer)                                                                                      \
+    REQUIRED(vkCmdCopyBuffer)                                                                                         \
+    REQUIRED(vkCmdFillBuffer)                                                                                         \
+    REQUIRED(vkCmdPipelineBarrier)                                                                                    \
+    REQUIRED(vkCmdWriteTimestamp)                                                                                     \
+    OPTIONAL(vkGetSemaphoreCounterValue) /* 1.2 or VK_KHR_timeline_semaphore */                                       \
+    OPTIONAL(vkWaitSemaphores)                                                                                        \
+    OPTIONAL(vkResetQueryPool)         /* 1.2 or VK_EXT_host_query_reset */                                           \
+    OPTIONAL(vkGetBufferDeviceAddress) /* 1.2 or VK_KHR_buffer_device_address */                                      \
+    OPTIONAL(vkGetMemoryFdKHR)                                                                                        \
+    OPTIONAL(vkGetMemoryFdPropertiesKHR)                                                                              \
     OPTIONAL(vkGetMemoryHostPointerPropertiesEXT)
 
 #define GPUHAL_VULKAN_MEMBER(name) PFN_##name name;
@@ -82,8 +82,8 @@ typedef struct gpuhal_vulkan_device_functions {
 } gpuhal_vulkan_device_functions;
 #undef GPUHAL_VULKAN_MEMBER
 
-/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The instance is never
- * destroyed: that would unload drivers whose threads and thread-locals are still about. */
+/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The
+ * instance is never destroyed: that would unload drivers whose threads and thread-locals are still about. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* The process's instance, after start. */
@@ -96,10 +96,10 @@ typedef struct gpuhal_vulkan_instance {
 const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void);
 
 /* Fill a table; false when a required function is missing, whose name goes into @p out_missing. */
-bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance, gpuhal_vulkan_instance_functions *out_api,
-                                 const char **out_missing);
-bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device, gpuhal_vulkan_device_functions *out_api,
-                               const char **out_missing);
+bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance,
+                                 gpuhal_vulkan_instance_functions *out_api, const char **out_missing);
+bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device,
+                               gpuhal_vulkan_device_functions *out_api, const char **out_missing);
 
 /* What a result code means to the caller of gpuhal. */
 gpuhal_status gpuhal_vulkan_status(VkResult code);

@@ -1,11 +1,13 @@
 /* vulkan/event.c: events, the timelines that they are values of, and the time between two of them.
  *
- * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6, vk_sync_timeline_point_release) are written
- * to by the queue's thread after everyone has seen the end of the submission that awaited them, although the specification ends its use
- * there. So a timeline without references goes to the next queue, and there are as many as queues and recorded events were alive at once.
+ * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6,
+ * vk_sync_timeline_point_release) are written to by the queue's thread after everyone has seen the end of the
+ * submission that awaited them, although the specification ends its use there. So a timeline without references goes
+ * to the next queue, and there are as many as queues and recorded events were alive at once.
  *
- * A value that was seen once is kept, so that asking again costs no call. Waiting is cut into slices, after each of which a
- * device that another thread has found lost ends it: drivers whose device hangs do not always say so to everybody.
+ * A value that was seen once is kept, so that asking again costs no call. Waiting is cut into slices, after each of
+ * which a device that another thread has found lost ends it: drivers whose device hangs do not always say so to
+ * everybody.
  */
 #include "queue.h"
 
@@ -43,16 +45,20 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     if (!timeline) {
         return create_timeline(device, out_status);
     }
+    /* It had none, and the thread that takes it out of the list is alone with it. */
     atomic_store(&timeline->references, 1);
     return timeline;
 }
 
+/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline)
 {
     atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);
     return timeline;
 }
 
+/* The last reference makes it idle for the next queue, and never destroys it. No batch in flight uses it then: batches
+ * keep what they wait for, and a queue is destroyed once its own work has ended. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
@@ -64,6 +70,8 @@ void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
     }
 }
 
+/* Every VkQueue is drained first: only then has an emulation's own thread done with the semaphores. Where that is not
+ * possible they are leaked with the VkDevice. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
 {
     if (!device->idle_timelines) {
@@ -81,6 +89,7 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
+/* Never goes back: threads may report what they saw in another order than it came. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
@@ -88,6 +97,7 @@ void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t v
     }
 }
 
+/* A lost device is lost for values that were reached before, too: memory that the work wrote may be gone. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     gpuhal_plugin_device *device = timeline->device;
@@ -120,6 +130,7 @@ VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, ui
     return code;
 }
 
+/* Slices end early for a device that another thread has found lost; only the last one ends the time. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
 {
     gpuhal_plugin_device *device = timeline->device;
@@ -217,8 +228,8 @@ static void vulkan_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event gets another
- * one then, and the batch drops the old one. */
+/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event
+ * gets another one then, and the batch drops the old one. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -235,16 +246,18 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
         return status;
     }
     device->api.vkResetQueryPool(device->handle, event->stamp->pool, 0, 1);
-    device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool, 0);
+    device->api.vkCmdWriteTimestamp(queue->open->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, event->stamp->pool,
+                                    0);
     atomic_fetch_add(&event->stamp->references, 1);
     queue->open->stamp = event->stamp;
     return GPUHAL_OK;
 }
 
-/* With the right to submit. What the caller submitted by itself has no value yet: an empty batch behind it gets one. */
+/* With the right to submit. What the caller submitted by itself has no value yet: an empty batch behind it gets one.
+ */
 static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event, uint32_t bits)
 {
-    gpuhal_status status = bits > 0          ? write_stamp(queue, event)
+    gpuhal_status status = bits > 0         ? write_stamp(queue, event)
                            : queue->foreign ? gpuhal_vulkan_queue_open(queue)
                                             : GPUHAL_OK;
     return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
@@ -272,7 +285,8 @@ static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
 
 static gpuhal_status vulkan_event_query(gpuhal_plugin_event *event)
 {
-    return event->timeline ? gpuhal_vulkan_timeline_query(event->timeline, event->value) : gpuhal_vulkan_alive(event->device);
+    return event->timeline ? gpuhal_vulkan_timeline_query(event->timeline, event->value)
+                           : gpuhal_vulkan_alive(event->device);
 }
 
 static gpuhal_status vulkan_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
@@ -284,13 +298,13 @@ static gpuhal_status vulkan_event_block(gpuhal_plugin_event *event, uint64_t tim
 static gpuhal_status read_stamp(const gpuhal_plugin_event *event, uint64_t *out_ticks)
 {
     gpuhal_plugin_device *device = event->device;
-    VkResult code = device->api.vkGetQueryPoolResults(device->handle, event->stamp->pool, 0, 1, sizeof *out_ticks, out_ticks,
-                                                      sizeof *out_ticks, VK_QUERY_RESULT_64_BIT);
+    VkResult code = device->api.vkGetQueryPoolResults(device->handle, event->stamp->pool, 0, 1, sizeof *out_ticks,
+                                                      out_ticks, sizeof *out_ticks, VK_QUERY_RESULT_64_BIT);
     return code == VK_NOT_READY ? GPUHAL_NOT_READY : gpuhal_vulkan_result(device, "vkGetQueryPoolResults", code);
 }
 
-/* Counters with fewer than 64 bits run over: the difference within their bits is right as long as they do so at most once. Stamps
- * of two queues may be a few ticks out of order, which is no time at all. */
+/* Counters with fewer than 64 bits run over: the difference within their bits is right as long as they do so at most
+ * once. Stamps of two queues may be a few ticks out of order, which is no time at all. */
 static uint64_t ticks_between(uint64_t from, uint64_t to, uint32_t bits)
 {
     if (bits >= 64) {
@@ -304,8 +318,9 @@ static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
     *out_ns = 0;
     gpuhal_plugin_device *device = from->device;
     if (!from->stamp || !to->stamp || from->valid_bits == 0 || to->valid_bits == 0) {
-        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                    "an event was not made for timing, or not recorded in a queue that writes timestamps");
+        return device->host->report(
+            device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+            "an event was not made for timing, or not recorded in a queue that writes timestamps");
     }
     uint64_t began = 0, ended = 0;
     gpuhal_status status = vulkan_event_query(from);

@@ -53,8 +53,9 @@ static size_t sequence_bytes(const unsigned char *text)
         unsigned char first, last, second_low, second_high;
         size_t bytes;
     } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
     if (text[0] >= 0x20 && text[0] < 0x7f) {
         return 1;
@@ -72,7 +73,8 @@ static size_t sequence_bytes(const unsigned char *text)
     return 0;
 }
 
-/* Names come from firmware now and then, and arrays of the driver need not end; @p out_text has the size of the array + 1. */
+/* Names come from firmware now and then, and arrays of the driver need not end; @p out_text has the size of the array
+ * + 1. */
 static bool copy_clean(const char *from, size_t size, char *out_text)
 {
     size_t length = strnlen(from, size);
@@ -131,15 +133,16 @@ static gpuhal_device_type type_of(const gpuhal_vulkan_hardware *hardware)
     }
 }
 
-/* The driver's own text where it has one; else its number, which NVIDIA and Intel on Windows pack in their own formats. */
+/* The driver's own text where it has one; else its number, which NVIDIA and Intel on Windows pack in their own
+ * formats. */
 static void list_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.driverVersion;
     char text[VK_MAX_DRIVER_INFO_SIZE + 1];
     if (!copy_clean(hardware->driver.driverInfo, VK_MAX_DRIVER_INFO_SIZE, text)) {
         if (hardware->properties.vendorID == NVIDIA) {
-            snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32 ".%" PRIu32, version >> 22, version >> 14 & 0xff,
-                     version >> 6 & 0xff, version & 0x3f);
+            snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32 ".%" PRIu32, version >> 22,
+                     version >> 14 & 0xff, version >> 6 & 0xff, version & 0x3f);
 #ifdef _WIN32
         } else if (hardware->properties.vendorID == INTEL) {
             snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32, version >> 14, version & 0x3fff);
@@ -156,8 +159,8 @@ static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 {
     const uint32_t version = hardware->properties.apiVersion;
     char text[48];
-    snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
-             VK_API_VERSION_PATCH(version));
+    snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32, VK_API_VERSION_MAJOR(version),
+             VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version));
     host->text(host, sink, GPUHAL_FACT_API_VERSION, text);
     list_driver_version(host, sink, hardware);
     if (gpuhal_vulkan_write_uuid(hardware->id.driverUUID, text)) {
@@ -224,12 +227,15 @@ static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     const uint32_t fds = (offered & GPUHAL_VULKAN_OPAQUE_FD ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0) |
                          (offered & GPUHAL_VULKAN_DMABUF_FD ? 1u << GPUHAL_HANDLE_DMABUF_FD : 0);
     const uint32_t pointers = offered & GPUHAL_VULKAN_HOST_IMPORT ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0;
-    /* Only a program on the processor surely has ordinary pages; what a GPU's driver maps may be pages that no other API can import. */
-    const bool ordinary = hardware->software && hardware->unified && hardware->memory_kinds >> GPUHAL_MEMORY_DEVICE_MAPPED & 1;
+    /* Only a program on the processor surely has ordinary pages; what a GPU's driver maps may be pages that no other
+     * API can import. */
+    const bool ordinary =
+        hardware->software && hardware->unified && hardware->memory_kinds >> GPUHAL_MEMORY_DEVICE_MAPPED & 1;
     const uint32_t exports = fds | (ordinary ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, hardware->memory_kinds);
     host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
-              1u << GPUHAL_NATIVE_VULKAN_DEVICE | 1u << GPUHAL_NATIVE_VULKAN_BUFFER | 1u << GPUHAL_NATIVE_VULKAN_QUEUE);
+              1u << GPUHAL_NATIVE_VULKAN_DEVICE | 1u << GPUHAL_NATIVE_VULKAN_BUFFER |
+                  1u << GPUHAL_NATIVE_VULKAN_QUEUE);
     if (exports) {
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, exports);
     } else {

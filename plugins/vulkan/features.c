@@ -1,8 +1,9 @@
 /* vulkan/features.c: which features a device of ours is made with.
  *
- * An engine that runs its own shaders on our device shall find everything there that the hardware has for compute work. What
- * costs speed (robust access), and what is of use for pictures alone, stays off. A structure is chained only when the device's
- * version or an extension knows it; where a version has an aggregate structure, the single ones have to stay away.
+ * An engine that runs its own shaders on our device shall find everything there that the hardware has for compute
+ * work. What costs speed (robust access), and what is of use for pictures alone, stays off. A structure is chained
+ * only when the device's version or an extension knows it; where a version has an aggregate structure, the single ones
+ * have to stay away.
  */
 #include "device.h"
 
@@ -14,58 +15,63 @@
 #define V12   VK_API_VERSION_1_2
 #define V13   VK_API_VERSION_1_3
 
-/* member, structure, its type, the extension that brings it, the version in which it is core, the first with an aggregate. */
-#define FEATURES_OF_VERSIONS(X)                                                                                                  \
-    X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                                         \
-    X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                                         \
-    X(vulkan13, Vulkan13Features, VULKAN_1_3_FEATURES, NULL, V13, NEVER)                                                         \
-    X(storage16, 16BitStorageFeatures, 16BIT_STORAGE_FEATURES, NULL, V11, V12)                                                   \
-    X(pointers, VariablePointersFeatures, VARIABLE_POINTERS_FEATURES, NULL, V11, V12)                                            \
-    X(storage8, 8BitStorageFeatures, 8BIT_STORAGE_FEATURES, "VK_KHR_8bit_storage", V12, V12)                                     \
-    X(atomic64, ShaderAtomicInt64Features, SHADER_ATOMIC_INT64_FEATURES, "VK_KHR_shader_atomic_int64", V12, V12)                 \
-    X(float16, ShaderFloat16Int8Features, SHADER_FLOAT16_INT8_FEATURES, "VK_KHR_shader_float16_int8", V12, V12)                  \
-    X(descriptors, DescriptorIndexingFeatures, DESCRIPTOR_INDEXING_FEATURES, "VK_EXT_descriptor_indexing", V12, V12)             \
-    X(scalar, ScalarBlockLayoutFeatures, SCALAR_BLOCK_LAYOUT_FEATURES, "VK_EXT_scalar_block_layout", V12, V12)                   \
-    X(layout, UniformBufferStandardLayoutFeatures, UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES,                                      \
-      "VK_KHR_uniform_buffer_standard_layout", V12, V12)                                                                         \
-    X(subgroup_types, ShaderSubgroupExtendedTypesFeatures, SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES,                              \
-      "VK_KHR_shader_subgroup_extended_types", V12, V12)                                                                         \
-    X(query_reset, HostQueryResetFeatures, HOST_QUERY_RESET_FEATURES, "VK_EXT_host_query_reset", V12, V12)                       \
-    X(timeline, TimelineSemaphoreFeatures, TIMELINE_SEMAPHORE_FEATURES, "VK_KHR_timeline_semaphore", V12, V12)                   \
-    X(address, BufferDeviceAddressFeatures, BUFFER_DEVICE_ADDRESS_FEATURES, "VK_KHR_buffer_device_address", V12, V12)            \
-    X(model, VulkanMemoryModelFeatures, VULKAN_MEMORY_MODEL_FEATURES, "VK_KHR_vulkan_memory_model", V12, V12)                    \
-    X(synchronization, Synchronization2Features, SYNCHRONIZATION_2_FEATURES, "VK_KHR_synchronization2", V13, V13)                \
-    X(subgroup_size, SubgroupSizeControlFeatures, SUBGROUP_SIZE_CONTROL_FEATURES, "VK_EXT_subgroup_size_control", V13, V13)      \
-    X(maintenance4, Maintenance4Features, MAINTENANCE_4_FEATURES, "VK_KHR_maintenance4", V13, V13)                               \
-    X(dot_product, ShaderIntegerDotProductFeatures, SHADER_INTEGER_DOT_PRODUCT_FEATURES, "VK_KHR_shader_integer_dot_product",    \
-      V13, V13)                                                                                                                  \
-    X(zero, ZeroInitializeWorkgroupMemoryFeatures, ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES,                                    \
-      "VK_KHR_zero_initialize_workgroup_memory", V13, V13)                                                                       \
-    X(cache, PipelineCreationCacheControlFeatures, PIPELINE_CREATION_CACHE_CONTROL_FEATURES,                                     \
-      "VK_EXT_pipeline_creation_cache_control", V13, V13)                                                                        \
+/* member, structure, its type, the extension that brings it, the version in which it is core, the first with an
+ * aggregate. */
+#define FEATURES_OF_VERSIONS(X)                                                                                       \
+    X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                              \
+    X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                              \
+    X(vulkan13, Vulkan13Features, VULKAN_1_3_FEATURES, NULL, V13, NEVER)                                              \
+    X(storage16, 16BitStorageFeatures, 16BIT_STORAGE_FEATURES, NULL, V11, V12)                                        \
+    X(pointers, VariablePointersFeatures, VARIABLE_POINTERS_FEATURES, NULL, V11, V12)                                 \
+    X(storage8, 8BitStorageFeatures, 8BIT_STORAGE_FEATURES, "VK_KHR_8bit_storage", V12, V12)                          \
+    X(atomic64, ShaderAtomicInt64Features, SHADER_ATOMIC_INT64_FEATURES, "VK_KHR_shader_atomic_int64", V12, V12)      \
+    X(float16, ShaderFloat16Int8Features, SHADER_FLOAT16_INT8_FEATURES, "VK_KHR_shader_float16_int8", V12, V12)       \
+    X(descriptors, DescriptorIndexingFeatures, DESCRIPTOR_INDEXING_FEATURES, "VK_EXT_descriptor_indexing", V12, V12)  \
+    X(scalar, ScalarBlockLayoutFeatures, SCALAR_BLOCK_LAYOUT_FEATURES, "VK_EXT_scalar_block_layout", V12, V12)        \
+    X(layout, UniformBufferStandardLayoutFeatures, UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES,                           \
+      "VK_KHR_uniform_buffer_standard_layout", V12, V12)                                                              \
+    X(subgroup_types, ShaderSubgroupExtendedTypesFeatures, SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES,                   \
+      "VK_KHR_shader_subgroup_extended_types", V12, V12)                                                              \
+    X(query_reset, HostQueryResetFeatures, HOST_QUERY_RESET_FEATURES, "VK_EXT_host_query_reset", V12, V12)            \
+    X(timeline, TimelineSemaphoreFeatures, TIMELINE_SEMAPHORE_FEATURES, "VK_KHR_timeline_semaphore", V12, V12)        \
+    X(address, BufferDeviceAddressFeatures, BUFFER_DEVICE_ADDRESS_FEATURES, "VK_KHR_buffer_device_address", V12, V12) \
+    X(model, VulkanMemoryModelFeatures, VULKAN_MEMORY_MODEL_FEATURES, "VK_KHR_vulkan_memory_model", V12, V12)         \
+    X(synchronization, Synchronization2Features, SYNCHRONIZATION_2_FEATURES, "VK_KHR_synchronization2", V13, V13)     \
+    X(subgroup_size, SubgroupSizeControlFeatures, SUBGROUP_SIZE_CONTROL_FEATURES, "VK_EXT_subgroup_size_control",     \
+      V13, V13)                                                                                                       \
+    X(maintenance4, Maintenance4Features, MAINTENANCE_4_FEATURES, "VK_KHR_maintenance4", V13, V13)                    \
+    X(dot_product, ShaderIntegerDotProductFeatures, SHADER_INTEGER_DOT_PRODUCT_FEATURES,                              \
+      "VK_KHR_shader_integer_dot_product", V13, V13)                                                                  \
+    X(zero, ZeroInitializeWorkgroupMemoryFeatures, ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES,                         \
+      "VK_KHR_zero_initialize_workgroup_memory", V13, V13)                                                            \
+    X(cache, PipelineCreationCacheControlFeatures, PIPELINE_CREATION_CACHE_CONTROL_FEATURES,                          \
+      "VK_EXT_pipeline_creation_cache_control", V13, V13)                                                             \
     X(inline_block, InlineUniformBlockFeatures, INLINE_UNIFORM_BLOCK_FEATURES, "VK_EXT_inline_uniform_block", V13, V13)
 
-#define FEATURES_OF_EXTENSIONS(X)                                                                                                \
-    X(atomic_float, ShaderAtomicFloatFeaturesEXT, SHADER_ATOMIC_FLOAT_FEATURES_EXT, "VK_EXT_shader_atomic_float", NEVER, NEVER)  \
-    X(atomic_float2, ShaderAtomicFloat2FeaturesEXT, SHADER_ATOMIC_FLOAT_2_FEATURES_EXT, "VK_EXT_shader_atomic_float2", NEVER,    \
-      NEVER)                                                                                                                     \
-    X(image_atomic64, ShaderImageAtomicInt64FeaturesEXT, SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT,                                 \
-      "VK_EXT_shader_image_atomic_int64", NEVER, NEVER)                                                                          \
-    X(clock, ShaderClockFeaturesKHR, SHADER_CLOCK_FEATURES_KHR, "VK_KHR_shader_clock", NEVER, NEVER)                             \
-    X(workgroup, WorkgroupMemoryExplicitLayoutFeaturesKHR, WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR,                        \
-      "VK_KHR_workgroup_memory_explicit_layout", NEVER, NEVER)                                                                   \
-    X(control_flow, ShaderSubgroupUniformControlFlowFeaturesKHR, SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,              \
-      "VK_KHR_shader_subgroup_uniform_control_flow", NEVER, NEVER)                                                               \
-    X(matrix_nv, CooperativeMatrixFeaturesNV, COOPERATIVE_MATRIX_FEATURES_NV, "VK_NV_cooperative_matrix", NEVER, NEVER)          \
-    X(sm_builtins, ShaderSMBuiltinsFeaturesNV, SHADER_SM_BUILTINS_FEATURES_NV, "VK_NV_shader_sm_builtins", NEVER, NEVER)         \
-    X(derivatives, ComputeShaderDerivativesFeaturesNV, COMPUTE_SHADER_DERIVATIVES_FEATURES_NV,                                   \
-      "VK_NV_compute_shader_derivatives", NEVER, NEVER)                                                                          \
-    X(integers, ShaderIntegerFunctions2FeaturesINTEL, SHADER_INTEGER_FUNCTIONS_2_FEATURES_INTEL,                                 \
+#define FEATURES_OF_EXTENSIONS(X)                                                                                     \
+    X(atomic_float, ShaderAtomicFloatFeaturesEXT, SHADER_ATOMIC_FLOAT_FEATURES_EXT, "VK_EXT_shader_atomic_float",     \
+      NEVER, NEVER)                                                                                                   \
+    X(atomic_float2, ShaderAtomicFloat2FeaturesEXT, SHADER_ATOMIC_FLOAT_2_FEATURES_EXT,                               \
+      "VK_EXT_shader_atomic_float2", NEVER, NEVER)                                                                    \
+    X(image_atomic64, ShaderImageAtomicInt64FeaturesEXT, SHADER_IMAGE_ATOMIC_INT64_FEATURES_EXT,                      \
+      "VK_EXT_shader_image_atomic_int64", NEVER, NEVER)                                                               \
+    X(clock, ShaderClockFeaturesKHR, SHADER_CLOCK_FEATURES_KHR, "VK_KHR_shader_clock", NEVER, NEVER)                  \
+    X(workgroup, WorkgroupMemoryExplicitLayoutFeaturesKHR, WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR,             \
+      "VK_KHR_workgroup_memory_explicit_layout", NEVER, NEVER)                                                        \
+    X(control_flow, ShaderSubgroupUniformControlFlowFeaturesKHR, SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,   \
+      "VK_KHR_shader_subgroup_uniform_control_flow", NEVER, NEVER)                                                    \
+    X(matrix_nv, CooperativeMatrixFeaturesNV, COOPERATIVE_MATRIX_FEATURES_NV, "VK_NV_cooperative_matrix", NEVER,      \
+      NEVER)                                                                                                          \
+    X(sm_builtins, ShaderSMBuiltinsFeaturesNV, SHADER_SM_BUILTINS_FEATURES_NV, "VK_NV_shader_sm_builtins", NEVER,     \
+      NEVER)                                                                                                          \
+    X(derivatives, ComputeShaderDerivativesFeaturesNV, COMPUTE_SHADER_DERIVATIVES_FEATURES_NV,                        \
+      "VK_NV_compute_shader_derivatives", NEVER, NEVER)                                                               \
+    X(integers, ShaderIntegerFunctions2FeaturesINTEL, SHADER_INTEGER_FUNCTIONS_2_FEATURES_INTEL,                      \
       "VK_INTEL_shader_integer_functions2", NEVER, NEVER)
 
 /* Younger than the headers of some distributions. */
 #ifdef VK_KHR_cooperative_matrix
-#define FEATURES_OF_LATE_EXTENSIONS(X)                                                                                           \
+#define FEATURES_OF_LATE_EXTENSIONS(X)                                                                                \
     X(matrix, CooperativeMatrixFeaturesKHR, COOPERATIVE_MATRIX_FEATURES_KHR, "VK_KHR_cooperative_matrix", NEVER, NEVER)
 #else
 #define FEATURES_OF_LATE_EXTENSIONS(X)
@@ -86,8 +92,8 @@ static const struct {
     const char *extension;
     size_t offset, size;
 } rows[] = {
-#define ROW(member, structure, type, extension, since, until)                                                                    \
-    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##type, since, until, extension, offsetof(gpuhal_vulkan_features, member),                \
+#define ROW(member, structure, type, extension, since, until)                                                         \
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##type, since, until, extension, offsetof(gpuhal_vulkan_features, member),     \
      sizeof(VkPhysicalDevice##structure)},
     ALL_FEATURES(ROW)
 #undef ROW
@@ -160,7 +166,8 @@ static bool is_known(size_t row, uint32_t version, const gpuhal_vulkan_extension
     if (version >= rows[row].until) {
         return false;
     }
-    return version >= rows[row].since || (rows[row].extension && gpuhal_vulkan_offers(extensions, rows[row].extension));
+    return version >= rows[row].since ||
+           (rows[row].extension && gpuhal_vulkan_offers(extensions, rows[row].extension));
 }
 
 static void clear(gpuhal_vulkan_features *features, size_t offset)
@@ -174,7 +181,8 @@ static void prune(gpuhal_vulkan_features *features)
 {
     VkPhysicalDeviceFeatures kept = {0};
     for (size_t i = 0; i < sizeof wanted_core / sizeof wanted_core[0]; i++) {
-        memcpy((char *)&kept + wanted_core[i], (const char *)&features->head.features + wanted_core[i], sizeof(VkBool32));
+        memcpy((char *)&kept + wanted_core[i], (const char *)&features->head.features + wanted_core[i],
+               sizeof(VkBool32));
     }
     features->head.features = kept;
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++) {
@@ -205,8 +213,9 @@ static void link_all(gpuhal_vulkan_features *features)
     last->pNext = NULL;
 }
 
-gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
-                                                   uint32_t version, const gpuhal_vulkan_extensions *extensions)
+gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api,
+                                                   VkPhysicalDevice physical, uint32_t version,
+                                                   const gpuhal_vulkan_extensions *extensions)
 {
     gpuhal_vulkan_features *features = calloc(1, sizeof *features);
     if (!features) {
@@ -266,8 +275,9 @@ uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *feature
     const VkPhysicalDeviceFeatures *core = &features->head.features;
     const bool half = features->vulkan12.shaderFloat16 || features->float16.shaderFloat16;
     const bool bytes = features->vulkan12.shaderInt8 || features->float16.shaderInt8;
-    return (half ? GPUHAL_DATA_FP16 : 0u) | (core->shaderFloat64 ? GPUHAL_DATA_FP64 : 0u) | (bytes ? GPUHAL_DATA_INT8 : 0u) |
-           (core->shaderInt16 ? GPUHAL_DATA_INT16 : 0u) | (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
+    return (half ? GPUHAL_DATA_FP16 : 0u) | (core->shaderFloat64 ? GPUHAL_DATA_FP64 : 0u) |
+           (bytes ? GPUHAL_DATA_INT8 : 0u) | (core->shaderInt16 ? GPUHAL_DATA_INT16 : 0u) |
+           (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
 }
 
 /* Extensions without features. The first has to be enabled wherever it is offered. */

@@ -1,7 +1,7 @@
 /* vulkan/hardware.c: what is learned of a physical device before anything is made on it.
  *
- * Only structures that the version or an extension knows are asked for: others may be left unwritten, or worse. Numbers that
- * index arrays are checked here once, so that a driver's nonsense ends here.
+ * Only structures that the version or an extension knows are asked for: others may be left unwritten, or worse.
+ * Numbers that index arrays are checked here once, so that a driver's nonsense ends here.
  */
 #include "device.h"
 
@@ -168,7 +168,8 @@ static bool is_unified(const gpuhal_vulkan_hardware *hardware)
     bool visible = true;
     for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
         const VkMemoryPropertyFlags flags = memory->memoryTypes[i].propertyFlags;
-        visible = visible && (!(flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) || (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT));
+        visible = visible &&
+                  (!(flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) || (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT));
     }
     return hardware->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || hardware->software ||
            (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
@@ -206,8 +207,8 @@ static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulka
 VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled)
 {
     return VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-           VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
-           VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
+           VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
+           VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
            (enabled & GPUHAL_VULKAN_BUFFER_ADDRESS ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0);
 }
 
@@ -257,7 +258,8 @@ static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuha
 static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                            gpuhal_vulkan_hardware *hardware)
 {
-    gpuhal_vulkan_features *features = gpuhal_vulkan_features_ask(api, hardware->handle, hardware->api_version, extensions);
+    gpuhal_vulkan_features *features =
+        gpuhal_vulkan_features_ask(api, hardware->handle, hardware->api_version, extensions);
     if (!features) {
         return "no host memory to ask for its features";
     }
@@ -276,12 +278,14 @@ static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gp
         return hardware->memory.memoryTypeCount == 0 ? "it has no memory types" : "its memory types make no sense";
     }
     ask_sharing(api, extensions, hardware);
-    hardware->offered |= gpuhal_vulkan_offers(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) ? GPUHAL_VULKAN_MEMORY_BUDGET : 0;
+    hardware->offered |=
+        gpuhal_vulkan_offers(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) ? GPUHAL_VULKAN_MEMORY_BUDGET : 0;
     return NULL;
 }
 
-bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical, uint32_t instance_version,
-                          gpuhal_vulkan_hardware *out_hardware, char *out_why, size_t why_size)
+bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                          uint32_t instance_version, gpuhal_vulkan_hardware *out_hardware, char *out_why,
+                          size_t why_size)
 {
     gpuhal_vulkan_hardware *hardware = out_hardware;
     *hardware = (gpuhal_vulkan_hardware){.handle = physical};
@@ -305,8 +309,9 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     return !why;
 }
 
-/* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a window onto the
- * first; and with unified memory, heaps are views of the same memory, of which the small one may be called local. */
+/* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a
+ * window onto the first; and with unified memory, heaps are views of the same memory, of which the small one may be
+ * called local. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
@@ -332,7 +337,8 @@ static uint32_t find_family(const gpuhal_vulkan_hardware *hardware, VkQueueFlags
     return hardware->family_count;
 }
 
-static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_plan *plan, uint32_t family, uint32_t most)
+static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_plan *plan, uint32_t family,
+                         uint32_t most)
 {
     for (uint32_t i = 0; i < most && i < hardware->families[family].queueCount; i++) {
         plan->wrappers[plan->count].family = family;
@@ -341,8 +347,8 @@ static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_p
     }
 }
 
-/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are passed over. More
- * queues than these few add nothing, and some drivers pay for each. */
+/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are passed over.
+ * More queues than these few add nothing, and some drivers pay for each. */
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware)
 {
     static const struct {

@@ -1,13 +1,17 @@
-/* vulkan/hazard.c: see hazard.h. Copies are small, so this must be quick: spans that continue each other become one, and most
- * questions are answered by the bounds of a list, since what is read together and what is written together tend to lie together.
+/* vulkan/hazard.c: see hazard.h. Copies are small, so this must be quick: spans that continue each other become one,
+ * and most questions are answered by the bounds of a list, since what is read together and what is written together
+ * tend to lie together.
  */
 #include "hazard.h"
 
+/* Half-open ranges. Buffers are compared by their handle: each has memory of its own (device.h). */
 static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
 {
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
+/* Whether the list has bytes of the span. The bounds answer first: they lie around all spans of one buffer. A list
+ * over several buffers has none (their buffer is NULL), and every span is compared. */
 static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {
@@ -27,7 +31,8 @@ static void grow(gpuhal_vulkan_span *span, const gpuhal_vulkan_span *by)
     span->end = by->end > span->end ? by->end : span->end;
 }
 
-/* Only the newest is tried for growing: pieces that continue each other come one after the other. */
+/* False: the list is full. Only the newest span is tried for growing: pieces that continue each other come one after
+ * the other. Spans with a gap between them stay apart, so the list never claims bytes that no command touches. */
 static bool append(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (!span->buffer) {
@@ -59,6 +64,10 @@ void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards)
     hazards->read.count = 0;
 }
 
+/* A write conflicts with every earlier access of its bytes, a read with earlier writes alone. The barrier that the
+ * caller then records orders all that came before it, so both lists begin again with this command; a list that was
+ * full asks for one too, and what the first append may have added to it is cleared with the rest. Empty lists have
+ * room for one. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read)
 {
     bool conflict = (written.buffer && (touches(&hazards->written, &written) || touches(&hazards->read, &written))) ||

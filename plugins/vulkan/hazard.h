@@ -1,4 +1,5 @@
-/* vulkan/hazard.h: which bytes the commands since the last barrier touch, so that barriers stand only where two of them conflict.
+/* vulkan/hazard.h: which bytes the commands since the last barrier touch, so that barriers stand only where two of
+ * them conflict.
  *
  * The list is bounded. What no longer fits asks for a barrier too, which is always right and only costs time.
  */
@@ -21,8 +22,8 @@ typedef struct gpuhal_vulkan_hazards {
 } gpuhal_vulkan_hazards;
 
 void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards);
-/* Records what the next command touches. True: a barrier has to stand before it, and the list holds this command alone. A span
- * whose buffer is NULL touches nothing. */
+/* Records what the next command touches. True: a barrier has to stand before it, and the list holds this command
+ * alone. A span whose buffer is NULL touches nothing. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read);
 
 #endif

@@ -1,6 +1,7 @@
 /* vulkan/identity.c: which piece of hardware a device is: PCI address, UUID, LUID, DRM node.
  *
- * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on every machine.
+ * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on
+ * every machine.
  */
 #include "device.h"
 
@@ -26,8 +27,9 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
     const bool known = (hardware->offered & GPUHAL_VULKAN_PCI_BUS_INFO) != 0;
     const bool zero = pci[0] == 0 && pci[1] == 0 && pci[2] == 0 && pci[3] == 0;
     if (!known || zero || pci[1] > 0xff || pci[2] > 0x1f || pci[3] > 7) {
-        host->missing(host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
-                      known ? "the driver gives an address that cannot be" : "the driver does not know VK_EXT_pci_bus_info");
+        host->missing(
+            host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
+            known ? "the driver gives an address that cannot be" : "the driver does not know VK_EXT_pci_bus_info");
         return;
     }
     char text[24];
@@ -49,7 +51,8 @@ static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_v
 static void list_luid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     if (!hardware->id.deviceLUIDValid) {
-        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED, "the driver has none: only Windows gives them");
+        host->missing(host, sink, GPUHAL_FACT_LUID, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the driver has none: only Windows gives them");
         return;
     }
     char text[2 * VK_LUID_SIZE + 1];
@@ -75,7 +78,8 @@ static void list_drm_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     if (hardware->software) {
-        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRM_RENDER_NODE};
+        const gpuhal_key keys[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
+                                   GPUHAL_FACT_DRM_RENDER_NODE};
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED,
                           "the device is the host's processor, not one on a bus");

@@ -1,12 +1,13 @@
 /* vulkan/import.c: memory that comes from elsewhere, or goes there.
  *
- * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers differ there
- * (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust what they are given (lavapipe reads
- * from it, which blocks on a pipe), so what cannot be memory is refused here.
+ * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers
+ * differ there (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust what they are
+ * given (lavapipe reads from it, which blocks on a pipe), so what cannot be memory is refused here.
  *
- * The specification wants ownership of shared buffers transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No driver known to us does
- * anything there for buffers without a layout, each hand-over would cost a submission, and the other side may be no Vulkan; so
- * it is left out. What counts is that commands have ended before the other side looks, which blocking calls and events give.
+ * The specification wants ownership of shared buffers transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No driver
+ * known to us does anything there for buffers without a layout, each hand-over would cost a submission, and the other
+ * side may be no Vulkan; so it is left out. What counts is that commands have ended before the other side looks, which
+ * blocking calls and events give.
  */
 #include "memory.h"
 
@@ -16,14 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device, gpuhal_handle_kind kind)
+VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device,
+                                                             gpuhal_handle_kind kind)
 {
     const struct {
         gpuhal_handle_kind kind;
         uint32_t bit;
         VkExternalMemoryHandleTypeFlagBits type;
     } all[] = {
-        {GPUHAL_HANDLE_HOST_POINTER, GPUHAL_VULKAN_HOST_IMPORT, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT},
+        {GPUHAL_HANDLE_HOST_POINTER, GPUHAL_VULKAN_HOST_IMPORT,
+         VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT},
         {GPUHAL_HANDLE_OPAQUE_FD, GPUHAL_VULKAN_OPAQUE_FD, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT},
         {GPUHAL_HANDLE_DMABUF_FD, GPUHAL_VULKAN_DMABUF_FD, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT},
     };
@@ -40,7 +43,8 @@ static gpuhal_status not_offered(gpuhal_plugin_device *device, const char *why)
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, why);
 }
 
-/* One VkBuffer can have several handle types only where the driver says that they go together; and some want memory of its own.
+/* One VkBuffer can have several handle types only where the driver says that they go together; and some want memory of
+ * its own.
  */
 static bool fit_together(const gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
@@ -54,8 +58,8 @@ static bool fit_together(const gpuhal_plugin_device *device, gpuhal_vulkan_reque
         };
         VkExternalBufferProperties answer = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
         device->instance_api.vkGetPhysicalDeviceExternalBufferProperties(device->hardware.handle, &info, &answer);
-        request->dedicated |=
-            (answer.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
+        request->dedicated |= (answer.externalMemoryProperties.externalMemoryFeatures &
+                               VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
         fit = fit && (types & ~(answer.externalMemoryProperties.compatibleHandleTypes | info.handleType)) == 0;
     }
     return fit;
@@ -68,7 +72,8 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
         const bool wanted = alloc->export_kinds >> kind & 1;
         const VkExternalMemoryHandleTypeFlags type = wanted ? gpuhal_vulkan_handle_type(device, kind) : 0;
         if (wanted && (!type || kind == GPUHAL_HANDLE_HOST_POINTER)) {
-            return not_offered(device, "the driver, or the VkDevice that was adopted, cannot export memory in that form");
+            return not_offered(device,
+                               "the driver, or the VkDevice that was adopted, cannot export memory in that form");
         }
         request->exported |= type;
     }
@@ -76,13 +81,15 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
     if (alloc->import.kind != 0) {
         const VkExternalMemoryHandleTypeFlags type = gpuhal_vulkan_handle_type(device, alloc->import.kind);
         if (!type) {
-            return not_offered(device, "the driver, or the VkDevice that was adopted, cannot import memory in that form");
+            return not_offered(device,
+                               "the driver, or the VkDevice that was adopted, cannot import memory in that form");
         }
         request->named |= type;
         request->exported = 0; /* who wants to pass it on duplicates the descriptor */
     }
-    return fit_together(device, request) ? GPUHAL_OK
-                                         : not_offered(device, "the driver cannot share one memory in all these forms");
+    return fit_together(device, request)
+               ? GPUHAL_OK
+               : not_offered(device, "the driver cannot share one memory in all these forms");
 }
 
 static gpuhal_status refuse(gpuhal_plugin_device *device, const char *why)
@@ -95,7 +102,8 @@ static gpuhal_status no_type(gpuhal_plugin_device *device)
     return not_offered(device, "the driver has no memory type that such memory can be imported as");
 }
 
-/* Memory that is not coherent would need a mapping to be flushed, and the address handed in is to be the one that counts. */
+/* Memory that is not coherent would need a mapping to be flushed, and the address handed in is to be the one that
+ * counts. */
 static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 {
     const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -107,7 +115,8 @@ static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 }
 
 /* The kind says nothing about memory that is there already: what the host reads fast is closest to what it is. */
-static uint32_t type_for_host(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, uint32_t pointer_bits)
+static uint32_t type_for_host(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
+                              uint32_t pointer_bits)
 {
     const uint32_t bits = request->requirements.memoryTypeBits & pointer_bits & coherent_bits(&device->hardware);
     return gpuhal_vulkan_pick_type(&device->hardware, GPUHAL_MEMORY_READBACK, bits);
@@ -121,7 +130,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
     if (!alloc->import.as.pointer || (uintptr_t)pointer % alignment != 0 || alloc->bytes % alignment != 0) {
         char text[128];
         snprintf(text, sizeof text,
-                 "address and size of host memory must be multiples of import_alignment_bytes, which is %" PRIu64, alignment);
+                 "address and size of host memory must be multiples of import_alignment_bytes, which is %" PRIu64,
+                 alignment);
         return refuse(device, text);
     }
     VkMemoryHostPointerPropertiesEXT answer = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
@@ -148,8 +158,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
 
 static const char *const too_small = "the memory behind the file descriptor is smaller than that, or there is none";
 
-/* What cannot be exported memory of any driver. Software drivers give out plain memory files, which have a size; lavapipe would
- * call one that is too small out of memory. */
+/* What cannot be exported memory of any driver. Software drivers give out plain memory files, which have a size;
+ * lavapipe would call one that is too small out of memory. */
 static const char *descriptor_fault(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                                     struct stat *out_state)
 {
@@ -159,7 +169,8 @@ static const char *descriptor_fault(const gpuhal_plugin_device *device, const gp
         return "not an open file descriptor";
     }
     const mode_t format = out_state->st_mode & S_IFMT;
-    const bool never = format == S_IFIFO || format == S_IFSOCK || format == S_IFDIR || format == S_IFBLK || format == S_IFLNK;
+    const bool never =
+        format == S_IFIFO || format == S_IFSOCK || format == S_IFDIR || format == S_IFBLK || format == S_IFLNK;
     if (never || (software && format != S_IFREG)) {
         return "a file descriptor of another kind, not of exported memory";
     }
@@ -185,8 +196,8 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
         return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits);
     }
     VkMemoryFdPropertiesKHR answer = {.sType = VK_STRUCTURE_TYPE_MEMORY_FD_PROPERTIES_KHR};
-    *out_code =
-        device->api.vkGetMemoryFdPropertiesKHR(device->handle, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, fd, &answer);
+    *out_code = device->api.vkGetMemoryFdPropertiesKHR(device->handle, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT,
+                                                       fd, &answer);
     return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits & answer.memoryTypeBits);
 }
 
@@ -197,7 +208,8 @@ static bool is_too_short(const gpuhal_vulkan_request *request, int fd, uint64_t 
     return end > 0 && (uint64_t)end < bytes;
 }
 
-static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, int fd, bool *out_taken)
+static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, int fd,
+                                      bool *out_taken)
 {
     VkResult code;
     const uint32_t type = type_for_descriptor(device, request, fd, &code);
@@ -238,7 +250,8 @@ static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulk
         return refuse(device, "memory behind an opaque descriptor of Vulkan begins at offset 0");
     }
     if (alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD &&
-        (alloc->import_offset > device->hardware.allocation_max || alloc->import_offset % request->requirements.alignment != 0)) {
+        (alloc->import_offset > device->hardware.allocation_max ||
+         alloc->import_offset % request->requirements.alignment != 0)) {
         return refuse(device, "the offset in the dma-buf is not a multiple of the alignment of buffers, or too large");
     }
     if (request->dedicated && alloc->import_offset != 0) {

@@ -1,12 +1,12 @@
 /* vulkan/internal_stream.c: the internal streams of blocking calls.
  *
- * An internal stream belongs to one call from begin to finish. Idle ones are bits in a word, so taking and giving back costs no lock while
- * there is one; callers that find none sleep. Internal streams wait with fences, which every VkDevice has, so blocking copies
- * work on an adopted device without timeline semaphores too.
+ * An internal stream belongs to one call from begin to finish. Idle ones are bits in a word, so taking and giving back
+ * costs no lock while there is one; callers that find none sleep. Internal streams wait with fences, which every
+ * VkDevice has, so blocking copies work on an adopted device without timeline semaphores too.
  *
- * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be reset
- * and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and never freed. That
- * happens on a device that counts as lost alone.
+ * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be
+ * reset and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and
+ * never freed. That happens on a device that counts as lost alone.
  */
 #include "device.h"
 
@@ -15,7 +15,8 @@
 
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries)
 {
-    if ((code != VK_ERROR_OUT_OF_HOST_MEMORY && code != VK_ERROR_OUT_OF_DEVICE_MEMORY) || tries >= GPUHAL_VULKAN_WAIT_TRIES) {
+    if ((code != VK_ERROR_OUT_OF_HOST_MEMORY && code != VK_ERROR_OUT_OF_DEVICE_MEMORY) ||
+        tries >= GPUHAL_VULKAN_WAIT_TRIES) {
         return false;
     }
     nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
@@ -108,8 +109,8 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
     return NULL;
 }
 
-/* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they read the count: one of the two
- * sees the other, as both orders are sequentially consistent. */
+/* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they
+ * read the count: one of the two sees the other, as both orders are sequentially consistent. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -127,21 +128,22 @@ static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *strea
     wake(device);
 }
 
-/* No internal stream is idle: makes another one, or sleeps until one is. There is always one to wait for, since streams break on a lost device
- * alone; so one that cannot be made is no error. */
+/* No internal stream is idle: makes another one, or sleeps until one is. There is always one to wait for, since
+ * streams break on a lost device alone; so one that cannot be made is no error. */
 static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = GPUHAL_OK;
     gpuhal_vulkan_stream *stream = NULL;
     bool may_grow = true;
     pthread_mutex_lock(&device->growing);
-    atomic_fetch_add(&device->stream_waiters, 1);
+    atomic_fetch_add(&device->stream_waiters, 1); /* before the first look: see wake() */
     while (status == GPUHAL_OK && !stream) {
         stream = take_idle(device);
         if (!stream && may_grow && device->stream_count < GPUHAL_VULKAN_INTERNAL_STREAMS) {
             may_grow = make_stream(device, &device->streams[device->stream_count]) == GPUHAL_OK;
             stream = may_grow ? &device->streams[device->stream_count++] : NULL;
         }
+        /* On a lost device broken streams are not given back: waiting for one might never end. */
         if (!stream && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
             pthread_cond_wait(&device->stream_freed, &device->growing);
         }
@@ -230,8 +232,8 @@ static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_str
     return code;
 }
 
-/* The device is lost, and this submission not known to have ended. Drivers say that it has as soon as they are asked; one that
- * does not may still be at work in the caller's memory, so nothing is freed any more. */
+/* The device is lost, and this submission not known to have ended. Drivers say that it has as soon as they are asked;
+ * one that does not may still be at work in the caller's memory, so nothing is freed any more. */
 static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     uint64_t patience = atomic_load(&device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
@@ -242,9 +244,9 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
     }
 }
 
-/* Without a time limit, which Vulkan promises to end when the device is lost; with one, a short copy takes longer by a timer. A
- * wait that fails otherwise than by a lost device says nothing about the work: the device counts as lost from then on, since
- * no call could say any more when the caller's memory is free. */
+/* Without a time limit, which Vulkan promises to end when the device is lost; with one, a short copy takes longer by a
+ * timer. A wait that fails otherwise than by a lost device says nothing about the work: the device counts as lost from
+ * then on, since no call could say any more when the caller's memory is free. */
 static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = wait_fence(device, stream, UINT64_MAX);
@@ -259,8 +261,8 @@ static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *s
     return status;
 }
 
-/* With the fence of the first stream, which no call uses any more: the device closes. A submission that the driver refuses leaves nothing
- * to wait for. */
+/* With the fence of the first stream, which no call uses any more: the device closes. A submission that the driver
+ * refuses leaves nothing to wait for. */
 static bool drain_wrapper(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     gpuhal_vulkan_stream *stream = &device->streams[0];
@@ -286,6 +288,8 @@ bool gpuhal_vulkan_drain(gpuhal_plugin_device *device)
     return drained;
 }
 
+/* The fence is reset before the submission and not after the wait: an earlier use may have ended without one. After a
+ * refusal that is not the loss of the device nothing runs, and the stream can be used again at once. */
 static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = device->api.vkResetFences(device->handle, 1, &stream->fence);
@@ -301,7 +305,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     if (code == VK_SUCCESS) {
         return await(device, stream);
     }
-    if (code == VK_NOT_READY) {
+    if (code == VK_NOT_READY) { /* nothing was submitted: this thread's own native access has the VkQueue */
         return gpuhal_vulkan_wrapper_busy(device);
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
@@ -321,9 +325,11 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_s
     return status;
 }
 
-/* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as long as the
- * opened device. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all that can be seen. */
-static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family, uint32_t index)
+/* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as
+ * long as the opened device. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all
+ * that can be seen. */
+static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family,
+                                            uint32_t index)
 {
     gpuhal_vulkan_wrapper *wrapper = device->extra_wrappers;
     while (wrapper && wrapper->queue != queue) {
@@ -340,7 +346,8 @@ static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueu
     return wrapper;
 }
 
-gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native, gpuhal_status *out_status)
+gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native,
+                                                gpuhal_status *out_status)
 {
     const VkQueue queue = (VkQueue)(uintptr_t)native->values[0];
     bool known_family = false;
@@ -353,12 +360,14 @@ gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, co
         known_family = known_family || device->families[i] == native->values[1];
     }
     if (native->type != GPUHAL_NATIVE_VULKAN_QUEUE || !queue || !device->adopted || !known_family) {
-        *out_status = device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                           "not a VkQueue of the opened device, nor one of its queue families on an adopted VkDevice");
+        *out_status = device->host->report(
+            device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+            "not a VkQueue of the opened device, nor one of its queue families on an adopted VkDevice");
         return NULL;
     }
     pthread_mutex_lock(&device->growing);
-    gpuhal_vulkan_wrapper *wrapper = extra_wrapper(device, queue, (uint32_t)native->values[1], (uint32_t)native->values[2]);
+    gpuhal_vulkan_wrapper *wrapper =
+        extra_wrapper(device, queue, (uint32_t)native->values[1], (uint32_t)native->values[2]);
     pthread_mutex_unlock(&device->growing);
     if (!wrapper) {
         *out_status = device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);

@@ -1,9 +1,11 @@
 /* vulkan/memory.c: allocating, releasing, making host and device see each other's writes.
  *
- * An allocation is one VkBuffer on one VkDeviceMemory, mapped where the host can see it. The size of the VkDeviceMemory and its
- * type follow from kind, size, alignment and export kinds alone, since who imports an opaque descriptor has to name the same.
+ * An allocation is one VkBuffer on one VkDeviceMemory, mapped where the host can see it. The size of the
+ * VkDeviceMemory and its type follow from kind, size, alignment and export kinds alone, since who imports an opaque
+ * descriptor has to name the same.
  *
- * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there its pages are brought.
+ * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there its pages are
+ * brought.
  */
 #include "memory.h"
 
@@ -19,9 +21,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define LEAST_PAGE    4096u
-#define LEAST_MAP_ALIGNMENT 64u /* of minMemoryMapAlignment */
-#define POPULATE_FROM (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
+#define LEAST_PAGE          4096u
+#define LEAST_MAP_ALIGNMENT 64u                  /* of minMemoryMapAlignment */
+#define POPULATE_FROM       (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
 
 #define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
 #define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
@@ -41,18 +43,19 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, "VK_ERROR_OUT_OF_HOST_MEMORY");
     }
     if (code == VK_ERROR_INVALID_EXTERNAL_HANDLE) {
-        return host->report(
-            host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkAllocateMemory", code,
-            "the driver does not know this as memory that it can import: not exported by it, not as large, or not mapped");
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "vkAllocateMemory", code,
+                            "the driver does not know this as memory that it can import: not exported by it, not as "
+                            "large, or not mapped");
     }
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }
 
-VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type, uint64_t bytes,
-                                   const void *import)
+VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
+                                   uint64_t bytes, const void *import)
 {
-    VkMemoryAllocateFlagsInfo flags = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, .pNext = import, .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                       .pNext = import,
+                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
     VkExportMemoryAllocateInfo exported = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
                                            .handleTypes = request->exported};
     VkMemoryDedicatedAllocateInfo dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
@@ -66,8 +69,10 @@ VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_r
         dedicated.pNext = chain;
         chain = &dedicated;
     }
-    const VkMemoryAllocateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = chain, .allocationSize = bytes, .memoryTypeIndex = type};
+    const VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                       .pNext = chain,
+                                       .allocationSize = bytes,
+                                       .memoryTypeIndex = type};
     VkResult code = VK_ERROR_TOO_MANY_OBJECTS;
     if (atomic_fetch_add(&device->allocation_count, 1) < device->hardware.properties.limits.maxMemoryAllocationCount) {
         code = device->api.vkAllocateMemory(device->handle, &info, NULL, &request->buffer->memory);
@@ -84,19 +89,20 @@ VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_r
 
 static gpuhal_status too_large(gpuhal_plugin_device *device, uint64_t bytes, uint64_t most)
 {
-    const char *limit =
-        most == device->hardware.allocation_max ? "allocation_max_bytes, which is" : "the whole memory heap for this kind,";
+    const char *limit = most == device->hardware.allocation_max ? "allocation_max_bytes, which is"
+                                                                : "the whole memory heap for this kind,";
     char text[160];
     snprintf(text, sizeof text, "%" PRIu64 " bytes, with alignment, are above %s %" PRIu64, bytes, limit, most);
     return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
 }
 
-/* Vulkan aligns to what the buffer requires. More than that is had by asking for more bytes and binding the buffer further in,
- * where the host's address shows the start; not where an importer has to find the start itself, or the memory is the
- * buffer's own. */
+/* Vulkan aligns to what the buffer requires. More than that is had by asking for more bytes and binding the buffer
+ * further in, where the host's address shows the start; not where an importer has to find the start itself, or the
+ * memory is the buffer's own. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
-    const bool room = gpuhal_vulkan_shows_host(request->alloc->kind, flags) && !request->exported && !request->dedicated;
+    const bool room =
+        gpuhal_vulkan_shows_host(request->alloc->kind, flags) && !request->exported && !request->dedicated;
     return room && request->alloc->alignment > request->requirements.alignment ? request->alloc->alignment : 0;
 }
 
@@ -106,8 +112,8 @@ static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan
                              : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
 }
 
-/* Another type is slower, and still right; but an importer of an opaque descriptor has to name the same, so there is no other.
- * Vulkan forbids to ask for more than the heap of a type has. */
+/* Another type is slower, and still right; but an importer of an opaque descriptor has to name the same, so there is
+ * no other. Vulkan forbids to ask for more than the heap of a type has. */
 static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &device->hardware.memory;
@@ -116,11 +122,13 @@ static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_reques
     gpuhal_status status = GPUHAL_ERROR_TOO_LARGE;
     uint64_t most = 0;
     if (type == GPUHAL_VULKAN_NO_TYPE) {
-        return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                    "none of the memory types that the driver allows for such a buffer suits this kind");
+        return device->host->report(
+            device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+            "none of the memory types that the driver allows for such a buffer suits this kind");
     }
     for (; type != GPUHAL_VULKAN_NO_TYPE; type = type_for(device, request, bits)) {
-        const uint64_t heap = memory->memoryHeaps[memory->memoryTypes[type].heapIndex].size, room = heap < limit ? heap : limit;
+        const uint64_t heap = memory->memoryHeaps[memory->memoryTypes[type].heapIndex].size,
+                       room = heap < limit ? heap : limit;
         const uint64_t slack = slack_of(request, memory->memoryTypes[type].propertyFlags);
         if (size <= room && slack <= room - size) {
             VkResult code = gpuhal_vulkan_take_memory(device, request, type, size + slack, NULL);
@@ -180,14 +188,15 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
     free(buffer);
 }
 
-/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64 at least. */
+/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64
+ * at least. */
 static bool is_mapping(const void *start)
 {
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
 }
 
-/* Imported host memory has its address already; whatever else the host can see is mapped for good. Device memory of a card does without
- * a mapping, while that of a software device is the mapping. */
+/* Imported host memory has its address already; whatever else the host can see is mapped for good. Device memory of a
+ * card does without a mapping, while that of a software device is the mapping. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -209,8 +218,9 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_reque
         return GPUHAL_OK;
     }
     if (code == VK_SUCCESS || (code == VK_ERROR_OUT_OF_HOST_MEMORY && device->hardware.software)) {
-        return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkMapMemory", code,
-                                    "the memory could not be mapped: the address space or the memory of the host is short");
+        return device->host->report(
+            device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkMapMemory", code,
+            "the memory could not be mapped: the address space or the memory of the host is short");
     }
     return gpuhal_vulkan_result(device, "vkMapMemory", code);
 }
@@ -218,13 +228,14 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_reque
 static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request)
 {
     char text[160];
-    snprintf(text, sizeof text, "an alignment of %" PRIu64 " cannot be had for this memory; Vulkan promises %" PRIu64 " here",
+    snprintf(text, sizeof text,
+             "an alignment of %" PRIu64 " cannot be had for this memory; Vulkan promises %" PRIu64 " here",
              request->alloc->alignment, (uint64_t)request->requirements.alignment);
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
 
-/* Maps and binds. Imported memory has no room behind the buffer, so it never moves. The device's address, where it has one, is
- * known only then, and is checked rather than trusted. */
+/* Maps and binds. Imported memory has no room behind the buffer, so it never moves. The device's address, where it has
+ * one, is known only then, and is checked rather than trusted. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -237,18 +248,20 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     }
     const uintptr_t first = (uintptr_t)start + (uintptr_t)buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
-    const bool fits =
-        (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes && request->requirements.size <= buffer->memory_bytes - offset;
+    const bool fits = (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes &&
+                      request->requirements.size <= buffer->memory_bytes - offset;
     if (!fits || (alignment > own && !start && !(device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS))) {
         return misaligned(device, request);
     }
     buffer->memory_offset = offset;
-    VkResult code = device->api.vkBindBufferMemory(device->handle, buffer->buffer, buffer->memory, buffer->memory_offset);
+    VkResult code =
+        device->api.vkBindBufferMemory(device->handle, buffer->buffer, buffer->memory, buffer->memory_offset);
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkBindBufferMemory", code);
     }
     if (device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) {
-        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer->buffer};
+        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                                .buffer = buffer->buffer};
         out_memory->address = device->api.vkGetBufferDeviceAddress(device->handle, &info);
     }
     if (out_memory->address & mask) {
@@ -258,8 +271,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     return GPUHAL_OK;
 }
 
-/* Brings the pages of a software device's memory, whose contents no caller has yet. Asking for all at once takes half the time of
- * touching one after another, and fails where touching would end the process. */
+/* Brings the pages of a software device's memory, whose contents no caller has yet. Asking for all at once takes half
+ * the time of touching one after another, and fails where touching would end the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -310,7 +323,8 @@ static uint32_t memory_flags(VkMemoryPropertyFlags flags)
            (flags & LOCAL ? GPUHAL_MEMORY_DEVICE_LOCAL : 0);
 }
 
-static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_request request = {.alloc = alloc};
     gpuhal_memory made = *out_memory;
@@ -360,8 +374,8 @@ static void vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 }
 
 /* The whole atoms around these bytes of the memory object. */
-static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin, uint64_t end,
-                                bool invalidate)
+static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin,
+                                uint64_t end, bool invalidate)
 {
     const uint64_t mask = device->hardware.properties.limits.nonCoherentAtomSize - 1, first = begin & ~mask;
     const uint64_t size = (end - first + mask) & ~mask;
@@ -377,10 +391,10 @@ static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulka
                                 device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
 }
 
-/* Flushing the atom around @p at would take the host's old bytes beside the range to the device: they are brought from there
- * first. */
-static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at, uint64_t begin,
-                                  uint64_t end)
+/* Flushing the atom around @p at would take the host's old bytes beside the range to the device: they are brought from
+ * there first. */
+static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at,
+                                  uint64_t begin, uint64_t end)
 {
     const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
     const uint64_t atom = device->hardware.properties.limits.nonCoherentAtomSize, first = at & ~(atom - 1);
@@ -396,8 +410,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
-static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                   bool invalidate)
+static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                   uint64_t bytes, bool invalidate)
 {
     const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
     if (!memory->host || (buffer->type_flags & COHERENT)) {
@@ -412,17 +426,20 @@ static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_me
     return status == GPUHAL_OK ? move_atoms(device, buffer, begin, end, invalidate) : status;
 }
 
-static gpuhal_status vulkan_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status vulkan_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                         uint64_t bytes)
 {
     return make_coherent(device, memory, offset, bytes, false);
 }
 
-static gpuhal_status vulkan_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status vulkan_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                              uint64_t offset, uint64_t bytes)
 {
     return make_coherent(device, memory, offset, bytes, true);
 }
 
-static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native)
 {
     const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
     out_native->type = GPUHAL_NATIVE_VULKAN_BUFFER;
@@ -433,7 +450,8 @@ static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* What is wrong with it, NULL for nothing. Vulkan does not report the size of a buffer; what it needs of memory is no less. */
+/* What is wrong with it, NULL for nothing. Vulkan does not report the size of a buffer; what it needs of memory is no
+ * less. */
 static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
 {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
@@ -473,8 +491,10 @@ static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuh
     buffer->wrapped_usage = native->values[3];
     out_memory->object = buffer;
     out_memory->bytes = bytes;
-    if ((device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) && (native->values[3] & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT)) {
-        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer->buffer};
+    if ((device->enabled & GPUHAL_VULKAN_BUFFER_ADDRESS) &&
+        (native->values[3] & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT)) {
+        const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                                .buffer = buffer->buffer};
         out_memory->address = device->api.vkGetBufferDeviceAddress(device->handle, &info);
     }
     return GPUHAL_OK;

@@ -27,20 +27,22 @@ bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags fla
 /* memory.c */
 
 /* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
-VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type, uint64_t bytes,
-                                   const void *import);
+VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
+                                   uint64_t bytes, const void *import);
 /* Reports why it could not be made. */
 gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
 
 /* import.c */
 
-/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opened device cannot do. */
+/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opened device cannot do.
+ */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
 /* The handle type of Vulkan for one of ours; 0: there is none, or the device was opened without it. */
-VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device, gpuhal_handle_kind kind);
+VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device,
+                                                             gpuhal_handle_kind kind);
 
 #endif

@@ -1,8 +1,9 @@
 /* vulkan/plugin.c: what the core sees of the Vulkan plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers, internal streams, memory), hardware.c
- * and features.c, discovery.c, facts.c and identity.c (which devices, what is known of them), context.c and adopt.c, type.c,
- * memory.c and import.c, wrapper.c, internal_stream.c, transfer.c, queue.c and event.c with hazard.c.
+ * Read in this order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers,
+ * internal streams, memory), hardware.c and features.c, discovery.c, facts.c and identity.c (which devices, what is
+ * known of them), context.c and adopt.c, type.c, memory.c and import.c, wrapper.c, internal_stream.c, transfer.c,
+ * queue.c and event.c with hazard.c.
  */
 #include "device.h"
 

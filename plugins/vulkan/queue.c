@@ -1,11 +1,11 @@
 /* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
  *
- * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each has its own command pool, which needs no lock
- * since the core has one call in progress on a queue at most. Inside a batch barriers stand where the hazards want them; batches
- * are ordered by the barriers that every command buffer begins and ends with.
+ * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each has its own command pool,
+ * which needs no lock since the core has one call in progress on a queue at most. Inside a batch barriers stand where
+ * the hazards want them; batches are ordered by the barriers that every command buffer begins and ends with.
  *
- * Waits for another queue stand at the beginning of a batch: what was enqueued before is submitted first and does not wait. The
- * awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
+ * Waits for another queue stand at the beginning of a batch: what was enqueued before is submitted first and does not
+ * wait. The awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
  */
 #include "queue.h"
 
@@ -16,6 +16,7 @@
 /* So many command buffers per queue; one that is further ahead of the device is not ready for more. */
 #define BATCHES 64u
 
+/* What was enqueued behind a batch that was dropped counts on it, so nothing of the queue may run any more. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = gpuhal_vulkan_alive(queue->device);
@@ -26,6 +27,8 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
     return status;
 }
 
+/* For a batch that the device does not use: never submitted, its value was reached, or the device was lost. Beginning
+ * its command buffer again resets it. */
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
@@ -44,10 +47,13 @@ static gpuhal_vulkan_batch *take_first(gpuhal_plugin_queue *queue)
     return batch;
 }
 
+/* Retires completed batches. The values of one timeline are reached in order, so the first batch that is not ready
+ * ends the search, without an error. */
 static gpuhal_status take_back(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (queue->first && (status = gpuhal_vulkan_timeline_query(queue->timeline, queue->first->value)) == GPUHAL_OK) {
+    while (queue->first &&
+           (status = gpuhal_vulkan_timeline_query(queue->timeline, queue->first->value)) == GPUHAL_OK) {
         make_idle(queue, take_first(queue));
     }
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
@@ -91,6 +97,7 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     if (status != GPUHAL_OK) {
         return status;
     }
+    /* Only now, so that a batch whose commands could not be begun stays idle. */
     queue->open = queue->idle;
     queue->idle = queue->open->next;
     queue->open->next = NULL;
@@ -98,6 +105,8 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
+/* With the right to submit. Nothing of the batch starts before the values that it waits for, whatever the stage. There
+ * is no fence: reaching @p value says that the batch has ended. */
 static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_batch *batch, uint64_t value)
 {
     VkPipelineStageFlags stages[GPUHAL_VULKAN_AWAITED];
@@ -143,8 +152,8 @@ static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* A batch that could not be submitted is dropped, and the queue is of no use from then on: what comes after would run without it.
- * On a lost device it may run all the same, so it counts as submitted. */
+/* A batch that could not be submitted is dropped, and the queue is of no use from then on: what comes after would run
+ * without it. On a lost device it may run all the same, so it counts as submitted. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_vulkan_batch *batch = queue->open;
@@ -164,6 +173,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         make_idle(queue, batch);
         return status;
     }
+    /* From here on the device may use the batch and what it refers to, until its value is reached. */
     batch->value = ++queue->submitted;
     if (queue->last) {
         queue->last->next = batch;
@@ -171,6 +181,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         queue->first = batch;
     }
     queue->last = batch;
+    /* The caller of an adopted VkQueue may submit at any time, so it counts as having done so at once. */
     queue->foreign = queue->adopted;
     return status;
 }
@@ -187,6 +198,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun,
     if (status != GPUHAL_OK) {
         return status;
     }
+    /* The list is that of the open batch: opening another one has cleared it. */
     if (gpuhal_vulkan_hazards_add(&queue->hazards, written, read)) {
         gpuhal_vulkan_order_commands(queue->device, queue->open->commands);
     }
@@ -195,6 +207,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun,
     return GPUHAL_OK;
 }
 
+/* What the caller has submitted to the VkQueue has no value of ours, so it may still run. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
 {
     return !queue->open && !queue->foreign && !queue->failed &&
@@ -207,8 +220,9 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
     return status == GPUHAL_OK ? enter_and_submit(queue) : status;
 }
 
-/* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those that write
- * timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is ignored. */
+/* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those
+ * that write timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is
+ * ignored. */
 static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
 {
     uint32_t turn = atomic_fetch_add(&device->next_wrapper, 1);
@@ -237,6 +251,7 @@ static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, cons
     if (!queue->wrapper || !(queue->timeline = gpuhal_vulkan_timeline_take(device, &status))) {
         return status;
     }
+    /* A timeline that had another queue goes on from its value, which must only grow. */
     queue->submitted = atomic_load(&queue->timeline->reached);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -274,7 +289,8 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the next. */
+/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the
+ * next. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -288,7 +304,8 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
     return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
 }
 
-/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids to destroy what the device may still use. */
+/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids to destroy what the device may still
+ * use. */
 static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -301,7 +318,8 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
         }
     }
     if (!has_ended(queue)) {
-        device->host->log(device->host, GPUHAL_LOG_ERROR, "work of a Vulkan queue does not end; the device counts as lost");
+        device->host->log(device->host, GPUHAL_LOG_ERROR,
+                          "work of a Vulkan queue does not end; the device counts as lost");
         atomic_store(&device->stuck, true);
         atomic_store(&device->lost, true);
         return;
@@ -322,7 +340,9 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* What was enqueued before the wait goes first and does not wait. */
+/* What was enqueued before the wait goes first and does not wait. An event of this queue comes first by the order of
+ * submission, and one that was never recorded has nothing to wait for. The batch keeps the timeline that it waits for,
+ * since the event may be destroyed or recorded anew before the batch has ended. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -330,8 +350,9 @@ static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
         return status;
     }
     if (event->device != queue->device) {
-        return queue->device->host->report(queue->device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                                           "the event belongs to another VkDevice, whose semaphores this one cannot wait for");
+        return queue->device->host->report(
+            queue->device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+            "the event belongs to another VkDevice, whose semaphores this one cannot wait for");
     }
     if (queue->open && (queue->open->recorded > 0 || queue->open->awaited_count == GPUHAL_VULKAN_AWAITED)) {
         status = enter_and_submit(queue);
@@ -355,6 +376,8 @@ static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
     return GPUHAL_OK;
 }
 
+/* The wrapper is taken first and the open batch submitted under it: what was recorded here must come before what the
+ * caller submits, with nothing of another queue in between. */
 static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -374,7 +397,7 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
 
 static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
 {
-    queue->foreign = true;
+    queue->foreign = true; /* before another thread can submit, so that its record sees it */
     gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
 }
 

@@ -1,10 +1,11 @@
 /* vulkan/queue.h: what queue.c and event.c share.
  *
- * A queue collects commands in its open batch. Submitting a batch gives the queue's timeline semaphore the next value; batches
- * fly in the order of their values and are used again once theirs has been reached. An event is a value of some queue's timeline.
+ * A queue collects commands in its open batch. Submitting a batch gives the queue's timeline semaphore the next value;
+ * batches fly in the order of their values and are used again once theirs has been reached. An event is a value of
+ * some queue's timeline.
  *
- * Timelines and stamps are shared: events outlive queues, and a batch in flight uses what the event that named it may have let
- * go. Both are counted.
+ * Timelines and stamps are shared: events outlive queues, and a batch in flight uses what the event that named it may
+ * have let go. Both are counted.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -70,8 +71,8 @@ struct gpuhal_plugin_event {
 
 /* OK, or why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
-/* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while all are in
- * flight. */
+/* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while
+ * all are in flight. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
 /* The right to submit; NOT_READY while native access has the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);

@@ -1,11 +1,12 @@
 /* vulkan/transfer.c: moving bytes.
  *
- * The device copies between buffers: in an internal stream when the call blocks, else in the open batch of its queue. The host copies where
- * it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished, where doing it now is in order
- * with everything, as long as that is little. Whatever else there is to do with host memory returns NOT_SUPPORTED, and the core stages it.
+ * The device copies between buffers: in an internal stream when the call blocks, else in the open batch of its queue.
+ * The host copies where it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished,
+ * where doing it now is in order with everything, as long as that is little. Whatever else there is to do with host
+ * memory returns NOT_SUPPORTED, and the core stages it.
  *
- * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by the barrier
- * at the end of each command buffer.
+ * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by
+ * the barrier at the end of each command buffer.
  */
 #include "device.h"
 
@@ -17,7 +18,8 @@
 #define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
 /* Rows of a rectangle per command. */
 #define REGIONS 256u
-/* Commands of a rectangle for each submission of an internal stream, so that a box of many rows takes bounded memory. */
+/* Commands of a rectangle for each submission of an internal stream, so that a box of many rows takes bounded memory.
+ */
 #define COMMANDS 64u
 
 static VkBuffer handle(const gpuhal_memory *memory)
@@ -38,12 +40,13 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
 /* Where a transfer records its commands. */
 typedef struct target {
     gpuhal_plugin_device *device;
-    gpuhal_plugin_queue *queue; /* NULL: an internal stream */
-    gpuhal_vulkan_stream *stream;   /* NULL: not begun */
-    bool begun;                 /* on the queue */
+    gpuhal_plugin_queue *queue;   /* NULL: an internal stream */
+    gpuhal_vulkan_stream *stream; /* NULL: not begun */
+    bool begun;                   /* on the queue */
 } target;
 
-static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
+static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
+                                   VkCommandBuffer *out_commands)
 {
     if (to->queue) {
         const gpuhal_status recorded = gpuhal_vulkan_queue_record(to->queue, to->begun, written, read, out_commands);
@@ -68,7 +71,8 @@ static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
 {
     target where = {.device = device, .queue = queue};
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    gpuhal_status status = next_commands(&where, span_of(to, to_offset, bytes), span_of(from, from_offset, bytes), &commands);
+    gpuhal_status status =
+        next_commands(&where, span_of(to, to_offset, bytes), span_of(from, from_offset, bytes), &commands);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -83,7 +87,8 @@ static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Vulkan repeats four bytes. Shorter patterns fit in them, and the stated alignment keeps both ends on their boundaries. */
+/* Vulkan repeats four bytes. Shorter patterns fit in them, and the stated alignment keeps both ends on their
+ * boundaries. */
 static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
@@ -103,10 +108,10 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Whether the host may touch these bytes now. Without coherence it moves whole atoms, and a neighbour in the same atom could be
- * changed by another thread at the same time: only whole atoms are safe. */
-static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
-                     uint64_t bytes, uint32_t wanted_flags)
+/* Whether the host may touch these bytes now. Without coherence it moves whole atoms, and a neighbour in the same atom
+ * could be changed by another thread at the same time: only whole atoms are safe. */
+static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                     uint64_t offset, uint64_t bytes, uint32_t wanted_flags)
 {
     if (!memory->host || (memory->flags & wanted_flags) != wanted_flags) {
         return false;
@@ -122,7 +127,8 @@ static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, c
 }
 
 /* Before the host reads. */
-static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                     uint64_t bytes)
 {
     if (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) {
         return GPUHAL_OK;
@@ -151,8 +157,8 @@ static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
 }
 
 /* Uncached memory is read over the bus a few bytes at a time: the device brings it faster. */
-static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                 uint64_t offset, uint64_t bytes)
+static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                 const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_vulkan_alive(device);
     if (status != GPUHAL_OK) {
@@ -182,9 +188,11 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be writing there. */
-static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                                    const gpuhal_plugin_rect *from, const uint64_t extent[3])
+/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be
+ * writing there. */
+static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                    const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                    const uint64_t extent[3])
 {
     const gpuhal_memory *memory = to->memory ? to->memory : from->memory;
     uint32_t wanted = GPUHAL_MEMORY_HOST_COHERENT | (to->memory ? 0 : GPUHAL_MEMORY_HOST_CACHED);
@@ -214,8 +222,8 @@ static void merge_rows(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *f
     extent[2] = 1;
 }
 
-/* Rows from number @p first on, at most REGIONS, in one command. A row's offset grows with its number, so the spans of two
- * commands of one rectangle lie apart, unless both sides share a buffer. */
+/* Rows from number @p first on, at most REGIONS, in one command. A row's offset grows with its number, so the spans of
+ * two commands of one rectangle lie apart, unless both sides share a buffer. */
 static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                const uint64_t extent[3], uint64_t first)
 {
@@ -242,8 +250,9 @@ static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, cons
     return status;
 }
 
-static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                                      const gpuhal_plugin_rect *from, const uint64_t extent[3])
+static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                      const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                      const uint64_t extent[3])
 {
     if (!to->memory || !from->memory) {
         return rect_with_host(device, queue, to, from, extent);

@@ -1,8 +1,8 @@
 /* vulkan/type.c: which memory type is best for which kind of memory.
  *
- * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may be somebody
- * else's. So only memory for reading back, which the host seldom writes, may be such; for all other kinds the host does not see
- * it.
+ * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may be
+ * somebody else's. So only memory for reading back, which the host seldom writes, may be such; for all other kinds the
+ * host does not see it.
  */
 #include "memory.h"
 
@@ -12,9 +12,10 @@
 #define LOCAL    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 
 /* Types that need a feature which is not enabled, or cannot be bound to buffers. */
-#define UNUSABLE                                                                                                                 \
-    (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |   \
-     VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD | VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
+#define UNUSABLE                                                                                                      \
+    (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |                                     \
+     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD |                        \
+     VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
 
 /* What a kind must have, and what counts for or against a type, the first most. */
 typedef struct wish {
@@ -25,13 +26,15 @@ typedef struct wish {
     } preferred[3];
 } wish;
 
-/* On a discrete GPU device memory that the host sees is scarce, or slower for the device; with one memory for both it is free. */
+/* On a discrete GPU device memory that the host sees is scarce, or slower for the device; with one memory for both it
+ * is free. */
 static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind)
 {
     const bool unified = hardware->unified;
     switch (kind) {
     case GPUHAL_MEMORY_DEVICE:
-        return unified ? (wish){LOCAL, {{VISIBLE, true}, {COHERENT, true}, {CACHED, true}}} : (wish){LOCAL, {{VISIBLE, false}}};
+        return unified ? (wish){LOCAL, {{VISIBLE, true}, {COHERENT, true}, {CACHED, true}}}
+                       : (wish){LOCAL, {{VISIBLE, false}}};
     case GPUHAL_MEMORY_UPLOAD:
         return (wish){VISIBLE | COHERENT, {{LOCAL, false}}};
     case GPUHAL_MEMORY_READBACK:
@@ -68,8 +71,9 @@ uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const uint32_t type = gpuhal_vulkan_pick_type(hardware, kind, bits);
-    return type == GPUHAL_VULKAN_NO_TYPE && hardware->unified ? gpuhal_vulkan_pick_type(hardware, GPUHAL_MEMORY_UPLOAD, bits)
-                                                              : type;
+    return type == GPUHAL_VULKAN_NO_TYPE && hardware->unified
+               ? gpuhal_vulkan_pick_type(hardware, GPUHAL_MEMORY_UPLOAD, bits)
+               : type;
 }
 
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags)

@@ -1,8 +1,8 @@
 /* vulkan/wrapper.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
  *
- * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. Native access takes the wrapper for as long as the
- * caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no lock of a thread. The thread
- * that began it is refused what would wait for its end: it would wait for itself.
+ * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. Native access takes the wrapper for as
+ * long as the caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no
+ * lock of a thread. The thread that began it is refused what would wait for its end: it would wait for itself.
  */
 #include "device.h"
 
@@ -51,9 +51,11 @@ static void unlock_of_caller(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper
 
 gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
 {
-    return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0, "this thread has begun native access, which holds the VkQueue");
+    return device->host->report(device->host, GPUHAL_ERROR_BUSY, NULL, 0,
+                                "this thread has begun native access, which holds the VkQueue");
 }
 
+/* The caller's lock is taken last, so this thread never has it while it waits for native access to end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)
 {
     pthread_mutex_lock(&wrapper->mutex);
@@ -74,9 +76,10 @@ void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wra
     pthread_mutex_unlock(&wrapper->mutex);
 }
 
-gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, uint64_t timeout_ns)
+gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper,
+                                         uint64_t timeout_ns)
 {
-    struct timespec until = {0};
+    struct timespec until = {0}; /* monotonic: setting the clock must not end a wait */
     clock_gettime(CLOCK_MONOTONIC, &until);
     const uint64_t now = (uint64_t)until.tv_sec * SECOND_NS + (uint64_t)until.tv_nsec;
     const uint64_t end = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
@@ -95,12 +98,13 @@ gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vu
     if (own) {
         return gpuhal_vulkan_wrapper_busy(device);
     }
-    if (free) {
+    if (free) { /* without the mutex: `taken` keeps all others out by now */
         lock_of_caller(device, wrapper);
     }
     return free ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
+/* The caller's lock goes first: the next owner takes it as soon as `taken` is false. */
 void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     unlock_of_caller(device, wrapper);
@@ -110,7 +114,8 @@ void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrap
     pthread_mutex_unlock(&wrapper->mutex);
 }
 
-VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit, VkFence fence)
+VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit,
+                              VkFence fence)
 {
     if (!gpuhal_vulkan_wrapper_enter(device, wrapper, true)) {
         return VK_NOT_READY;
