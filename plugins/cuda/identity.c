@@ -4,6 +4,7 @@
  * documented for whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA
  * H100 NVL MIG 3g.47gb"), since what the first version returns for a part is not documented.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -46,12 +47,7 @@ static void identify_uuid(gpuhal_cuda_entry *entry)
     }
     const bool differs = has_own && has_whole && memcmp(&own, &whole, sizeof own) != 0;
     entry->is_mig = differs || (has_own && is_called_mig(entry->device));
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof own.bytes; i++) {
-        const bool group = i == 4 || i == 6 || i == 8 || i == 10;
-        used += (size_t)snprintf(entry->uuid + used, sizeof entry->uuid - used, "%s%02x", group ? "-" : "",
-                                 (unsigned)(unsigned char)own.bytes[i]);
-    }
+    gpuhal_plugin_write_uuid(own.bytes, entry->uuid);
     snprintf(entry->nvml_uuid, sizeof entry->nvml_uuid, "%s-%s", entry->is_mig ? "MIG" : "GPU", entry->uuid);
 }
 

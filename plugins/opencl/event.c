@@ -9,14 +9,13 @@
  * failure too, is not offered. The callback gets nothing but the condition: it may come late, when event, queue and
  * device are gone, and to release a cl_event in it is more than some drivers bear (ROCm/rocm-systems #1345).
  */
+#include "../common/clock.h"
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdlib.h>
-#include <time.h>
 
-#define SECOND_NS UINT64_C(1000000000)
 /* So often event_block looks for itself. */
 #define LOOK_NS UINT64_C(50000000)
 
@@ -38,17 +37,13 @@ struct gpuhal_plugin_event {
 
 static condition *condition_create(void)
 {
-    pthread_condattr_t attributes;
     condition *made = calloc(1, sizeof *made);
     if (!made) {
         return NULL;
     }
     atomic_init(&made->references, 1);
     pthread_mutex_init(&made->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&made->condition, &attributes);
-    pthread_condattr_destroy(&attributes);
+    gpuhal_plugin_condition_init(&made->condition);
     return made;
 }
 
@@ -86,7 +81,7 @@ static uint64_t condition_signals(condition *b)
  * signals. */
 static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
+    const struct timespec until = gpuhal_plugin_time(until_ns);
     pthread_mutex_lock(&b->mutex);
     int waited = 0;
     while (b->signals == seen && waited == 0) {
@@ -194,13 +189,6 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
     return gpuhal_opencl_executed(event->device, "work before an event", ended);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 /* Once for each recording, however many threads wait for it. The callback's reference is taken before the driver can
  * call it. Where the driver takes no callback, event_block queries from time to time all the same. */
 static void arm(gpuhal_plugin_event *event)
@@ -222,13 +210,13 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
         return status;
     }
-    uint64_t now = now_ns();
+    uint64_t now = gpuhal_plugin_now_ns();
     const uint64_t deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
     arm(event);
     while (status == GPUHAL_NOT_READY && now < deadline) {
         seen = condition_wait(event->ended, seen, deadline - now < LOOK_NS ? deadline : now + LOOK_NS);
         status = gpuhal_opencl_event_query(event);
-        now = now_ns();
+        now = gpuhal_plugin_now_ns();
     }
     return status;
 }

@@ -3,6 +3,7 @@
  * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not
  * reported, or cannot be true, is missing with a reason.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -16,52 +17,6 @@ bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, si
     return gpuhal_opencl_api.clGetDeviceInfo(id, what, bytes, out_value, &size) == CL_SUCCESS && size == bytes;
 }
 
-/* The bytes of the well-formed UTF-8 sequence at @p text, 0 when there is none. */
-static size_t sequence_bytes(const unsigned char *text)
-{
-    static const struct {
-        unsigned char first, last, second_low, second_high;
-        size_t bytes;
-    } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    if (text[0] >= 0x20 && text[0] < 0x7f) {
-        return 1;
-    }
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (text[0] < forms[i].first || text[0] > forms[i].last) {
-            continue;
-        }
-        bool good = text[1] >= forms[i].second_low && text[1] <= forms[i].second_high;
-        for (size_t k = 2; good && k < forms[i].bytes; k++) {
-            good = (text[k] & 0xc0) == 0x80;
-        }
-        return good ? forms[i].bytes : 0;
-    }
-    return 0;
-}
-
-/* Drivers pad names with blanks, and take them from firmware. */
-static void clean(char *text)
-{
-    unsigned char *at = (unsigned char *)text;
-    while (*at) {
-        size_t bytes = sequence_bytes(at);
-        if (bytes == 0) {
-            *at = '?';
-        }
-        at += bytes > 0 ? bytes : 1;
-    }
-    size_t start = strspn(text, " "), length = strlen(text);
-    while (length > start && text[length - 1] == ' ') {
-        length--;
-    }
-    memmove(text, text + start, length - start);
-    text[length - start] = '\0';
-}
-
 bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size)
 {
     size_t length = 0;
@@ -71,8 +26,7 @@ bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text
         return false;
     }
     out_text[length] = '\0';
-    clean(out_text);
-    return out_text[0] != '\0';
+    return gpuhal_plugin_clean_text(out_text);
 }
 
 /* Numbers of which 0 says that the driver does not know. */

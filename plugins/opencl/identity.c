@@ -7,6 +7,7 @@
  * UUID). An address without its domain is completed from the system's list of PCI devices where that leaves one
  * possibility.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <dirent.h>
@@ -143,12 +144,8 @@ static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
         host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "the driver gives an empty UUID");
         return;
     }
-    char text[40];
-    int used = 0;
-    for (size_t i = 0; i < sizeof uuid; i++) {
-        bool group = i == 4 || i == 6 || i == 8 || i == 10;
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%02x", group ? "-" : "", uuid[i]);
-    }
+    char text[37];
+    gpuhal_plugin_write_uuid(uuid, text);
     host->text(host, sink, key, text);
 }
 

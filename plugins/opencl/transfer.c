@@ -6,6 +6,7 @@
  * there. With one it enqueues, does not flush, and the core keeps the host memory; from host to host there is no
  * command, for which NOT_SUPPORTED is returned.
  */
+#include "../common/fill.h"
 #include "device.h"
 
 #include <string.h>
@@ -105,17 +106,6 @@ static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end(device, &t, "clEnqueueCopyBuffer", code);
 }
 
-/* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
-static void fill_host(char *to, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes)
-{
-    memcpy(to, pattern, pattern_bytes);
-    for (uint64_t done = pattern_bytes; done < bytes;) {
-        uint64_t piece = done < bytes - done ? done : bytes - done;
-        memcpy(to + done, to, (size_t)piece);
-        done += piece;
-    }
-}
-
 static cl_int fill_command(track *t, cl_mem mem, const unsigned char *pattern, uint32_t pattern_bytes, uint64_t offset,
                            uint64_t bytes)
 {
@@ -156,19 +146,13 @@ static cl_int fill_device(track *t, cl_mem mem, uint64_t offset, uint64_t bytes,
 static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
-    unsigned char twice[8]; /* so that the pattern can be read from any of its bytes on */
-    const uint16_t half = (uint16_t)pattern;
-    const unsigned char quarter = (unsigned char)pattern;
-    const void *source = pattern_bytes == 4   ? (const void *)&pattern
-                         : pattern_bytes == 2 ? (const void *)&half
-                                              : &quarter;
-    memcpy(twice, source, pattern_bytes);
-    memcpy(twice + pattern_bytes, source, pattern_bytes);
+    unsigned char twice[8];
+    gpuhal_plugin_twice(pattern, pattern_bytes, twice);
     if (gpuhal_opencl_mapped(memory)) {
         if (queue) {
             return GPUHAL_ERROR_NOT_SUPPORTED;
         }
-        fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
+        gpuhal_plugin_fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
         return GPUHAL_OK;
     }
     track t = begin(device, queue);

@@ -7,6 +7,7 @@
  * function is on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number where
  * HIP does not look: then several devices have one address, and are numbered as HIP lists them.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <ctype.h>
@@ -67,12 +68,7 @@ static void identify_uuid(gpuhal_rocm_entry *entry)
     if (is_none(&uuid)) {
         return;
     }
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof uuid.bytes; i++) {
-        const bool group = i == 4 || i == 6 || i == 8 || i == 10;
-        used += (size_t)snprintf(entry->uuid + used, sizeof entry->uuid - used, "%s%02x", group ? "-" : "",
-                                 (unsigned)(unsigned char)uuid.bytes[i]);
-    }
+    gpuhal_plugin_write_uuid(uuid.bytes, entry->uuid);
 }
 
 void gpuhal_rocm_identify(gpuhal_rocm_entry *entry)

@@ -4,15 +4,15 @@
  * abandons a thread that hangs in sample() or link(), so the library is called in those alone. While one thread hangs
  * in it the others return with "timed out": the process keeps at most one such thread.
  */
+#include "../common/clock.h"
 #include "device.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 /* Less than the time after which the core abandons a call. The first question about a GPU may initialise it, or all
  * GPUs of the machine, which takes seconds. */
-#define PATIENCE_S 4
+#define PATIENCE_NS (4 * GPUHAL_PLUGIN_SECOND_NS)
 
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text)
 {
@@ -38,11 +38,7 @@ static struct timespec until; /* from then on others do not wait for it any more
 
 static void make_condition(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&turn_ended, &attributes);
-    pthread_condattr_destroy(&attributes);
+    gpuhal_plugin_condition_init(&turn_ended);
 }
 
 bool GPUHAL_OWN(take_turn)(void)
@@ -57,8 +53,7 @@ bool GPUHAL_OWN(take_turn)(void)
     const bool ours = !inside;
     if (ours) {
         inside = true;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += PATIENCE_S;
+        until = gpuhal_plugin_time(gpuhal_plugin_now_ns() + PATIENCE_NS);
     }
     pthread_mutex_unlock(&turn_lock);
     return ours;

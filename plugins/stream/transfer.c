@@ -5,6 +5,7 @@
  * driver. Without a queue, what only the host is needed for is done by the host. With one, copies for which the driver
  * waits are refused.
  */
+#include "../common/fill.h"
 #include "device.h"
 
 #include <string.h>
@@ -99,17 +100,6 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 
 /* ---- fill */
 
-/* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
-static void fill_host(char *to, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes)
-{
-    memcpy(to, pattern, pattern_bytes);
-    for (uint64_t done = pattern_bytes; done < bytes;) {
-        uint64_t piece = done < bytes - done ? done : bytes - done;
-        memcpy(to + done, to, (size_t)piece);
-        done += piece;
-    }
-}
-
 /* Single bytes at the ends. */
 static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count)
 {
@@ -140,17 +130,11 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
                           uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     unsigned char twice[8];
-    const uint16_t half = (uint16_t)pattern;
-    const unsigned char quarter = (unsigned char)pattern;
-    const void *source = pattern_bytes == 4   ? (const void *)&pattern
-                         : pattern_bytes == 2 ? (const void *)&half
-                                              : &quarter;
-    memcpy(twice, source, pattern_bytes);
-    memcpy(twice + pattern_bytes, source, pattern_bytes);
+    gpuhal_plugin_twice(pattern, pattern_bytes, twice);
     if (memory->host && host_may(device, queue)) {
         const gpuhal_status status = GPUHAL_OWN(check_host)(device);
         if (status == GPUHAL_OK) {
-            fill_host((char *)memory->host + offset, bytes, twice, pattern_bytes);
+            gpuhal_plugin_fill_host((char *)memory->host + offset, bytes, twice, pattern_bytes);
         }
         return status;
     }

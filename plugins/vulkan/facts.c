@@ -1,6 +1,7 @@
 /* vulkan/facts.c: what Vulkan reports about a device. What it does not report, or what cannot be true, is missing
  * with a reason.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <inttypes.h>
@@ -46,54 +47,13 @@ static const struct {
     {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, "Vulkan does not report it"},
 };
 
-/* The bytes of the well-formed UTF-8 sequence at @p text, 0 when there is none. */
-static size_t sequence_bytes(const unsigned char *text)
-{
-    static const struct {
-        unsigned char first, last, second_low, second_high;
-        size_t bytes;
-    } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    if (text[0] >= 0x20 && text[0] < 0x7f) {
-        return 1;
-    }
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (text[0] < forms[i].first || text[0] > forms[i].last) {
-            continue;
-        }
-        bool good = text[1] >= forms[i].second_low && text[1] <= forms[i].second_high;
-        for (size_t k = 2; good && k < forms[i].bytes; k++) {
-            good = (text[k] & 0xc0) == 0x80;
-        }
-        return good ? forms[i].bytes : 0;
-    }
-    return 0;
-}
-
-/* Names come from firmware now and then, and arrays of the driver need not end; @p out_text has the size of the array
- * + 1. */
+/* Arrays of the driver need not end; @p out_text has the size of the array + 1. */
 static bool copy_clean(const char *from, size_t size, char *out_text)
 {
-    size_t length = strnlen(from, size);
+    const size_t length = strnlen(from, size);
     memcpy(out_text, from, length);
     out_text[length] = '\0';
-    for (unsigned char *at = (unsigned char *)out_text; *at;) {
-        size_t bytes = sequence_bytes(at);
-        if (bytes == 0) {
-            *at = '?';
-        }
-        at += bytes > 0 ? bytes : 1;
-    }
-    size_t start = strspn(out_text, " ");
-    while (length > start && out_text[length - 1] == ' ') {
-        length--;
-    }
-    memmove(out_text, out_text + start, length - start);
-    out_text[length - start] = '\0';
-    return length > start;
+    return gpuhal_plugin_clean_text(out_text);
 }
 
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)

@@ -3,6 +3,7 @@
  * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on
  * every machine.
  */
+#include "../common/text.h"
 #include "device.h"
 
 #include <inttypes.h>
@@ -12,11 +13,7 @@
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
 {
     static const uint8_t none[VK_UUID_SIZE];
-    size_t used = 0;
-    for (size_t i = 0; i < VK_UUID_SIZE; i++) {
-        bool group = i == 4 || i == 6 || i == 8 || i == 10;
-        used += (size_t)snprintf(out_text + used, 37 - used, "%s%02x", group ? "-" : "", uuid[i]);
-    }
+    gpuhal_plugin_write_uuid(uuid, out_text);
     return memcmp(uuid, none, sizeof none) != 0;
 }
 

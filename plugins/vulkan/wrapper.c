@@ -4,11 +4,8 @@
  * long as the caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no
  * lock of a thread. The thread that began it is refused what would wait for its end: it would wait for itself.
  */
+#include "../common/clock.h"
 #include "device.h"
-
-#include <time.h>
-
-#define SECOND_NS UINT64_C(1000000000)
 
 /* Names this thread, as no other is ever named: pthread_self() is given anew once its thread has ended. */
 static uint64_t this_thread(void)
@@ -21,12 +18,8 @@ static uint64_t this_thread(void)
 
 void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&wrapper->mutex, NULL);
-    pthread_cond_init(&wrapper->freed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    gpuhal_plugin_condition_init(&wrapper->freed);
 }
 
 void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper)
@@ -79,11 +72,8 @@ void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wra
 gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper,
                                          uint64_t timeout_ns)
 {
-    struct timespec until = {0}; /* monotonic: setting the clock must not end a wait */
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    const uint64_t now = (uint64_t)until.tv_sec * SECOND_NS + (uint64_t)until.tv_nsec;
-    const uint64_t end = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
-    until = (struct timespec){.tv_sec = (time_t)(end / SECOND_NS), .tv_nsec = (long)(end % SECOND_NS)};
+    const uint64_t now = gpuhal_plugin_now_ns(), end = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
+    const struct timespec until = gpuhal_plugin_time(end);
     int waited = 0;
     pthread_mutex_lock(&wrapper->mutex);
     while (wrapper->taken && wrapper->taker != this_thread() && waited == 0) {

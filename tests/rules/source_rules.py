@@ -61,8 +61,8 @@ def layers_include_only_themselves_and_lower_ones(root):
                 yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
 
 
-def stays_at_home(root, path, home, public, declarations=False, shared=None):
-    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or `shared`, and where
+def stays_at_home(root, path, home, public, declarations=False, shared=()):
+    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or in `shared`, and where
     they may be, the declarations of vendors' libraries."""
     for line, kind, name in c_text.includes(c_text.read(path)):
         if kind == "<":
@@ -80,19 +80,19 @@ def stays_at_home(root, path, home, public, declarations=False, shared=None):
             continue
         if not target.is_file():
             yield f'{place(root, path, line)}: "{name}" is not in {home.relative_to(root)}'
-        elif not any(folder.resolve() in target.resolve().parents for folder in (home, shared) if folder):
+        elif not any(folder.resolve() in target.resolve().parents for folder in (home, *shared)):
             yield f'{place(root, path, line)}: "{name}" lies outside {home.relative_to(root)}'
 
 
 def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
-    """A plugin with a stream_names.h is built with plugins/stream. It sees that folder too, whose sources see what all such plugins
-    have."""
-    shared = root / "plugins/stream"
+    """All see plugins/common, which has headers alone. A plugin with a stream_names.h is built with plugins/stream. It sees that folder
+    too, whose sources see what all such plugins have."""
+    common, shared = root / "plugins/common", root / "plugins/stream"
     streams = sorted(path.parent for path in root.glob("plugins/*/stream_names.h"))
     for path in c_text.sources(root, "plugins"):
         own = root / "plugins" / path.relative_to(root / "plugins").parts[0]
         for home in streams if own == shared else [own]:
-            yield from stays_at_home(root, path, home, OF_VENDORS, shared=shared if home in streams else None)
+            yield from stays_at_home(root, path, home, OF_VENDORS, shared=(common, shared) if home in streams else (common,))
 
 
 def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
@@ -101,7 +101,7 @@ def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
             below = path.relative_to(root / folder).parts
             home = root / folder / below[0] if len(below) > 1 else root / folder
             yield from stays_at_home(root, path, home, None, declarations=folder == "tools",
-                                     shared=root / "tools/common" if folder == "tools" else None)
+                                     shared=(root / "tools/common",) if folder == "tools" else ())
 
 
 def the_library_and_the_plugins_make_no_banned_call(root):
@@ -277,6 +277,7 @@ EXAMPLES = {
          {**STREAMS, "plugins/x/a.c": '#include "../y/b.h"\n'}, {**STREAMS, "plugins/stream/s.c": '#include "../y/b.h"\n'},
          {**STREAMS, "plugins/stream/s.c": '#include "b.h"\n'}, {**STREAMS, "plugins/stream/s.c": "#include <gpuhal/buffer.h>\n"}],
         [{"plugins/x/a.c": '#include "b.h"\n#include <gpuhal/plugin.h>\n#include <CL/cl.h>\n', "plugins/x/b.h": ""},
+         {"plugins/x/a.c": '#include "../common/c.h"\n', "plugins/common/c.h": ""},
          {**STREAMS, "plugins/stream/s.c": '#include "s.h"\n#include "stream_names.h"\n#include <gpuhal/native.h>\n',
           "hal/include/gpuhal/native.h": "/** n */\n"}]),
     tools_and_examples_see_the_public_headers_and_their_own_folder_only: (
