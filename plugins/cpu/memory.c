@@ -19,8 +19,8 @@
 #define HUGE_PAGE   (UINT64_C(2) << 20)
 #define HUGE_PIECE  (UINT64_C(2) * HUGE_PAGE)
 #define SLOW_NS     UINT64_C(50000000)
-#define LOOK_EVERY                                                                                                    \
-    (UINT64_C(64) << 20) /* Bytes between two looks at /proc, which cost as much as committing half a MiB. */
+/* Bytes between two readings of /proc, which cost as much as committing half a MiB. */
+#define LOOK_EVERY (UINT64_C(64) << 20)
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

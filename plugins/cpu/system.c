@@ -18,8 +18,8 @@
 
 #define TEXT_BYTES 8192
 #define PATH_BYTES 768
-#define NO_LIMIT                                                                                                      \
-    (UINT64_C(1) << 62) /* What version 1 of control groups shows without a limit is a little below 2^63. */
+/* What version 1 of control groups shows without a limit is a little below 2^63. */
+#define NO_LIMIT (UINT64_C(1) << 62)
 
 static size_t read_file(const char *root, const char *path, char *text, size_t size)
 {

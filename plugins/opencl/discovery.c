@@ -145,8 +145,7 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once.
-     */
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_platforms(host, sink);

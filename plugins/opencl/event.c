@@ -262,6 +262,7 @@ cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event)
     return event->event;
 }
 
+/* No public function reaches this slot yet. */
 static gpuhal_status opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->event) {

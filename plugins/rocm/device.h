@@ -42,10 +42,10 @@ typedef struct gpuhal_rocm_entry {
     bool has_address;
     uint32_t domain, bus, slot; /* where has_address */
     int32_t partition;          /* the number of the part of a divided GPU; -1: the device is a whole one */
-    bool is_counted; /* we have numbered it as HIP lists it, which others need not do, nor HIP with another environment
-                      */
-    char pci[24];    /* canonical, without the partition; "" when unknown */
-    char uuid[40];   /* canonical; "" when unknown */
+    /* We have numbered it as HIP lists it, which others need not do, nor HIP with another environment. */
+    bool is_counted;
+    char pci[24];  /* canonical, without the partition; "" when unknown */
+    char uuid[40]; /* canonical; "" when unknown */
     char driver_version[80];
     _Atomic hipError_t lost; /* the code with which it was lost, 0 while it works */
 } gpuhal_rocm_entry;

@@ -9,12 +9,11 @@
 
 /* A thread that finds streams[i] idle has it to itself until it makes it idle again. */
 typedef struct gpuhal_internal_streams {
-    vendor_stream
-        streams[GPUHAL_INTERNAL_STREAMS];         /* the first one exists from the beginning, the others once needed */
-    vendor_event events[GPUHAL_INTERNAL_STREAMS]; /* one for each stream, for waiting without spinning */
-    _Atomic uint32_t claimed;                     /* bit i: streams[i] exists, or a thread is making it */
-    _Atomic uint32_t made;                        /* bit i: streams[i] exists */
-    _Atomic uint32_t idle;                        /* bit i: streams[i] exists, and no call uses it */
+    vendor_stream streams[GPUHAL_INTERNAL_STREAMS]; /* the first exists from the beginning, the others once needed */
+    vendor_event events[GPUHAL_INTERNAL_STREAMS];   /* one for each stream, for waiting without spinning */
+    _Atomic uint32_t claimed;                       /* bit i: streams[i] exists, or a thread is making it */
+    _Atomic uint32_t made;                          /* bit i: streams[i] exists */
+    _Atomic uint32_t idle;                          /* bit i: streams[i] exists, and no call uses it */
 } gpuhal_internal_streams;
 
 #endif

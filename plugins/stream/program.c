@@ -2,22 +2,22 @@
  *
  * The driver finds the end of an image by what stands in it, so that is compared with the bytes at hand first: a
  * cut-off file would be read beyond its end. Which formats there are, and how each ends, is in the plugin's module.c.
+ *
+ * No public function reaches these slots yet.
  */
 #include "device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX                                                                                                 \
-    1024u /* CUDA passes at most 4 KiB, or 32 KiB on late devices; HIP's compiler makes far fewer                     \
-           */
+/* CUDA passes at most 4 KiB, or 32 KiB on late devices; HIP's compiler makes far fewer. */
+#define ARGUMENTS_MAX 1024u
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_kernel *next;
     gpuhal_plugin_program *program;
     vendor_function function;
-    _Atomic uint32_t
-        shared_bytes; /* that a launch may ask for, as far as the driver was asked to allow. Raised under the lock */
+    _Atomic uint32_t shared_bytes; /* that a launch may ask for, as far as the driver allows. Raised under the lock */
 };
 
 struct gpuhal_plugin_program {

@@ -193,6 +193,7 @@ static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out
     return GPUHAL_OK;
 }
 
+/* No public function reaches this slot yet. */
 static gpuhal_status native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_VENDOR_NATIVE(EVENT);

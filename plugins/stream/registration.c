@@ -142,7 +142,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
     return code;
 }
 
-/* ---- the slots */
+/* ---- the slots, which no public function reaches yet; imports of host memory use the list */
 
 static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {

@@ -102,8 +102,8 @@ typedef struct gpuhal_vulkan_wrapper {
     struct gpuhal_vulkan_wrapper *next; /* of extra_wrappers */
     VkQueue queue;
     uint32_t family, index;
-    pthread_mutex_t
-        mutex; /* around submissions, where for adopted devices the caller's lock comes inside it; protects `taken` */
+    /* Around submissions, where for adopted devices the caller's lock comes inside it; protects `taken`. */
+    pthread_mutex_t mutex;
     pthread_cond_t freed; /* with mutex: `taken` is false again */
     bool taken;           /* by native access */
     uint64_t taker;       /* the thread that began it */

@@ -336,6 +336,7 @@ static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
     return GPUHAL_OK;
 }
 
+/* No public function reaches this slot yet. */
 static gpuhal_status vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->timeline) {
