@@ -204,9 +204,9 @@ gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status statu
 /* The driver describes even codes that we know: its texts change from version to version and name the remedy. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code)
 {
-    const char *words = NULL;
-    if (gpuhal_cuda_api.cuGetErrorString(code, &words) != CUDA_SUCCESS || !words) {
-        words = "the driver does not describe it";
+    const char *description = NULL;
+    if (gpuhal_cuda_api.cuGetErrorString(code, &description) != CUDA_SUCCESS || !description) {
+        description = "the driver does not describe it";
     }
-    return gpuhal_cuda_report_as(host, gpuhal_cuda_status(code), call, code, words);
+    return gpuhal_cuda_report_as(host, gpuhal_cuda_status(code), call, code, description);
 }

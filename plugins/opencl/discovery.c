@@ -50,7 +50,7 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 
 /* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock.
  */
-static uint32_t remember(cl_platform_id platform, cl_device_id id)
+static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
 {
     uint32_t count = atomic_load(&entry_count);
     for (uint32_t i = 0; i < count; i++) {
@@ -94,16 +94,16 @@ static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_pla
         host->log(host, code == CL_DEVICE_NOT_FOUND ? GPUHAL_LOG_DEBUG : GPUHAL_LOG_WARNING, text);
         return 0;
     }
-    uint32_t told = 0;
+    uint32_t usable = 0;
     for (cl_uint i = 0; i < count && i < ENTRIES_MAX; i++) {
         cl_bool available = CL_TRUE;
         if (gpuhal_opencl_ask(ids[i], CL_DEVICE_AVAILABLE, &available, sizeof available) && !available) {
             continue;
         }
-        uint32_t index = remember(platform, ids[i]);
+        uint32_t index = find_or_add(platform, ids[i]);
         if (index == ENTRIES_MAX) {
             host->log(host, GPUHAL_LOG_WARNING, "more than 128 OpenCL devices: the rest is left out");
-            return told;
+            return usable;
         }
         if (listed[index]) {
             continue;
@@ -111,9 +111,9 @@ static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_pla
         listed[index] = true;
         host->device(host, sink, index);
         gpuhal_opencl_list_facts(host, sink, &entries[index], index);
-        told++;
+        usable++;
     }
-    return told;
+    return usable;
 }
 
 static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
@@ -131,11 +131,11 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
         return gpuhal_opencl_report(host, "clGetPlatformIDs", code);
     }
     bool listed[ENTRIES_MAX] = {false};
-    uint32_t told = 0;
+    uint32_t usable = 0;
     for (cl_uint i = 0; i < count && i < PLATFORMS_MAX; i++) {
-        told += list_platform(host, sink, platforms[i], listed);
+        usable += list_platform(host, sink, platforms[i], listed);
     }
-    if (told == 0) {
+    if (usable == 0) {
         return host->report(host, GPUHAL_ERROR_NO_DEVICE, "clGetDeviceIDs", 0,
                             "OpenCL drivers are installed, but none lists a device");
     }
@@ -145,7 +145,7 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once. */
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_platforms(host, sink);

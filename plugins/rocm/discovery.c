@@ -48,21 +48,21 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     char text[480];
-    const char *words = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
-    words =
-        strcmp(words, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : words; /* all that HIP 5 says */
+    const char *description = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
+    /* HIP 5 describes a code by its name alone. */
+    description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
         status = GPUHAL_ERROR_NO_DEVICE; /* nothing is kept from anybody */
     }
     if (fault) {
-        snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", words, fault);
+        snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", description, fault);
     } else if (known > 0) {
         snprintf(text, sizeof text,
-                 "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", words, known,
-                 known == 1 ? "it" : "them");
+                 "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", description,
+                 known, known == 1 ? "it" : "them");
     } else {
-        snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", words);
+        snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", description);
     }
     return gpuhal_rocm_report_as(host, status, call, code, text);
 }

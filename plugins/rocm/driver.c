@@ -190,8 +190,8 @@ void gpuhal_rocm_ignore(hipError_t code)
 
 const char *gpuhal_rocm_error_text(hipError_t code)
 {
-    const char *words = gpuhal_rocm_api.hipGetErrorString(code);
-    return words ? words : "HIP does not describe it";
+    const char *description = gpuhal_rocm_api.hipGetErrorString(code);
+    return description ? description : "HIP does not describe it";
 }
 
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,

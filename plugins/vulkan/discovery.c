@@ -27,7 +27,7 @@ static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardwar
 }
 
 /* The entry of the device, a new one when it was never seen; NULL when there is no room. Called under the lock. */
-static const gpuhal_vulkan_entry *remember(const gpuhal_vulkan_hardware *hardware, uint32_t native_index)
+static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hardware, uint32_t native_index)
 {
     const uint32_t count = atomic_load(&entry_count);
     for (uint32_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
     VkPhysicalDevice handles[ENTRIES_MAX];
-    uint32_t count = ENTRIES_MAX, told = 0;
+    uint32_t count = ENTRIES_MAX, listed = 0;
     char why[192] = "", line[512] = "";
     VkResult code = instance->api.vkEnumeratePhysicalDevices(instance->handle, &count, handles);
     if (code == VK_ERROR_INITIALIZATION_FAILED || (code == VK_SUCCESS && count == 0)) {
@@ -69,21 +69,21 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
             host->log(host, GPUHAL_LOG_WARNING, line);
             continue;
         }
-        const gpuhal_vulkan_entry *entry = remember(&hardware, i);
+        const gpuhal_vulkan_entry *entry = find_or_add(&hardware, i);
         if (entry) {
             host->device(host, sink, entry->index);
             gpuhal_vulkan_list_facts(host, sink, entry);
-            told++;
+            listed++;
         }
     }
-    return told > 0 ? GPUHAL_OK : host->report(host, GPUHAL_ERROR_NO_DEVICE, "vkEnumeratePhysicalDevices", code, line);
+    return listed > 0 ? GPUHAL_OK
+                      : host->report(host, GPUHAL_ERROR_NO_DEVICE, "vkEnumeratePhysicalDevices", code, line);
 }
 
 gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads at once.
-     */
+    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_devices(host, sink);
