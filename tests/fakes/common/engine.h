@@ -11,6 +11,7 @@
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
 
+#include "codes.h"
 #include "report.h"
 #include "script.h"
 
@@ -18,26 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* As both vendors number them. */
-typedef unsigned fake_code;
-enum {
-    FAKE_OK = 0,
-    FAKE_ERROR_INVALID_VALUE = 1,
-    FAKE_ERROR_OUT_OF_MEMORY = 2,
-    FAKE_ERROR_NOT_INITIALIZED = 3,
-    FAKE_ERROR_INVALID_DEVICE = 101,
-    FAKE_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
-    FAKE_ERROR_OPERATING_SYSTEM = 304,
-    FAKE_ERROR_INVALID_HANDLE = 400,
-    FAKE_ERROR_NOT_READY = 600,
-    FAKE_ERROR_ILLEGAL_ADDRESS = 700,
-    FAKE_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
-    FAKE_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
-    FAKE_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
-    FAKE_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
-    FAKE_ERROR_LAUNCH_FAILED = 719
-};
 
 enum {
     FAKE_PAGE = 4096,

@@ -1,25 +1,27 @@
-/* tests/fakes/cuda/copy.c: copies and fills. All of them are enqueued; common/copy.c has their rules. */
+/* tests/fakes/cuda/copy.c: copies. All of them are enqueued; common/copy.c has their rules. */
 #include "fake.h"
 
 static CUresult copy(const char *function, CUstream stream, const fake_move *what)
 {
     CUcontext context;
-    CUresult code = fake_enter(function, &context);
+    CUresult code = fake_enter_context(function, &context);
     if (code) {
         return code;
     }
-    CUstream known = fake_stream_find(function, context, stream);
-    return fake_leave(known ? fake_submit_move(function, context, known, what) : CUDA_ERROR_INVALID_HANDLE);
+    CUstream known = fake_stream_of(function, context, stream, true);
+    return fake_end(known ? fake_submit_move(function, context, known, what) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    return copy(__func__, stream, &(fake_move){.to = to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1, .from_host = true});
+    return copy(__func__, stream,
+                &(fake_move){.to = to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1, .from_host = true});
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    return copy(__func__, stream, &(fake_move){.to = (uintptr_t)to, .from = from, .bytes = bytes, .rows = 1, .to_host = true});
+    return copy(__func__, stream,
+                &(fake_move){.to = (uintptr_t)to, .from = from, .bytes = bytes, .rows = 1, .to_host = true});
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
@@ -45,7 +47,7 @@ static bool side(CUmemorytype type, const void *host, CUdeviceptr device, size_t
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
@@ -54,66 +56,41 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
                       .from_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes,
                       .bytes = c->WidthInBytes,
                       .rows = c->Height};
-    bool good =
-        side(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, what.to_pitch, &what.to, &what.to_host) &&
-        side(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, what.from_pitch, &what.from, &what.from_host);
-    if (!good || what.to_pitch > most || what.from_pitch > most || what.to_pitch < what.bytes || what.from_pitch < what.bytes) {
+    bool good = side(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, what.to_pitch, &what.to,
+                     &what.to_host) &&
+                side(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, what.from_pitch, &what.from,
+                     &what.from_host);
+    if (!good || what.to_pitch > most || what.from_pitch > most || what.to_pitch < what.bytes ||
+        what.from_pitch < what.bytes) {
         fake_report_violation("%s: a pitch below the width or above the largest, or arrays", __func__);
-        return fake_leave(CUDA_ERROR_INVALID_VALUE);
+        return fake_end(CUDA_ERROR_INVALID_VALUE);
     }
-    CUstream known = fake_stream_find(__func__, context, stream);
-    return fake_leave(known ? fake_submit_move(__func__, context, known, &what) : CUDA_ERROR_INVALID_HANDLE);
+    CUstream known = fake_stream_of(__func__, context, stream, true);
+    return fake_end(known ? fake_submit_move(__func__, context, known, &what) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* The addresses have to lie on the devices of their contexts. */
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
-                           CUstream stream)
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                           size_t bytes, CUstream stream)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
     if (!fake_context_alive(to_context) || !fake_context_alive(from_context)) {
         fake_report_violation("%s: no context", __func__);
-        return fake_leave(CUDA_ERROR_INVALID_CONTEXT);
+        return fake_end(CUDA_ERROR_INVALID_CONTEXT);
     }
     const fake_region *to_region = fake_region_find(to, bytes), *from_region = fake_region_find(from, bytes);
     if (!to_region || !from_region || fake_region_device(to_region, to) != to_context->device ||
         fake_region_device(from_region, from) != from_context->device) {
         fake_report_violation("%s: memory of another device than the context's", __func__);
-        return fake_leave(CUDA_ERROR_INVALID_VALUE);
+        return fake_end(CUDA_ERROR_INVALID_VALUE);
     }
-    CUstream known = fake_stream_find(__func__, context, stream);
+    CUstream known = fake_stream_of(__func__, context, stream, true);
     code = to_context->error ? to_context->error : from_context->error;
     code = code ? code : known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     const fake_move what = {.to = to, .from = from, .bytes = bytes, .rows = 1};
-    return fake_leave(code ? code : fake_submit_move(__func__, context, known, &what));
-}
-
-static CUresult fill(const char *function, CUdeviceptr to, unsigned value, unsigned value_bytes, size_t count, CUstream stream)
-{
-    CUcontext context;
-    CUresult code = fake_enter(function, &context);
-    if (code) {
-        return code;
-    }
-    CUstream known = fake_stream_find(function, context, stream);
-    return fake_leave(known ? fake_submit_fill(function, context, known, to, value, value_bytes, count)
-                            : CUDA_ERROR_INVALID_HANDLE);
-}
-
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
-{
-    return fill(__func__, to, value, 1, count, stream);
-}
-
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream)
-{
-    return fill(__func__, to, value, 2, count, stream);
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream)
-{
-    return fill(__func__, to, value, 4, count, stream);
+    return fake_end(code ? code : fake_submit_move(__func__, context, known, &what));
 }

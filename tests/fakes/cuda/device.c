@@ -88,90 +88,46 @@ void fake_devices_find(void)
 
 CUresult cuDeviceGetCount(int *out_count)
 {
-    CUresult code = fake_enter(__func__, NULL);
+    CUresult code = fake_enter(__func__);
     if (code) {
         return code;
     }
     *out_count = (int)fake.device_count;
-    return fake_leave(CUDA_SUCCESS);
-}
-
-/* Begins a call about one device. */
-static CUresult enter_device(const char *function, CUdevice ordinal, fake_device **out_device)
-{
-    CUresult code = fake_enter(function, NULL);
-    if (code) {
-        return code;
-    }
-    *out_device = fake_device_at(ordinal, &code);
-    return *out_device ? CUDA_SUCCESS : fake_leave(code);
-}
-
-CUresult cuDeviceGet(CUdevice *out_device, int ordinal)
-{
-    fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    *out_device = ordinal;
-    return fake_leave(CUDA_SUCCESS);
-}
-
-CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal)
-{
-    fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    snprintf(name, (size_t)length, device->mig ? "%s MIG %s" : "%s", device->plan->name, device->mig ? device->mig->profile : "");
-    return fake_leave(CUDA_SUCCESS);
-}
-
-CUresult cuDeviceTotalMem_v2(size_t *out_bytes, CUdevice ordinal)
-{
-    fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    *out_bytes = device->memory;
-    return fake_leave(CUDA_SUCCESS);
+    return fake_end(CUDA_SUCCESS);
 }
 
 CUresult cuDeviceGetUuid(CUuuid *out_uuid, CUdevice ordinal)
 {
     fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
+    CUresult code = fake_enter_device(__func__, ordinal, &device);
     if (code) {
         return code;
     }
     memcpy(out_uuid->bytes, device->plan->uuid.bytes, sizeof out_uuid->bytes);
-    return fake_leave(CUDA_SUCCESS);
+    return fake_end(CUDA_SUCCESS);
 }
 
 CUresult cuDeviceGetUuid_v2(CUuuid *out_uuid, CUdevice ordinal)
 {
     fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
+    CUresult code = fake_enter_device(__func__, ordinal, &device);
     if (code) {
         return code;
     }
     memcpy(out_uuid->bytes, device->mig ? device->mig->uuid.bytes : device->plan->uuid.bytes, sizeof out_uuid->bytes);
-    return fake_leave(CUDA_SUCCESS);
+    return fake_end(CUDA_SUCCESS);
 }
 
 CUresult cuDeviceGetPCIBusId(char *address, int length, CUdevice ordinal)
 {
     fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
+    CUresult code = fake_enter_device(__func__, ordinal, &device);
     if (code) {
         return code;
     }
     const fake_plan *plan = device->plan;
     snprintf(address, (size_t)length, "%04X:%02X:%02X.0", plan->pci_domain, plan->pci_bus, plan->pci_device);
-    return fake_leave(CUDA_SUCCESS);
+    return fake_end(CUDA_SUCCESS);
 }
 
 /* Numbers of an H100, as far as anybody asks. */
@@ -203,14 +159,8 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
 };
 
-static bool attribute_of(const fake_plan *plan, CUdevice_attribute number, int *out_value)
+bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value)
 {
-    for (unsigned i = 0; i < plan->attribute_count; i++) {
-        if ((CUdevice_attribute)plan->attributes[i].number == number) {
-            *out_value = plan->attributes[i].value;
-            return true;
-        }
-    }
     if (number == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
         *out_value = plan->compute_mode;
         return true;
@@ -224,55 +174,30 @@ static bool attribute_of(const fake_plan *plan, CUdevice_attribute number, int *
     return false;
 }
 
-CUresult cuDeviceGetAttribute(int *out_value, CUdevice_attribute attribute, CUdevice ordinal)
-{
-    fake_device *device;
-    CUresult code = enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    return fake_leave(attribute_of(device->plan, attribute, out_value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuDeviceCanAccessPeer(int *out_can, CUdevice ordinal, CUdevice peer)
-{
-    fake_device *from, *to = NULL;
-    CUresult code = enter_device(__func__, ordinal, &from);
-    if (code) {
-        return code;
-    }
-    to = fake_device_at(peer, &code);
-    if (!to) {
-        return fake_leave(code);
-    }
-    *out_can = fake_script_peer(fake_script_get(), from->physical, to->physical);
-    return fake_leave(CUDA_SUCCESS);
-}
-
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
     if (!fake_context_alive(peer) || flags) {
         fake_report_violation("%s: no context, or flags", __func__);
-        return fake_leave(fake_context_alive(peer) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT);
+        return fake_end(fake_context_alive(peer) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT);
     }
-    return fake_leave(fake_peer_enable(context, peer->device));
+    return fake_end(fake_peer_enable(context, peer->device));
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
     if (!fake_context_alive(peer)) {
         fake_report_violation("%s: no context", __func__);
-        return fake_leave(CUDA_ERROR_INVALID_CONTEXT);
+        return fake_end(CUDA_ERROR_INVALID_CONTEXT);
     }
-    return fake_leave(fake_peer_disable(context, peer->device));
+    return fake_end(fake_peer_disable(context, peer->device));
 }

@@ -27,7 +27,7 @@ static const struct {
 
 CUresult cuGetErrorString(CUresult wanted, const char **out_text)
 {
-    CUresult code = fake_enter(__func__, NULL);
+    CUresult code = fake_enter(__func__);
     if (code) {
         return code;
     }
@@ -37,5 +37,5 @@ CUresult cuGetErrorString(CUresult wanted, const char **out_text)
             *out_text = errors[i].text;
         }
     }
-    return fake_leave(*out_text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    return fake_end(*out_text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }

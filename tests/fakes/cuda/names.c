@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME(name, parameters) #name,
-static const char *const cuda[] = {GPUHAL_CUDA_FUNCTIONS(NAME, NAME) FAKE_CUDA_TEST_FUNCTIONS(NAME) NULL};
+#define FAKE_FUNCTION(type, name, parameters) #name,
+#define NAME(name, parameters)                #name,
+static const char *const cuda[] = {FAKE_FUNCTIONS NULL};
 static const char *const nvml[] = {GPUHAL_NVML_FUNCTIONS(NAME, NAME) "nvmlShutdown", NULL};
 
 int main(int argc, char **argv)

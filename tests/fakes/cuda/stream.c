@@ -1,14 +1,21 @@
-/* tests/fakes/cuda/stream.c: streams of the driver API. */
+/* tests/fakes/cuda/stream.c: streams and events, where HIP has them otherwise. */
 #include "fake.h"
 
-CUstream fake_stream_find(const char *function, CUcontext context, CUstream stream)
+#include <string.h>
+
+static bool is_legacy(CUstream stream)
 {
-    if (!stream || stream == FAKE_LEGACY_STREAM || stream == FAKE_PER_THREAD_STREAM) {
+    return !stream || stream == FAKE_LEGACY_STREAM || stream == FAKE_PER_THREAD_STREAM;
+}
+
+fake_stream *fake_stream_of(const char *function, fake_context *context, CUstream stream, bool own)
+{
+    (void)own; /* it always has to */
+    if (is_legacy(stream)) {
         return &context->legacy;
     }
-    CUstream known = fake_stream_known(function, stream);
-    if (fake_capture_has(known)) {
-        fake_report_violation("%s: a stream that is captured, and there are no graphs here", function);
+    fake_stream *known = fake_stream_known(function, stream);
+    if (known && fake_capture_has(function, known)) {
         return NULL;
     }
     if (known && known->context != context) {
@@ -18,86 +25,63 @@ CUstream fake_stream_find(const char *function, CUcontext context, CUstream stre
     return known;
 }
 
-static CUresult stream_create(const char *function, CUstream *out_stream, unsigned flags, int priority)
+CUresult fake_stream_refused(const char *function, CUstream stream)
 {
-    CUcontext context;
-    CUresult code = fake_enter(function, &context);
+    (void)function;
+    (void)stream;
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_stream_check(const char *function, CUstream stream)
+{
+    return fake_stream_of(function, fake_current(), stream, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_enter_stream(const char *function, CUstream stream, fake_stream **out_stream)
+{
+    fake_context *context;
+    CUresult code = fake_enter_context(function, &context);
     if (code) {
         return code;
     }
-    *out_stream = flags <= CU_STREAM_NON_BLOCKING ? fake_stream_new(context, flags, priority) : NULL;
-    return fake_leave(*out_stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    *out_stream = fake_stream_of(function, context, stream, true);
+    return *out_stream ? CUDA_SUCCESS : fake_end(CUDA_ERROR_INVALID_HANDLE);
 }
 
-CUresult cuStreamCreate(CUstream *out_stream, unsigned flags)
+fake_event *fake_event_take(const char *function, const fake_context *context, CUevent event)
 {
-    return stream_create(__func__, out_stream, flags, 0);
+    return fake_event_find(function, context, event);
 }
 
-CUresult cuStreamCreateWithPriority(CUstream *out_stream, unsigned flags, int priority)
+void fake_event_asked(const char *function, const fake_event *event)
 {
-    return stream_create(__func__, out_stream, flags, priority);
+    (void)function;
+    (void)event;
 }
 
-/* The real one returns at once and lets the work go on; here the work is over when it returns, or hangs with it. */
-CUresult cuStreamDestroy_v2(CUstream stream)
+CUresult fake_event_await(fake_event *event)
 {
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
-    if (code) {
-        return code;
-    }
-    if (!stream || fake_stream_find(__func__, context, stream) != stream) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
-    }
-    fake_stream_free(stream);
-    return fake_leave(CUDA_SUCCESS);
+    return fake_event_wait(event);
 }
 
-CUresult cuStreamSynchronize(CUstream stream)
+bool fake_is_unsafe(const char *function, bool *out_for_all)
 {
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
-    if (code) {
-        return code;
+    static const char *const names[] = {
+        "cuMemAlloc_v2",       "cuMemFree_v2",        "cuMemHostAlloc",  "cuMemFreeHost", "cuMemHostRegister_v2",
+        "cuMemHostUnregister", "cuModuleLoadDataEx",  "cuModuleUnload",  "cuEventQuery",  "cuEventSynchronize",
+        "cuStreamQuery",       "cuStreamSynchronize", "cuCtxSynchronize"};
+    *out_for_all = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(function, names[i]) == 0) {
+            return true;
+        }
     }
-    CUstream known = fake_stream_find(__func__, context, stream);
-    if (!known) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
-    }
-    fake_stream_drain(known);
-    return fake_leave(context->error);
-}
-
-CUresult cuStreamQuery(CUstream stream)
-{
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
-    if (code) {
-        return code;
-    }
-    CUstream known = fake_stream_find(__func__, context, stream);
-    if (!known) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
-    }
-    return fake_leave(fake_stream_is_idle(known) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
-CUresult cuCtxSynchronize(void)
-{
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
-    if (code) {
-        return code;
-    }
-    fake_context_drain(context);
-    return fake_leave(context->error);
+    return false;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *out_least, int *out_greatest)
 {
-    CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_current(__func__);
     if (code) {
         return code;
     }
@@ -107,24 +91,17 @@ CUresult cuCtxGetStreamPriorityRange(int *out_least, int *out_greatest)
     if (out_greatest) {
         *out_greatest = -5;
     }
-    return fake_leave(CUDA_SUCCESS);
+    return fake_end(CUDA_SUCCESS);
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *out_context)
 {
     CUcontext context;
-    CUresult code = fake_enter(__func__, &context);
+    CUresult code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
-    if (!stream || stream == FAKE_LEGACY_STREAM || stream == FAKE_PER_THREAD_STREAM) {
-        *out_context = context;
-        return fake_leave(CUDA_SUCCESS);
-    }
-    CUstream known = fake_stream_known(__func__, stream);
-    if (!known) {
-        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
-    }
-    *out_context = known->context;
-    return fake_leave(CUDA_SUCCESS);
+    const fake_stream *known = is_legacy(stream) ? &context->legacy : fake_stream_known(__func__, stream);
+    *out_context = known ? known->context : NULL;
+    return fake_end(known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }

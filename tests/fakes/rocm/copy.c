@@ -1,8 +1,9 @@
-/* tests/fakes/rocm/copy.c: copies and fills of HIP. All of them are enqueued; common/copy.c has their rules.
+/* tests/fakes/rocm/copy.c: copies of HIP, and what fits into one call. All of them are enqueued; common/copy.c has
+ * their rules.
  *
  * A copy may go to a stream of another device than the current one, as HIP's guide says; a fill may not. Copies before
- * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the piece of physical memory in which
- * they begin (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate).
+ * 6.2, fills before 6.3, and rectangles in every version compare their bytes with the piece of physical memory in
+ * which they begin (hip_memory.cpp, ihipMemcpy_validate, ihipMemset_validate and ihipMemcpyDtoDValidate).
  */
 #include "fake.h"
 
@@ -21,6 +22,11 @@ static bool fits(uintptr_t address, size_t bytes, int since)
     size_t size;
     return fake_script_get()->driver_version >= since || !region || region->kind != FAKE_RANGE ||
            !fake_range_piece(region, address, &start, &size) || bytes <= size - (address - start);
+}
+
+bool fake_fill_fits(uintptr_t address, size_t bytes)
+{
+    return fits(address, bytes, FILLS_CROSS_PIECES_SINCE);
 }
 
 static hipError_t copy(const char *function, hipStream_t stream, fake_move what, hipMemcpyKind kind, int since)
@@ -53,8 +59,8 @@ hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKin
     return copy(__func__, stream, what, kind, COPIES_CROSS_PIECES_SINCE);
 }
 
-hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                            hipMemcpyKind kind, hipStream_t stream)
+hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                            size_t height, hipMemcpyKind kind, hipStream_t stream)
 {
     const fake_move what = {.to = (uintptr_t)to,
                             .from = (uintptr_t)from,
@@ -71,14 +77,16 @@ hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t 
 }
 
 /* The addresses have to lie on the devices that are named. */
-hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream)
+hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                              hipStream_t stream)
 {
     fake_context *context;
     hipError_t code = fake_enter_context(__func__, &context);
     if (code) {
         return code;
     }
-    const fake_region *target = fake_region_find((uintptr_t)to, bytes), *source = fake_region_find((uintptr_t)from, bytes);
+    const fake_region *target = fake_region_find((uintptr_t)to, bytes),
+                      *source = fake_region_find((uintptr_t)from, bytes);
     fake_stream *known = fake_stream_of(__func__, context, stream, false);
     if (!fake_device_at(to_device, &code) || !fake_device_at(from_device, &code) || !known) {
         return fake_end(known ? code : hipErrorContextIsDestroyed);
@@ -96,37 +104,4 @@ hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
     code = there && there->error ? there->error : here ? here->error : hipSuccess;
     const fake_move what = {.to = (uintptr_t)to, .from = (uintptr_t)from, .bytes = bytes, .rows = 1};
     return fake_end(code ? code : fake_submit_move(__func__, known->context, known, &what));
-}
-
-static hipError_t fill(const char *function, hipDeviceptr_t to, unsigned value, unsigned value_bytes, size_t count,
-                       hipStream_t stream)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(function, &context);
-    if (code) {
-        return code;
-    }
-    fake_stream *known = fake_stream_of(function, context, stream, true);
-    if (!known) {
-        return fake_end(hipErrorContextIsDestroyed);
-    }
-    if (!fits((uintptr_t)to, value_bytes * count, FILLS_CROSS_PIECES_SINCE)) {
-        return fake_end(hipErrorInvalidValue);
-    }
-    return fake_end(fake_submit_fill(function, context, known, (uintptr_t)to, value, value_bytes, count));
-}
-
-hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream)
-{
-    return fill(__func__, to, value, 1, count, stream);
-}
-
-hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream)
-{
-    return fill(__func__, to, value, 2, count, stream);
-}
-
-hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream)
-{
-    return fill(__func__, to, (unsigned)value, 4, count, stream);
 }

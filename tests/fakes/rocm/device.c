@@ -1,4 +1,5 @@
-/* tests/fakes/rocm/device.c: which devices the program sees, what the runtime says about them, and access between them. */
+/* tests/fakes/rocm/device.c: which devices the program sees, what the runtime says about them, and access between
+ * them. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -41,7 +42,8 @@ static int named(const char *word, size_t length, const seen *from, unsigned cou
     return -1;
 }
 
-/* Keeps what the list names, in its order; the first word that names nothing ends it. Without a list everything stays. */
+/* Keeps what the list names, in its order; the first word that names nothing ends it. Without a list everything stays.
+ */
 static unsigned keep_listed(const char *list, seen *all, unsigned count)
 {
     seen kept[SEEN_AT_MOST];
@@ -93,39 +95,6 @@ hipError_t hipGetDeviceCount(int *count)
     return fake_end(fake.device_count ? hipSuccess : hipErrorNoDevice);
 }
 
-hipError_t hipDeviceGet(hipDevice_t *out_device, int ordinal)
-{
-    fake_device *device;
-    hipError_t code = fake_enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    *out_device = ordinal;
-    return fake_end(hipSuccess);
-}
-
-hipError_t hipDeviceGetName(char *name, int length, hipDevice_t ordinal)
-{
-    fake_device *device;
-    hipError_t code = fake_enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    snprintf(name, (size_t)length, "%s", device->plan->name);
-    return fake_end(hipSuccess);
-}
-
-hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t ordinal)
-{
-    fake_device *device;
-    hipError_t code = fake_enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    *bytes = device->memory;
-    return fake_end(hipSuccess);
-}
-
 /* Sixteen characters, not bytes; the parts of a device share them. */
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t ordinal)
 {
@@ -154,7 +123,8 @@ hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
     return fake_end(hipSuccess);
 }
 
-/* Numbers of an MI300X, by the numbers that AMD's headers give the attributes. What came with a version is unknown before it. */
+/* Numbers of an MI300X, by the numbers that AMD's headers give the attributes. What came with a version is unknown
+ * before it. */
 static const struct {
     unsigned number;
     int since; /* as hipRuntimeGetVersion says it */
@@ -185,14 +155,9 @@ static const struct {
     {10017, 50400000, 100000} /* WallClockRate */
 };
 
-static bool attribute_of(const fake_plan *plan, unsigned number, int *out_value)
+/* Asking for a number that this version does not have, or has given to something else, is a mistake of the program. */
+bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value)
 {
-    for (unsigned i = 0; i < plan->attribute_count; i++) {
-        if ((unsigned)plan->attributes[i].number == number) {
-            *out_value = plan->attributes[i].value;
-            return true;
-        }
-    }
     if (number == 6) { /* ComputeMode */
         *out_value = plan->compute_mode;
         return true;
@@ -203,39 +168,8 @@ static bool attribute_of(const fake_plan *plan, unsigned number, int *out_value)
             return true;
         }
     }
+    fake_report_violation("hipDeviceGetAttribute: HIP %u has no attribute %u", fake_hip_major(), number);
     return false;
-}
-
-/* Asking for a number that this version does not have, or has given to something else, is a mistake of the program. */
-hipError_t hipDeviceGetAttribute(int *out_value, hipDeviceAttribute_t attribute, int ordinal)
-{
-    fake_device *device;
-    hipError_t code = fake_enter_device(__func__, ordinal, &device);
-    if (code) {
-        return code;
-    }
-    if (!attribute_of(device->plan, attribute, out_value)) {
-        fake_report_violation("%s: HIP %u has no attribute %u", __func__, fake_hip_major(), attribute);
-        return fake_end(hipErrorInvalidValue);
-    }
-    return fake_end(hipSuccess);
-}
-
-static bool is_peer(const fake_device *from, const fake_device *to)
-{
-    return from != to && (from->physical == to->physical || fake_script_peer(fake_script_get(), from->physical, to->physical));
-}
-
-hipError_t hipDeviceCanAccessPeer(int *can, int ordinal, int peer)
-{
-    fake_device *from, *to;
-    hipError_t code = fake_enter_device(__func__, ordinal, &from);
-    if (code) {
-        return code;
-    }
-    to = fake_device_at(peer, &code);
-    *can = to && is_peer(from, to);
-    return fake_end(code);
 }
 
 hipError_t hipDeviceEnablePeerAccess(int peer, unsigned int flags)

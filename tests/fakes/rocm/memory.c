@@ -1,51 +1,7 @@
-/* tests/fakes/rocm/memory.c: device memory and page-locked memory of HIP. */
+/* tests/fakes/rocm/memory.c: page-locking and kinds of memory, where CUDA has them otherwise. */
 #include "fake.h"
 
 #include <string.h>
-
-hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    *free_bytes = fake_free_bytes(context->device);
-    *total_bytes = fake.devices[context->device].memory;
-    return fake_end(hipSuccess);
-}
-
-/* No bytes are no error: the address is NULL then. */
-hipError_t hipMalloc(void **out_address, size_t bytes)
-{
-    fake_context *context;
-    uintptr_t address = 0;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    code = bytes ? fake_memory_new(context, bytes, &address) : hipSuccess;
-    *out_address = (void *)address;
-    return fake_end(code);
-}
-
-/* NULL is freed without anything to do. */
-static bool is_managed(uintptr_t address)
-{
-    const fake_region *region = fake_region_find(address, 1);
-    return region && region->kind == FAKE_MANAGED_MEMORY;
-}
-
-hipError_t hipFree(void *address)
-{
-    hipError_t code = fake_enter(__func__);
-    if (code) {
-        return code;
-    }
-    const fake_region_kind kind = is_managed((uintptr_t)address) ? FAKE_MANAGED_MEMORY : FAKE_DEVICE_MEMORY;
-    return fake_end(address ? fake_memory_free(__func__, (uintptr_t)address, kind, FAKE_IMPORTED, hipErrorInvalidValue)
-                            : hipSuccess);
-}
 
 /* Memory of host and device, which HIP says is the host's (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
 hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
@@ -55,27 +11,8 @@ hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
     if (code) {
         return code;
     }
-    return fake_end(flags != 1 ? hipErrorInvalidValue : fake_host_memory_new(context, FAKE_MANAGED_MEMORY, bytes, out_memory));
-}
-
-hipError_t hipHostMalloc(void **out_memory, size_t bytes, unsigned int flags)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    return fake_end(flags > 7 ? hipErrorInvalidValue : fake_host_memory_new(context, FAKE_HOST_MEMORY, bytes, out_memory));
-}
-
-hipError_t hipHostFree(void *memory)
-{
-    hipError_t code = fake_enter(__func__);
-    if (code) {
-        return code;
-    }
-    return fake_end(memory ? fake_memory_free(__func__, (uintptr_t)memory, FAKE_HOST_MEMORY, FAKE_HOST_MEMORY, hipErrorInvalidValue)
-                           : hipSuccess);
+    return fake_end(flags != 1 ? hipErrorInvalidValue
+                               : fake_host_memory_new(context, FAKE_MANAGED_MEMORY, bytes, out_memory));
 }
 
 static fake_region *known_at(uintptr_t address)
@@ -99,11 +36,12 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
     if (flags > 15) {
         return fake_end(hipErrorInvalidValue);
     }
-    return fake_end(known_at((uintptr_t)memory) ? hipSuccess : fake_host_memory_register(context, memory, bytes, flags & 8));
+    return fake_end(known_at((uintptr_t)memory) ? hipSuccess
+                                                : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
-/* Takes away what begins there, whoever registered it. Inside other memory that is known, the real one ends the process
- * (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
+/* Takes away what begins there, whoever registered it. Inside other memory that is known, the real one ends the
+ * process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
     hipError_t code = fake_enter(__func__);
@@ -144,12 +82,13 @@ static unsigned kind_of(const fake_region *region)
     return (fake_hip_major() < 6 ? 0u : 1u) + (fake_region_is_host(region) ? 0u : 1u);
 }
 
-/* For the kind of memory that it does not know, a runtime before 6.2 takes what lies at the address for a pointer, and follows it
- * (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
+/* For the kind of memory that it does not know, a runtime before 6.2 takes what lies at the address for a pointer, and
+ * follows it (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
 static hipError_t unknown_pointer(hipPointer_attribute attribute)
 {
     if (attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE && fake_script_get()->driver_version < 60200000) {
-        fake_report_violation("hipPointerGetAttribute: the kind of memory that is not known, which the runtime would follow");
+        fake_report_violation(
+            "hipPointerGetAttribute: the kind of memory that is not known, which the runtime would follow");
     }
     return hipErrorInvalidValue;
 }
@@ -181,22 +120,4 @@ hipError_t hipPointerGetAttribute(void *out_value, hipPointer_attribute attribut
     default:
         return fake_end(hipErrorInvalidValue);
     }
-}
-
-/* Of reserved addresses, those that are mapped are known, piece by piece. */
-hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t address)
-{
-    hipError_t code = fake_enter(__func__);
-    if (code) {
-        return code;
-    }
-    const fake_region *region = fake_region_find((uintptr_t)address, 1);
-    uintptr_t start = region ? region->address : 0;
-    size_t size = region ? region->size : 0;
-    if (!region || (region->kind == FAKE_RANGE && !fake_range_piece(region, (uintptr_t)address, &start, &size))) {
-        return fake_end(hipErrorNotFound);
-    }
-    *base = (void *)start;
-    *bytes = size;
-    return fake_end(hipSuccess);
 }

@@ -1,8 +1,9 @@
-/* tests/fakes/rocm/state.c: the beginning and end of every call, initialisation, the current device, and the last error.
+/* tests/fakes/rocm/state.c: the beginning and end of every call, initialisation, the current device, and the last
+ * error.
  *
- * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it; before HIP 7 the
- * next call of any kind takes its place. A device's context comes to life with the first call that works on the device, and ends
- * with hipDeviceReset alone, for the next such call to make another.
+ * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it; before
+ * HIP 7 the next call of any kind takes its place. A device's context comes to life with the first call that works on
+ * the device, and ends with hipDeviceReset alone, for the next such call to make another.
  */
 #include "fake.h"
 
@@ -58,16 +59,6 @@ hipError_t fake_enter(const char *function)
     return code ? fake_end(code) : hipSuccess;
 }
 
-hipError_t fake_enter_device(const char *function, int ordinal, fake_device **out_device)
-{
-    hipError_t code = fake_enter(function);
-    if (code) {
-        return code;
-    }
-    *out_device = fake_device_at(ordinal, &code);
-    return *out_device ? hipSuccess : fake_end(code);
-}
-
 hipError_t fake_enter_context(const char *function, fake_context **out_context)
 {
     fake_device *device;
@@ -83,6 +74,16 @@ hipError_t fake_enter_context(const char *function, fake_context **out_context)
     }
     *out_context = device->primary;
     return hipSuccess;
+}
+
+hipError_t fake_enter_current(const char *function)
+{
+    return fake_enter(function);
+}
+
+fake_context *fake_current(void)
+{
+    return NULL;
 }
 
 hipError_t hipInit(unsigned int flags)
@@ -139,19 +140,8 @@ hipError_t hipGetLastError(void)
     return code;
 }
 
-hipError_t hipDeviceSynchronize(void)
-{
-    fake_context *context = NULL;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    fake_context_drain(context);
-    return fake_end(context->error);
-}
-
-/* Streams and memory of the device go; who still has them has nothing. Page-locked memory is of all devices: with several it stays,
- * and goes with a single one (device.cpp, MemObjMap::Purge: what belongs to this device alone). */
+/* Streams and memory of the device go; who still has them has nothing. Page-locked memory is of all devices: with
+ * several it stays, and goes with a single one (device.cpp, MemObjMap::Purge: what belongs to this device alone). */
 hipError_t hipDeviceReset(void)
 {
     fake_context *context = NULL;

@@ -1,4 +1,5 @@
-/* tests/fakes/rocm/stream.c: streams and events of HIP. Each belongs to the device that was current when it was made. */
+/* tests/fakes/rocm/stream.c: streams and events of HIP, where CUDA has them otherwise. Each belongs to the
+ * device that was current when it was made. */
 #include "fake.h"
 
 #include <string.h>
@@ -10,26 +11,32 @@ static const fake_event *waited[WAITED_AT_MOST];
 
 void fake_streams_lost(const fake_context *context)
 {
+    unsigned place = 0;
     for (const fake_stream *stream = fake.streams; stream; stream = stream->next) {
-        for (unsigned i = 0; stream->context == context && i < LOST_AT_MOST; i++) {
-            if (!lost[i]) {
-                lost[i] = stream;
-                break;
-            }
+        while (place < LOST_AT_MOST && lost[place]) {
+            place++;
+        }
+        if (stream->context == context && place < LOST_AT_MOST) {
+            lost[place] = stream;
         }
     }
 }
 
+/* A later stream may lie in the same place. */
 static bool is_lost(const fake_stream *stream)
 {
     bool found = false;
     for (unsigned i = 0; i < LOST_AT_MOST; i++) {
         found = found || lost[i] == stream;
     }
+    for (const fake_stream *living = fake.streams; living && found; living = living->next) {
+        found = living != stream;
+    }
     return found;
 }
 
-fake_stream *fake_stream_living(const char *function, hipStream_t stream)
+/* A stream that a reset took is none, and no mistake of the program. */
+static fake_stream *living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
         if (fake_hip_major() >= 7 && strcmp(function, "hipStreamGetDevice") != 0) {
@@ -38,11 +45,7 @@ fake_stream *fake_stream_living(const char *function, hipStream_t stream)
         return NULL;
     }
     fake_stream *known = fake_stream_known(function, stream);
-    if (fake_capture_has(known)) {
-        fake_report_violation("%s: a stream that is captured, and there are no graphs here", function);
-        return NULL;
-    }
-    return known;
+    return known && !fake_capture_has(function, known) ? known : NULL;
 }
 
 fake_stream *fake_stream_of(const char *function, fake_context *context, hipStream_t stream, bool own)
@@ -50,36 +53,51 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     if (!stream || stream == FAKE_PER_THREAD_STREAM) {
         return &context->legacy;
     }
-    fake_stream *known = fake_stream_living(function, stream);
+    fake_stream *known = living(function, stream);
     if (known && own && known->context != context) {
-        fake_report_violation("%s: a stream of device %u while %u is current", function, known->context->device, context->device);
+        fake_report_violation("%s: a stream of device %u while %u is current", function, known->context->device,
+                              context->device);
         return NULL;
     }
     return known;
 }
 
-static hipError_t stream_create(const char *function, hipStream_t *out_stream, unsigned flags, int priority)
+/* A call about a stream of another device answers as for one of none; events and launches have their own code for
+ * that. */
+hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
-    fake_context *context;
-    hipError_t code = fake_enter_context(function, &context);
+    return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle
+                                                                       : hipErrorContextIsDestroyed;
+}
+
+hipError_t fake_stream_check(const char *function, hipStream_t stream)
+{
+    return !stream || living(function, stream) ? hipSuccess : hipErrorContextIsDestroyed;
+}
+
+hipError_t fake_enter_stream(const char *function, hipStream_t stream, fake_stream **out_stream)
+{
+    fake_context *context = NULL;
+    hipError_t code = stream ? fake_enter(function) : fake_enter_context(function, &context);
     if (code) {
         return code;
     }
-    *out_stream = flags <= hipStreamNonBlocking ? fake_stream_new(context, flags, priority) : NULL;
-    for (unsigned i = 0; i < LOST_AT_MOST; i++) {
-        lost[i] = lost[i] == *out_stream ? NULL : lost[i]; /* the place is taken again */
+    *out_stream = stream ? living(function, stream) : &context->legacy;
+    return *out_stream ? hipSuccess : fake_end(hipErrorContextIsDestroyed);
+}
+
+bool fake_is_unsafe(const char *function, bool *out_for_all)
+{
+    static const char *const names[] = {
+        "hipMalloc",         "hipFree",       "hipHostMalloc",       "hipHostFree",    "hipHostRegister",
+        "hipHostUnregister", "hipEventQuery", "hipEventSynchronize", "hipStreamQuery", "hipStreamSynchronize"};
+    *out_for_all = strcmp(function, "hipDeviceSynchronize") == 0; /* waiting for a whole device */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(function, names[i]) == 0) {
+            return true;
+        }
     }
-    return fake_end(*out_stream ? hipSuccess : hipErrorInvalidValue);
-}
-
-hipError_t hipStreamCreateWithFlags(hipStream_t *out_stream, unsigned int flags)
-{
-    return stream_create(__func__, out_stream, flags, 0);
-}
-
-hipError_t hipStreamCreateWithPriority(hipStream_t *out_stream, unsigned int flags, int priority)
-{
-    return stream_create(__func__, out_stream, flags, priority);
+    return *out_for_all;
 }
 
 hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
@@ -93,59 +111,10 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
     return fake_end(hipSuccess);
 }
 
-/* Waits for the work, as the real one does. */
-hipError_t hipStreamDestroy(hipStream_t stream)
-{
-    hipError_t code = fake_enter(__func__);
-    if (code) {
-        return code;
-    }
-    fake_stream *known = fake_stream_living(__func__, stream);
-    if (!known) {
-        return fake_end(hipErrorContextIsDestroyed);
-    }
-    fake_stream_free(known);
-    return fake_end(hipSuccess);
-}
-
-/* Begins a call about a stream of any device. */
-static hipError_t enter_stream(const char *function, hipStream_t stream, fake_stream **out_stream)
-{
-    fake_context *context = NULL;
-    hipError_t code = stream ? fake_enter(function) : fake_enter_context(function, &context);
-    if (code) {
-        return code;
-    }
-    *out_stream = stream ? fake_stream_living(function, stream) : &context->legacy;
-    return *out_stream ? hipSuccess : fake_end(hipErrorContextIsDestroyed);
-}
-
-hipError_t hipStreamSynchronize(hipStream_t stream)
-{
-    fake_stream *known;
-    hipError_t code = enter_stream(__func__, stream, &known);
-    if (code) {
-        return code;
-    }
-    fake_context *context = known->context;
-    fake_stream_drain(known);
-    return fake_end(context->error);
-}
-
-hipError_t hipStreamQuery(hipStream_t stream)
-{
-    fake_stream *known;
-    hipError_t code = enter_stream(__func__, stream, &known);
-    if (code) {
-        return code;
-    }
-    return fake_end(fake_stream_is_idle(known) ? known->context->error : hipErrorNotReady);
-}
-
 hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
 {
     fake_stream *known;
-    hipError_t code = enter_stream(__func__, stream, &known);
+    hipError_t code = fake_enter_stream(__func__, stream, &known);
     if (code) {
         return code;
     }
@@ -156,7 +125,7 @@ hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
 int hipGetStreamDeviceId(hipStream_t stream)
 {
     fake_stream *known;
-    if (enter_stream(__func__, stream, &known)) {
+    if (fake_enter_stream(__func__, stream, &known)) {
         return -1;
     }
     int device = (int)known->context->device;
@@ -164,28 +133,19 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-hipError_t hipEventCreateWithFlags(hipEvent_t *out_event, unsigned flags)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    *out_event = flags < 8 ? fake_event_new(context, flags) : NULL;
-    return fake_end(*out_event ? hipSuccess : hipErrorInvalidValue);
-}
-
 /* Whoever waits for an event keeps a lock of it, for which everybody else waits who is about to use it. */
-static void lock_event(const fake_event *event)
+fake_event *fake_event_take(const char *function, const fake_context *context, hipEvent_t event)
 {
-    for (unsigned i = 0; i < WAITED_AT_MOST; i++) {
+    fake_event *known = fake_event_find(function, context, event);
+    for (unsigned i = 0; known && i < WAITED_AT_MOST; i++) {
         while (waited[i] == event) {
             pthread_cond_wait(&fake.finished, &fake.lock);
         }
     }
+    return known;
 }
 
-static hipError_t wait_for_event(fake_event *event)
+hipError_t fake_event_await(fake_event *event)
 {
     unsigned place = 0;
     while (waited[place]) {
@@ -198,23 +158,14 @@ static hipError_t wait_for_event(fake_event *event)
     return code;
 }
 
-/* Begins a call about an event of any device. */
-static hipError_t enter_event(const char *function, hipEvent_t event)
+/* Asking for an event looks at the stream in which it was recorded. HIP 7 sleeps only for events that were made with
+ * hipEventBlockingSync and nothing else. */
+void fake_event_asked(const char *function, const fake_event *event)
 {
-    hipError_t code = fake_enter(function);
-    if (code) {
-        return code;
+    const bool blocking = (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync;
+    if (fake_hip_major() >= 7 && blocking && strcmp(function, "hipEventSynchronize") == 0) {
+        fake_report_violation("%s: an event that was made to sleep for, and spins for its other flags", function);
     }
-    if (!fake_event_find(function, NULL, event)) {
-        return fake_end(hipErrorInvalidHandle);
-    }
-    lock_event(event);
-    return hipSuccess;
-}
-
-/* Asking for an event looks at the stream in which it was recorded. */
-static void look_at_stream(const char *function, const fake_event *event)
-{
     bool found = !event->stream || event->stream == &event->context->legacy;
     for (const fake_stream *stream = fake.streams; stream && !found; stream = stream->next) {
         found = stream == event->stream;
@@ -222,81 +173,4 @@ static void look_at_stream(const char *function, const fake_event *event)
     if (!found) {
         fake_report_violation("%s: the stream in which the event was recorded is destroyed", function);
     }
-}
-
-hipError_t hipEventDestroy(hipEvent_t event)
-{
-    hipError_t code = enter_event(__func__, event);
-    if (code) {
-        return code;
-    }
-    fake_event_free(event);
-    return fake_end(hipSuccess);
-}
-
-/* Event and stream have to be of one device. */
-hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
-{
-    fake_context *context;
-    hipError_t code = fake_enter_context(__func__, &context);
-    if (code) {
-        return code;
-    }
-    fake_stream *known = fake_stream_of(__func__, context, stream, true);
-    if (!known || !fake_event_find(__func__, known->context, event)) {
-        return fake_end(known || !is_lost(stream) ? hipErrorInvalidHandle : hipErrorContextIsDestroyed);
-    }
-    lock_event(event);
-    return fake_end(fake_event_record(event, known));
-}
-
-hipError_t hipEventQuery(hipEvent_t event)
-{
-    hipError_t code = enter_event(__func__, event);
-    if (code) {
-        return code;
-    }
-    look_at_stream(__func__, event);
-    return fake_end(fake_event_query(event));
-}
-
-/* HIP 7 sleeps only for events that were made with hipEventBlockingSync and nothing else. */
-hipError_t hipEventSynchronize(hipEvent_t event)
-{
-    hipError_t code = enter_event(__func__, event);
-    if (code) {
-        return code;
-    }
-    if (fake_hip_major() >= 7 && (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync) {
-        fake_report_violation("%s: an event that was made to sleep for, and spins for its other flags", __func__);
-    }
-    look_at_stream(__func__, event);
-    return fake_end(wait_for_event(event));
-}
-
-/* A stream may wait for an event of any device. One that was never recorded is done. */
-hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
-{
-    fake_stream *known;
-    hipError_t code = enter_stream(__func__, stream, &known);
-    if (code) {
-        return code;
-    }
-    if (flags || !fake_event_find(__func__, NULL, event)) {
-        return fake_end(flags ? hipErrorInvalidValue : hipErrorInvalidHandle);
-    }
-    lock_event(event);
-    return fake_end(fake_submit(known, &(fake_work){.after = event->point}));
-}
-
-hipError_t hipEventElapsedTime(float *out_milliseconds, hipEvent_t from, hipEvent_t to)
-{
-    hipError_t code = enter_event(__func__, from);
-    if (code) {
-        return code;
-    }
-    if (!fake_event_find(__func__, NULL, to)) {
-        return fake_end(hipErrorInvalidHandle);
-    }
-    return fake_end(fake_event_elapsed(from, to, out_milliseconds));
 }

@@ -1,0 +1,65 @@
+/* tests/fakes/cuda/vendor_names.h: the names that sources for both vendors (../stream and
+ * tests/system/vendor_*_test.c) have for what CUDA calls otherwise than HIP. The rocm folder has the same table with
+ * HIP's names.
+ */
+#ifndef FAKE_CUDA_VENDOR_NAMES_H
+#define FAKE_CUDA_VENDOR_NAMES_H
+
+#include "cuda_api.h"
+
+/* A function of CUDA's with the name that HIP has too, but for the prefix; what machines and reports call it. */
+#define VENDOR(name)      cu##name
+#define CALLED(name)      CALLED_TEXT(VENDOR(name))
+#define CALLED_TEXT(name) CALLED_AS(name)
+#define CALLED_AS(name)   #name
+
+/* The symbol, or CUDA's own word, where it is not that name. */
+#define cuDeviceTotalMem     cuDeviceTotalMem_v2
+#define cuDeviceSynchronize  cuCtxSynchronize
+#define cuEventDestroy       cuEventDestroy_v2
+#define cuHostAlloc          cuMemHostAlloc
+#define cuHostFree           cuMemFreeHost
+#define cuHostRegister       cuMemHostRegister_v2
+#define cuHostUnregister     cuMemHostUnregister
+#define cuMemAlloc           cuMemAlloc_v2
+#define cuMemFree            cuMemFree_v2
+#define cuMemGetAddressRange cuMemGetAddressRange_v2
+#define cuMemGetInfo         cuMemGetInfo_v2
+#define cuStreamBeginCapture cuStreamBeginCapture_v2
+#define cuStreamDestroy      cuStreamDestroy_v2
+
+typedef struct CUgraph_st *CUgraph;
+
+typedef CUdevice vendor_device;
+typedef CUstream vendor_stream;
+typedef CUevent vendor_event;
+typedef CUgraph vendor_graph;
+typedef CUdeviceptr vendor_pointer;
+typedef unsigned vendor_word; /* a fill of 32 bits */
+typedef CUmodule vendor_module;
+typedef CUfunction vendor_function;
+typedef CUmemGenericAllocationHandle vendor_allocation;
+typedef CUmemAllocationProp vendor_properties;
+typedef CUmemAccessDesc vendor_access;
+typedef CUexternalMemory vendor_external;
+typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
+
+/* What tests call themselves, beside what the plugin calls. */
+#define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
+    FUNCTION(CUresult, cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device))                    \
+    FUNCTION(CUresult, cuCtxDestroy_v2, (CUcontext context))                                                          \
+    FUNCTION(CUresult, cuCtxSetCurrent, (CUcontext context))                                                          \
+    FUNCTION(CUresult, cuCtxSynchronize, (void))                                                                      \
+    FUNCTION(CUresult, cuStreamCreate, (CUstream * stream, unsigned int flags))                                       \
+    FUNCTION(CUresult, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                 \
+    FUNCTION(CUresult, cuStreamQuery, (CUstream stream))                                                              \
+    FUNCTION(CUresult, cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                          \
+    FUNCTION(CUresult, cuStreamEndCapture, (CUstream stream, CUgraph * graph))
+
+/* Everything that the fake exports: FUNCTION(type, name, parameters). */
+#define FAKE_CUDA_FUNCTION(name, parameters) FAKE_FUNCTION(CUresult, name, parameters)
+#define FAKE_FUNCTIONS                                                                                                \
+    GPUHAL_CUDA_FUNCTIONS(FAKE_CUDA_FUNCTION, FAKE_CUDA_FUNCTION)                                                     \
+    FAKE_TEST_FUNCTIONS(FAKE_FUNCTION)
+
+#endif

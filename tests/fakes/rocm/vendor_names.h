@@ -1,0 +1,56 @@
+/* tests/fakes/rocm/vendor_names.h: the names that sources for both vendors (../stream and
+ * tests/system/vendor_*_test.c) have for what HIP calls otherwise than CUDA. The cuda folder has the same table with
+ * CUDA's names.
+ */
+#ifndef FAKE_ROCM_VENDOR_NAMES_H
+#define FAKE_ROCM_VENDOR_NAMES_H
+
+#include "hip_api.h"
+
+/* A function of HIP's with the name that CUDA has too, but for the prefix; what machines and reports call it. */
+#define VENDOR(name)      hip##name
+#define CALLED(name)      CALLED_TEXT(VENDOR(name))
+#define CALLED_TEXT(name) CALLED_AS(name)
+#define CALLED_AS(name)   #name
+
+/* HIP's own word where it is not that name. */
+#define hipEventCreate  hipEventCreateWithFlags
+#define hipHostAlloc    hipHostMalloc
+#define hipLaunchKernel hipModuleLaunchKernel
+#define hipMemAlloc     hipMalloc
+#define hipMemFree      hipFree
+#define hipStreamCreate hipStreamCreateWithFlags
+
+typedef struct ihipGraph *hipGraph_t;
+
+typedef hipDevice_t vendor_device;
+typedef hipStream_t vendor_stream;
+typedef hipEvent_t vendor_event;
+typedef hipGraph_t vendor_graph;
+typedef void *vendor_pointer;
+typedef int vendor_word; /* a fill of 32 bits */
+typedef hipModule_t vendor_module;
+typedef hipFunction_t vendor_function;
+typedef hipMemGenericAllocationHandle_t vendor_allocation;
+typedef hipMemAllocationProp vendor_properties;
+typedef hipMemAccessDesc vendor_access;
+typedef hipExternalMemory_t vendor_external;
+typedef hipExternalMemoryBufferDesc vendor_external_buffer;
+
+/* What tests call themselves, beside what the plugin calls. */
+#define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
+    FUNCTION(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags))                         \
+    FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                  \
+    FUNCTION(hipError_t, hipDeviceSynchronize, (void))                                                                \
+    FUNCTION(hipError_t, hipDeviceReset, (void))                                                                      \
+    FUNCTION(hipError_t, hipStreamBeginCapture, (hipStream_t stream, hipStreamCaptureMode mode))                      \
+    FUNCTION(hipError_t, hipStreamEndCapture, (hipStream_t stream, hipGraph_t * graph))                               \
+    FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
+    FUNCTION(hipError_t, hipStreamQuery, (hipStream_t stream))
+
+/* Everything that the fake exports: FUNCTION(type, name, parameters). */
+#define FAKE_FUNCTIONS                                                                                                \
+    GPUHAL_HIP_FUNCTIONS(FAKE_FUNCTION, FAKE_FUNCTION)                                                                \
+    FAKE_TEST_FUNCTIONS(FAKE_FUNCTION)
+
+#endif

@@ -1,0 +1,110 @@
+/* tests/fakes/stream/capture.c: what capturing a graph forbids. One stream at a time can be captured, and no graph
+ * comes of it: work of a captured stream is refused.
+ *
+ * Calls that may depend on what all streams do are forbidden to the capturing thread, and to every other one when the
+ * capture is a global one, unless the thread's own mode is milder. A forbidden call spoils the capture.
+ */
+#include "fake.h"
+
+enum { GLOBAL, THREAD_LOCAL, RELAXED };
+enum { NONE, ACTIVE, INVALIDATED };
+
+static const fake_stream *captured; /* NULL: none. Under the lock, like the three below */
+static unsigned captured_mode;
+static pthread_t captured_by;
+static bool spoiled;
+
+static _Thread_local unsigned mode;
+
+/* Whether the thread's mode lets it do what is unsafe. */
+static bool is_allowed(void)
+{
+    const bool own = pthread_equal(captured_by, pthread_self());
+    return mode == RELAXED || captured_mode == RELAXED ||
+           (!own && (mode == THREAD_LOCAL || captured_mode == THREAD_LOCAL));
+}
+
+fake_code fake_capture_check(const char *function)
+{
+    bool for_all = false;
+    if (!captured || !fake_is_unsafe(function, &for_all) || (!for_all && is_allowed())) {
+        return FAKE_OK;
+    }
+    spoiled = true;
+    return FAKE_ERROR_CAPTURE_UNSUPPORTED;
+}
+
+bool fake_capture_has(const char *function, const fake_stream *stream)
+{
+    const bool has = captured && captured == stream;
+    if (has) {
+        fake_report_violation("%s: a stream that is captured, and there are no graphs here", function);
+    }
+    return has;
+}
+
+fake_code VENDOR(ThreadExchangeStreamCaptureMode)(unsigned *io_mode)
+{
+    fake_code code = fake_enter(__func__);
+    if (code) {
+        return code;
+    }
+    if (*io_mode > RELAXED) {
+        return fake_end(FAKE_ERROR_INVALID_VALUE);
+    }
+    const unsigned before = mode;
+    mode = *io_mode;
+    *io_mode = before;
+    return fake_end(FAKE_OK);
+}
+
+fake_code VENDOR(StreamIsCapturing)(vendor_stream stream, unsigned *out_status)
+{
+    fake_code code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    *out_status = NONE;
+    if (captured && captured == stream) {
+        *out_status = spoiled ? INVALIDATED : ACTIVE;
+        return fake_end(FAKE_OK);
+    }
+    return fake_end(fake_stream_check(__func__, stream));
+}
+
+/* The NULL stream cannot be captured. */
+fake_code VENDOR(StreamBeginCapture)(vendor_stream stream, unsigned how)
+{
+    fake_code code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    if (!stream || stream == FAKE_LEGACY_STREAM || stream == FAKE_PER_THREAD_STREAM) {
+        return fake_end(FAKE_ERROR_CAPTURE_UNSUPPORTED);
+    }
+    code = captured || how > RELAXED ? FAKE_ERROR_ILLEGAL_STATE : fake_stream_check(__func__, stream);
+    if (!code) {
+        captured = stream;
+        captured_mode = how;
+        captured_by = pthread_self();
+        spoiled = false;
+    }
+    return fake_end(code);
+}
+
+fake_code VENDOR(StreamEndCapture)(vendor_stream stream, vendor_graph *out_graph)
+{
+    fake_code code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    *out_graph = NULL;
+    if (!captured || captured != stream) {
+        return fake_end(FAKE_ERROR_NOT_CAPTURED);
+    }
+    if (captured_mode != RELAXED && !pthread_equal(captured_by, pthread_self())) {
+        return fake_end(FAKE_ERROR_CAPTURE_WRONG_THREAD);
+    }
+    captured = NULL;
+    return fake_end(spoiled ? FAKE_ERROR_CAPTURE_INVALIDATED : FAKE_OK);
+}

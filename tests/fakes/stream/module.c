@@ -1,0 +1,142 @@
+/* tests/fakes/stream/module.c: programs, which are text behind what the vendor demands of a file with code, and
+ * launches of their kernels. ../common/launch.c says which kernels do something. */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS_AT_MOST = 1024 };
+
+static fake_module *modules;
+
+static fake_module *module_find(const fake_module *module)
+{
+    fake_module *known = modules;
+    while (known && known != module) {
+        known = known->next;
+    }
+    return known;
+}
+
+fake_code fake_module_new(fake_context *context, const char *code, vendor_module *out_module)
+{
+    fake_module *module = calloc(1, sizeof *module);
+    if (!module) {
+        return FAKE_ERROR_OUT_OF_MEMORY;
+    }
+    *module = (fake_module){.next = modules, .context = context, .code = strdup(code)};
+    modules = module;
+    fake_report_get()->modules++;
+    *out_module = module;
+    return FAKE_OK;
+}
+
+static void module_free(fake_module *module)
+{
+    fake_module **at = &modules;
+    while (*at != module) {
+        at = &(*at)->next;
+    }
+    *at = module->next;
+    for (fake_function *function = module->functions, *next; function; function = next) {
+        next = function->next;
+        free(function);
+    }
+    free(module->code);
+    free(module);
+    fake_report_get()->modules--;
+}
+
+void fake_modules_free(fake_context *context)
+{
+    for (fake_module *module = modules, *next; module; module = next) {
+        next = module->next;
+        if (module->context == context) {
+            module_free(module);
+        }
+    }
+}
+
+fake_code VENDOR(ModuleUnload)(vendor_module module)
+{
+    fake_code code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    const fake_context *wanted = fake_current();
+    if (!module_find(module) || (wanted && module->context != wanted)) {
+        fake_report_violation("%s: no module, or one of another context", __func__);
+        return fake_end(FAKE_ERROR_INVALID_HANDLE);
+    }
+    fake_context_drain(module->context);
+    module_free(module);
+    return fake_end(FAKE_OK);
+}
+
+static fake_function *function_new(fake_module *module, const char *name)
+{
+    fake_function *function = calloc(1, sizeof *function);
+    if (function) {
+        *function = (fake_function){
+            .next = module->functions, .module = module, .shared_bytes = fake_code_shared_bytes(module->code)};
+        snprintf(function->name, sizeof function->name, "%s", name);
+        module->functions = function;
+    }
+    return function;
+}
+
+fake_code VENDOR(ModuleGetFunction)(vendor_function *out_function, vendor_module module, const char *name)
+{
+    fake_code code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    if (!module_find(module)) {
+        fake_report_violation("%s: no module", __func__);
+        return fake_end(FAKE_ERROR_INVALID_HANDLE);
+    }
+    if (!fake_code_has(module->code, name)) {
+        return fake_end(FAKE_ERROR_NOT_FOUND);
+    }
+    fake_function *function = module->functions;
+    while (function && strcmp(function->name, name) != 0) {
+        function = function->next;
+    }
+    *out_function = function ? function : function_new(module, name);
+    return fake_end(*out_function ? FAKE_OK : FAKE_ERROR_OUT_OF_MEMORY);
+}
+
+fake_function *fake_function_find(const fake_function *function)
+{
+    for (fake_module *module = modules; module; module = module->next) {
+        for (fake_function *known = module->functions; known; known = known->next) {
+            if (known == function) {
+                return known;
+            }
+        }
+    }
+    fake_report_violation("no function, or one of an unloaded module");
+    return NULL;
+}
+
+/* Function, stream and current device have to be of one device. */
+fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                               vendor_stream stream, void **parameters, void **extra)
+{
+    fake_context *context;
+    fake_code code = fake_enter_context(__func__, &context);
+    if (code) {
+        return code;
+    }
+    fake_stream *known = fake_stream_of(__func__, context, stream, true);
+    if (!known || !fake_function_find(function) || function->module->context != context) {
+        return fake_end(FAKE_ERROR_INVALID_HANDLE);
+    }
+    const uint64_t block = (uint64_t)block_x * block_y * block_z, grid = (uint64_t)grid_x * grid_y * grid_z;
+    if (!block || block > THREADS_AT_MOST || !grid || shared_bytes > function->shared_bytes || extra || !parameters) {
+        return fake_end(FAKE_ERROR_INVALID_VALUE);
+    }
+    return fake_end(fake_submit_launch(context, known, function->name, block * grid, parameters));
+}
