@@ -273,8 +273,8 @@ bench_table() {
          function rate(value) { return value == "null" ? "" : sprintf("%.2f GiB/s", value) }
          {
              unit = row["unit"]
-             ratio = row["ratio"] != "null" ? row["ratio"] : row["ratio_of_slower_half"]
-             ours = row["gib_per_s"] != "null" ? rate(row["gib_per_s"]) : scaled(row["ours"], unit)
+             ratio = row["ratio"] != "null" ? row["ratio"] : row["ratio_of_slower_side"]
+             gpuhal = row["gib_per_s"] != "null" ? rate(row["gib_per_s"]) : scaled(row["gpuhal"], unit)
              base = row["baseline_gib_per_s"] != "null" ? rate(row["baseline_gib_per_s"]) : scaled(row["baseline"], unit)
              if (ratio != "null" && ratio != "") {
                  result = sprintf("%.3f", ratio); spread = sprintf("%.3f to %.3f", row["ratio_low"], row["ratio_high"]); budget = row["budget"] == "null" ? "" : "least " row["budget"]
@@ -282,7 +282,7 @@ bench_table() {
                  result = scaled(row["value"], unit); spread = scaled(row["value_low"], unit) " to " scaled(row["value_high"], unit); budget = row["budget"] == "null" ? "" : "most " scaled(row["budget"], unit)
              }
              if (row["error"] != "null") { result = row["error"]; gsub(/\|/, "\\|", result); spread = "" }
-             printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), ours, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : "" }' "$1"
+             printf "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row["device"], row["peer"] == "null" ? "" : " to " row["peer"], row["test"] (row["path"] == "null" ? "" : ", " row["path"]), size(row["bytes"]), gpuhal, base, result, spread, budget, row["ok"] == "true" ? "held" : row["ok"] == "false" ? "**missed**" : "" }' "$1"
 }
 
 write_speed() {
@@ -339,9 +339,9 @@ write_markdown() {
         sed -n 's/^{"check":"\([^"]*\)","ok":\([a-z]*\),\(.*\)}$/* \2: \1 (`\3`)/p' "$work/cuda" | sed 's/^\* true/* holds/; s/^\* false/* **does not hold**/; s/^\* null/* not tried/'
     fi
     if [ -s "$work/bench" ]; then
-        printf '\n## gpuhal-bench\n\nA ratio is the time of the direct calls over ours; docs/measurements/README.md tells what each row measures.\n'
+        printf '\n## gpuhal-bench\n\nA ratio is the time of the direct calls over that of gpuhal; docs/measurements/README.md says what each row measures.\n'
         while read -r name; do
-            printf '\n### %s\n\n| device | row | size | ours | direct | result | 95 %% interval | budget | |\n|---|---|---|---|---|---|---|---|---|\n' "${name#bench-}"
+            printf '\n### %s\n\n| device | row | size | gpuhal | direct | result | 95 %% interval | budget | |\n|---|---|---|---|---|---|---|---|---|\n' "${name#bench-}"
             bench_table "$work/$name.out"
             [ "$(bench_is_whole "$name")" = true ] || printf '\nIt was stopped before its end; there would have been more.\n'
             ! grep -q '^gpuhal-bench: ' "$work/$name.err" || { echo && sed -n 's/^gpuhal-bench: /* /p' "$work/$name.err"; }

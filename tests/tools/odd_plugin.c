@@ -19,6 +19,7 @@ enum kind {
     COPIES_WRONG,
     IS_A_FACE, /* two such plugins name the same PCI address */
     HAS_A_LONG_NAME,
+    HANGS_AT_COPY,
     HAS_ITS_OWN_NUMBERS /* two devices, with facts and a link that only their vendor knows */
 };
 
@@ -118,6 +119,9 @@ static gpuhal_status odd_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue 
 {
     (void)device;
     (void)queue;
+    while (ODD_KIND == HANGS_AT_COPY) {
+        pause();
+    }
     char *target = (char *)to->object + to_offset;
     memmove(target, (const char *)from->object + from_offset, (size_t)bytes);
     if (ODD_KIND == COPIES_WRONG && bytes > 8) {

@@ -55,18 +55,20 @@ const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)
             return report.driver;
         }
     }
-    gpuhal_bench_failed("no report tells the vendor's library of %s", backend);
+    gpuhal_bench_failed("no report names the vendor's library of %s", backend);
     return NULL;
 }
 
-gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device)
+bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count)
 {
-    gpuhal_native native = {.size = sizeof native};
-    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
-        gpuhal_bench_failed_call("gpuhal_device_native");
-        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        void *function = dlsym(library, symbols[i].name);
+        if (function == NULL) {
+            return gpuhal_bench_failed("the library of %s has no %s", name, symbols[i].name);
+        }
+        memcpy(symbols[i].slot, &function, sizeof function);
     }
-    return gpuhal_bench_baseline_create_native(gpu, &native);
+    return true;
 }
 
 static void *load(const char *path)
@@ -95,25 +97,26 @@ bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32
            (known->driver != NULL ? gpuhal_bench_stream_list(known->driver, loaded, out_count) : known->list(loaded, out_count));
 }
 
-static gpuhal_bench_baseline *create(const gpuhal *gpu, const api *known, const gpuhal_native *device)
+gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device)
 {
-    const char *path = gpuhal_bench_vendor_library(gpu, known->backend);
+    const char *backend = gpuhal_device_backend(device);
+    const api *known = api_of(backend);
+    gpuhal_native native = {.size = sizeof native};
+    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
+        gpuhal_bench_failed_call("gpuhal_device_native");
+        return NULL;
+    }
+    if (known == NULL || known->device_type != native.type) {
+        gpuhal_bench_failed("no direct calls are known for native type %u of %s", (unsigned)native.type, backend);
+        return NULL;
+    }
+    const char *path = gpuhal_bench_vendor_library(gpu, backend);
     void *library = path != NULL ? load(path) : NULL;
     if (library == NULL) {
         return NULL;
     }
-    return known->driver != NULL ? gpuhal_bench_stream_create(known->driver, library, device) : known->create(library, device);
-}
-
-gpuhal_bench_baseline *gpuhal_bench_baseline_create_native(const gpuhal *gpu, const gpuhal_native *device)
-{
-    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
-        if (apis[i].device_type == device->type) {
-            return create(gpu, &apis[i], device);
-        }
-    }
-    gpuhal_bench_failed("no direct calls are known for native type %u", (unsigned)device->type);
-    return NULL;
+    return known->driver != NULL ? gpuhal_bench_stream_create(known->driver, library, &native)
+                                 : known->create(library, &native);
 }
 
 void gpuhal_bench_baseline_destroy(gpuhal_bench_baseline *baseline)

@@ -1,7 +1,7 @@
 /* baseline.h: the vendor's own calls on the very objects of the library, for comparison: what a program without us would write.
  *
  * Nothing of a vendor's API shows here: devices and buffers come as gpuhal_native. Functions with a @count make their calls so
- * often and wait until each is done; all answer false with gpuhal_bench_failure(). One thread at a time uses a baseline, and the
+ * often and wait until each is done; all return false with gpuhal_bench_failure(). One thread at a time uses a baseline, and the
  * library does no work of its own on the device meanwhile: that is what lets both submit to one VkQueue without a lock. */
 #ifndef GPUHAL_BENCH_BASELINE_H
 #define GPUHAL_BENCH_BASELINE_H
@@ -9,10 +9,11 @@
 #include <gpuhal/gpuhal.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct gpuhal_bench_baseline gpuhal_bench_baseline;
 
-/* What one API has. A NULL that is allowed tells why it may be. */
+/* What one API has. Where a member may be NULL, its comment says why. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);
     /* NULL: the API has no such call; where the host sees the memory, a program uses memcpy. Both or none. */
@@ -31,12 +32,8 @@ typedef struct gpuhal_bench_baseline_calls {
                     uint64_t pieces);
     bool (*submit)(gpuhal_bench_baseline *baseline);
     bool (*await)(gpuhal_bench_baseline *baseline);
-    /* Creates memory for the device, commits it and lets it go. */
+    /* Creates memory for the device, commits it and releases it. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
-    /* Leaves the device the calling thread's current one, as that of an engine is which uses the API itself, and ends that. NULL:
-     * the API has no such thing. Both or none. */
-    bool (*hold)(gpuhal_bench_baseline *baseline);
-    void (*let_go)(gpuhal_bench_baseline *baseline);
     /* Lets the device see host memory at a page, and ends that. */
     bool (*import_host)(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count);
 } gpuhal_bench_baseline_calls;
@@ -45,6 +42,15 @@ typedef struct gpuhal_bench_baseline_calls {
 struct gpuhal_bench_baseline {
     const gpuhal_bench_baseline_calls *calls;
 };
+
+/* A function to find in a library, and where to put its address. */
+typedef struct gpuhal_bench_symbol {
+    const char *name;
+    void *slot;
+} gpuhal_bench_symbol;
+
+/* Finds all of them. False with gpuhal_bench_failure(), which says the @name of the API. */
+bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
 /* Whether the direct calls of the device's API are known here. */
 bool gpuhal_bench_baseline_is_known(gpuhal_device *device);
@@ -61,9 +67,6 @@ bool gpuhal_bench_baseline_lists(const char *backend);
 
 /* For a device of the library. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device);
-
-/* For a device that came from somewhere else, such as a plugin's own native_device(). */
-gpuhal_bench_baseline *gpuhal_bench_baseline_create_native(const gpuhal *gpu, const gpuhal_native *device);
 
 /* Takes NULL. */
 void gpuhal_bench_baseline_destroy(gpuhal_bench_baseline *baseline);

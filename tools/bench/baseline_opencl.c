@@ -5,9 +5,7 @@
 
 #include <CL/cl.h>
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct opencl_baseline {
     gpuhal_bench_baseline base;
@@ -39,15 +37,12 @@ static opencl_baseline *opencl_of(gpuhal_bench_baseline *baseline)
 
 static bool failed(const char *call, cl_int code)
 {
-    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+    return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
 static bool find_functions(opencl_baseline *cl, void *library)
 {
-    const struct {
-        const char *name;
-        void *slot;
-    } functions[] = {
+    const gpuhal_bench_symbol functions[] = {
         {"clCreateCommandQueue", &cl->create_queue},
         {"clReleaseCommandQueue", &cl->release_queue},
         {"clEnqueueWriteBuffer", &cl->write},
@@ -60,14 +55,7 @@ static bool find_functions(opencl_baseline *cl, void *library)
         {"clEnqueueMigrateMemObjects", &cl->migrate},
         {"clReleaseMemObject", &cl->release_buffer},
     };
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library, functions[i].name);
-        if (function == NULL) {
-            return gpuhal_bench_failed("the OpenCL library has no %s", functions[i].name);
-        }
-        memcpy(functions[i].slot, &function, sizeof function);
-    }
-    return true;
+    return gpuhal_bench_find_symbols("OpenCL", library, functions, sizeof functions / sizeof *functions);
 }
 
 static cl_mem memory_of(const gpuhal_native *native)
@@ -100,8 +88,8 @@ static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_
     return true;
 }
 
-/* Waits for the event: clFinish is quicker on some drivers, but does not tell whether the copy failed, so no program that wants
- * to know can use it. */
+/* Waits for the event: clFinish is quicker on some drivers, but does not report whether the copy failed, so a program that needs
+ * to know cannot use it. */
 static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                         uint64_t count)
 {
@@ -133,15 +121,15 @@ static bool grow_events(opencl_baseline *cl, uint64_t count)
 {
     cl_event *grown = count > cl->event_space ? realloc(cl->events, count * sizeof *grown) : cl->events;
     if (grown == NULL) {
-        return gpuhal_bench_failed("memory is short");
+        return gpuhal_bench_failed("out of memory");
     }
     cl->event_space = count > cl->event_space ? count : cl->event_space;
     cl->events = grown;
     return true;
 }
 
-/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone hides what the
- * others came to. */
+/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone hides what became
+ * of the others. */
 static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
                            uint64_t pieces)
 {
@@ -177,7 +165,7 @@ static bool opencl_await(gpuhal_bench_baseline *baseline)
     return code == CL_SUCCESS || failed("clWaitForEvents", code);
 }
 
-/* By an event, as with a copy: clFinish does not tell whether the memory was there. */
+/* By an event, as with a copy: clFinish does not report whether the memory was there. */
 static cl_int commit(const opencl_baseline *cl, cl_mem memory)
 {
     cl_event event;
@@ -246,7 +234,7 @@ gpuhal_bench_baseline *gpuhal_bench_opencl_create(void *library, const gpuhal_na
 {
     opencl_baseline *cl = calloc(1, sizeof *cl);
     if (cl == NULL) {
-        gpuhal_bench_failed("memory is short");
+        gpuhal_bench_failed("out of memory");
         return NULL;
     }
     if (!find_functions(cl, library)) {

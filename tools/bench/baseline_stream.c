@@ -5,9 +5,7 @@
 #include "baseline_stream.h"
 #include "measure.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct stream_baseline {
     gpuhal_bench_baseline base;
@@ -15,7 +13,6 @@ typedef struct stream_baseline {
     gpuhal_native device;
     void *stream;
     void *event;
-    int held_before; /* What was current before hold(). */
 } stream_baseline;
 
 static stream_baseline *stream_of(gpuhal_bench_baseline *baseline)
@@ -23,21 +20,9 @@ static stream_baseline *stream_of(gpuhal_bench_baseline *baseline)
     return (stream_baseline *)baseline;
 }
 
-static bool answered(const gpuhal_bench_stream_driver *driver, const char *what, unsigned code)
+static bool succeeded(const gpuhal_bench_stream_driver *driver, const char *what, unsigned code)
 {
-    return code == 0 || gpuhal_bench_failed("%s answered %u when %s", driver->name, code, what);
-}
-
-bool gpuhal_bench_find_symbols(const char *api, void *library, const gpuhal_bench_symbol *symbols, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        void *function = dlsym(library, symbols[i].name);
-        if (function == NULL) {
-            return gpuhal_bench_failed("the library of %s has no %s", api, symbols[i].name);
-        }
-        memcpy(symbols[i].slot, &function, sizeof function);
-    }
-    return true;
+    return code == 0 || gpuhal_bench_failed("%s returned %u when %s", driver->name, code, what);
 }
 
 static bool find_functions(const gpuhal_bench_stream_driver *driver, void *library)
@@ -63,13 +48,13 @@ static bool run(gpuhal_bench_baseline *baseline, const job *work, uint64_t count
     int before;
     unsigned code = s->driver->enter(&s->device, &before);
     if (code != 0) {
-        return answered(s->driver, "making the device current", code);
+        return succeeded(s->driver, "making the device current", code);
     }
     for (uint64_t i = 0; i < count && code == 0; i++) {
         code = work->once(s, work);
     }
     s->driver->leave(before);
-    return answered(s->driver, work->what, code);
+    return succeeded(s->driver, work->what, code);
 }
 
 static unsigned move_once(const stream_baseline *s, const job *work)
@@ -181,18 +166,6 @@ static bool stream_import_host(gpuhal_bench_baseline *baseline, void *memory, ui
     return run(baseline, &work, count);
 }
 
-static bool stream_hold(gpuhal_bench_baseline *baseline)
-{
-    stream_baseline *s = stream_of(baseline);
-    return answered(s->driver, "making the device current", s->driver->enter(&s->device, &s->held_before));
-}
-
-static void stream_let_go(gpuhal_bench_baseline *baseline)
-{
-    const stream_baseline *s = stream_of(baseline);
-    s->driver->leave(s->held_before);
-}
-
 static void stream_destroy(gpuhal_bench_baseline *baseline)
 {
     stream_baseline *s = stream_of(baseline);
@@ -214,8 +187,6 @@ static const gpuhal_bench_baseline_calls stream_calls = {
     .submit = stream_submit,
     .await = stream_await,
     .allocate = stream_allocate,
-    .hold = stream_hold,
-    .let_go = stream_let_go,
     .import_host = stream_import_host,
 };
 
@@ -224,11 +195,11 @@ static bool create_objects(stream_baseline *s)
     int before;
     unsigned code = s->driver->enter(&s->device, &before);
     if (code != 0) {
-        return answered(s->driver, "making the device current", code);
+        return succeeded(s->driver, "making the device current", code);
     }
     code = s->driver->create(&s->stream, &s->event);
     s->driver->leave(before);
-    return answered(s->driver, "creating a stream and an event", code);
+    return succeeded(s->driver, "creating a stream and an event", code);
 }
 
 gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driver *driver, void *library,
@@ -257,5 +228,5 @@ bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *li
     }
     const unsigned code = driver->list(&count);
     *out_count = code == 0 ? (uint32_t)count : 0;
-    return answered(driver, "listing devices", code == driver->no_device ? 0 : code);
+    return succeeded(driver, "listing devices", code == driver->no_device ? 0 : code);
 }

@@ -14,21 +14,12 @@ typedef enum gpuhal_bench_direction {
     GPUHAL_BENCH_ON_DEVICE
 } gpuhal_bench_direction;
 
-/* A thing to find in a library, and where to put it. */
-typedef struct gpuhal_bench_symbol {
-    const char *name;
-    void *slot;
-} gpuhal_bench_symbol;
-
-/* Finds all of them. False with gpuhal_bench_failure(), which names the @api. */
-bool gpuhal_bench_find_symbols(const char *api, void *library, const gpuhal_bench_symbol *symbols, size_t count);
-
-/* One API behind functions of one shape. They answer the API's code, 0 for success; streams and events are its own handles. */
+/* One API behind functions of one shape. They return the API's code, 0 for success; streams and events are its own handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */
     const gpuhal_bench_symbol *symbols; /* What must be found before anything else is called. */
     size_t symbol_count;
-    /* Makes the device the calling thread's current one, and lets the thread have again what it had. */
+    /* Makes the device the calling thread's current one, and restores what was current before. */
     unsigned (*enter)(const gpuhal_native *device, int *out_before);
     void (*leave)(int before);
     /* A stream that does not wait for the default one, and an event whose waiter sleeps: what the plugin uses. */
@@ -45,7 +36,7 @@ typedef struct gpuhal_bench_stream_driver {
     unsigned (*lock_and_unlock)(void *memory, uint64_t bytes); /* Page-locks memory of the caller's. */
     /* Initialises the API, and asks for its version and of each device for its name, memory, UUID and PCI address. */
     unsigned (*list)(int *out_count);
-    unsigned no_device; /* What it answers where there is none. */
+    unsigned no_device; /* What it returns where there is none. */
 } gpuhal_bench_stream_driver;
 
 extern const gpuhal_bench_stream_driver gpuhal_bench_cuda_driver;

@@ -1,4 +1,4 @@
-/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, with nothing made anew that can be used again: one
+/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, where everything that can be is used again: one
  * command buffer, one fence, one timeline semaphore.
  *
  * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
@@ -8,6 +8,7 @@
 
 #include <gpuhal/native.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static vulkan_baseline *vulkan_of(gpuhal_bench_baseline *baseline)
 
 static bool failed(const char *call, VkResult code)
 {
-    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+    return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
 static bool has_extension(const gpuhal_vulkan_device *device, const char *name)
@@ -33,7 +34,7 @@ static bool has_extension(const gpuhal_vulkan_device *device, const char *name)
     return false;
 }
 
-/* What the VkDevice was made with, which the chain of its features tells. */
+/* What the VkDevice was made with, by the chain of its features. */
 static void read_features(const gpuhal_vulkan_device *device, bool *out_timeline, bool *out_address)
 {
     const VkPhysicalDeviceFeatures2 *features = device->features;
@@ -61,7 +62,7 @@ static void make_visible(const vulkan_baseline *v)
         .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_HOST_READ_BIT,
     };
-    v->vk.barrier(v->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    v->vk.vkCmdPipelineBarrier(v->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
 static bool enqueue(vulkan_baseline *v, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes, uint64_t pieces)
@@ -70,14 +71,14 @@ static bool enqueue(vulkan_baseline *v, const gpuhal_native *to, const gpuhal_na
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
-    const VkResult code = v->recording ? VK_SUCCESS : v->vk.begin(v->commands, &begin);
+    const VkResult code = v->recording ? VK_SUCCESS : v->vk.vkBeginCommandBuffer(v->commands, &begin);
     if (code != VK_SUCCESS) {
         return failed("vkBeginCommandBuffer", code);
     }
     v->recording = true;
     for (uint64_t piece = 0; piece < pieces; piece++) {
         const VkBufferCopy region = {.srcOffset = piece * bytes, .dstOffset = piece * bytes, .size = bytes};
-        v->vk.copy(v->commands, (VkBuffer)from->values[0], (VkBuffer)to->values[0], 1, &region);
+        v->vk.vkCmdCopyBuffer(v->commands, (VkBuffer)from->values[0], (VkBuffer)to->values[0], 1, &region);
     }
     return true;
 }
@@ -86,7 +87,7 @@ static bool end_recording(vulkan_baseline *v)
 {
     make_visible(v);
     v->recording = false;
-    const VkResult code = v->vk.end(v->commands);
+    const VkResult code = v->vk.vkEndCommandBuffer(v->commands);
     return code == VK_SUCCESS || failed("vkEndCommandBuffer", code);
 }
 
@@ -103,15 +104,15 @@ static bool vulkan_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to
         if (!enqueue(v, to, from, bytes, 1) || !end_recording(v)) {
             return false;
         }
-        VkResult code = v->vk.submit(v->queue, 1, &submit, v->fence);
+        VkResult code = v->vk.vkQueueSubmit(v->queue, 1, &submit, v->fence);
         if (code != VK_SUCCESS) {
             return failed("vkQueueSubmit", code);
         }
-        code = v->vk.wait_fences(v->device, 1, &v->fence, VK_TRUE, UINT64_MAX);
+        code = v->vk.vkWaitForFences(v->device, 1, &v->fence, VK_TRUE, UINT64_MAX);
         if (code != VK_SUCCESS) {
             return failed("vkWaitForFences", code);
         }
-        v->vk.reset_fences(v->device, 1, &v->fence);
+        v->vk.vkResetFences(v->device, 1, &v->fence);
     }
     return true;
 }
@@ -146,7 +147,7 @@ static bool vulkan_submit(gpuhal_bench_baseline *baseline)
     if (!end_recording(v)) {
         return false;
     }
-    const VkResult code = v->vk.submit(v->queue, 1, &submit, VK_NULL_HANDLE);
+    const VkResult code = v->vk.vkQueueSubmit(v->queue, 1, &submit, VK_NULL_HANDLE);
     v->reached = code == VK_SUCCESS ? value : v->reached;
     return code == VK_SUCCESS || failed("vkQueueSubmit", code);
 }
@@ -160,16 +161,16 @@ static bool vulkan_await(gpuhal_bench_baseline *baseline)
         .pSemaphores = &v->timeline,
         .pValues = &v->reached,
     };
-    const VkResult code = v->vk.wait_semaphores(v->device, &wait, UINT64_MAX);
+    const VkResult code = v->vk.vkWaitSemaphores(v->device, &wait, UINT64_MAX);
     return code == VK_SUCCESS || failed("vkWaitSemaphores", code);
 }
 
 static void vulkan_destroy(gpuhal_bench_baseline *baseline)
 {
     vulkan_baseline *v = vulkan_of(baseline);
-    v->vk.destroy_semaphore(v->device, v->timeline, NULL);
-    v->vk.destroy_fence(v->device, v->fence, NULL);
-    v->vk.destroy_pool(v->device, v->pool, NULL);
+    v->vk.vkDestroySemaphore(v->device, v->timeline, NULL);
+    v->vk.vkDestroyFence(v->device, v->fence, NULL);
+    v->vk.vkDestroyCommandPool(v->device, v->pool, NULL);
     free(v);
 }
 
@@ -190,7 +191,7 @@ static bool start_commands(vulkan_baseline *v, uint32_t family)
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
         .queueFamilyIndex = family,
     };
-    VkResult code = v->vk.create_pool(v->device, &pool, NULL, &v->pool);
+    VkResult code = v->vk.vkCreateCommandPool(v->device, &pool, NULL, &v->pool);
     if (code != VK_SUCCESS) {
         return failed("vkCreateCommandPool", code);
     }
@@ -200,14 +201,14 @@ static bool start_commands(vulkan_baseline *v, uint32_t family)
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
-    code = v->vk.allocate_commands(v->device, &commands, &v->commands);
+    code = v->vk.vkAllocateCommandBuffers(v->device, &commands, &v->commands);
     return code == VK_SUCCESS || failed("vkAllocateCommandBuffers", code);
 }
 
 static bool start_waiting(vulkan_baseline *v, bool timeline)
 {
     const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    VkResult code = v->vk.create_fence(v->device, &fence, NULL, &v->fence);
+    VkResult code = v->vk.vkCreateFence(v->device, &fence, NULL, &v->fence);
     if (code != VK_SUCCESS) {
         return failed("vkCreateFence", code);
     }
@@ -219,8 +220,32 @@ static bool start_waiting(vulkan_baseline *v, bool timeline)
         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
     };
     const VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-    code = v->vk.create_semaphore(v->device, &semaphore, NULL, &v->timeline);
+    code = v->vk.vkCreateSemaphore(v->device, &semaphore, NULL, &v->timeline);
     return code == VK_SUCCESS || failed("vkCreateSemaphore", code);
+}
+
+/* Asked of the device itself, functions skip the loader's dispatch, as those of any program that looks for speed. What was promoted
+ * later may be there under its older name alone. */
+static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_bench_vulkan_functions *out_vk)
+{
+#define REQUIRED(name) {#name, &out_vk->name, true},
+#define OPTIONAL(name) {#name, &out_vk->name, false},
+    const struct {
+        const char *name;
+        void *slot;
+        bool required;
+    } functions[] = {GPUHAL_BENCH_VULKAN_REQUIRED(REQUIRED) GPUHAL_BENCH_VULKAN_OPTIONAL(OPTIONAL)};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        char older[64];
+        snprintf(older, sizeof older, "%sKHR", functions[i].name);
+        PFN_vkVoidFunction function = get(device, functions[i].name);
+        function = function == NULL && !functions[i].required ? get(device, older) : function;
+        if (function == NULL && functions[i].required) {
+            return gpuhal_bench_failed("the Vulkan device has no %s", functions[i].name);
+        }
+        memcpy(functions[i].slot, &function, sizeof function);
+    }
+    return true;
 }
 
 gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_native *device)
@@ -236,7 +261,7 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
         (PFN_vkGetPhysicalDeviceProperties)get(instance, "vkGetPhysicalDeviceProperties");
     vulkan_baseline *v = calloc(1, sizeof *v);
     if (get_device == NULL || get_memory == NULL || get_properties == NULL || v == NULL) {
-        gpuhal_bench_failed("the Vulkan instance lacks functions, or memory is short");
+        gpuhal_bench_failed("the Vulkan instance lacks functions, or out of memory");
         free(v);
         return NULL;
     }
@@ -247,17 +272,17 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
     get_properties(described->physical_device, &properties);
     get_memory(described->physical_device, &v->memory);
     v->is_software = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    if (!gpuhal_bench_vulkan_find_functions(v->device, get_device, &v->vk)) {
+    if (!find_functions(v->device, get_device, &v->vk)) {
         free(v);
         return NULL;
     }
     if (!has_extension(described, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
-        v->vk.host_pointer_properties = NULL;
+        v->vk.vkGetMemoryHostPointerPropertiesEXT = NULL;
     }
     bool timeline;
     read_features(described, &timeline, &v->has_addresses);
-    v->has_addresses = v->has_addresses && v->vk.address != NULL;
-    if (!start_commands(v, described->queues[0].family) || !start_waiting(v, timeline && v->vk.wait_semaphores != NULL)) {
+    v->has_addresses = v->has_addresses && v->vk.vkGetBufferDeviceAddress != NULL;
+    if (!start_commands(v, described->queues[0].family) || !start_waiting(v, timeline && v->vk.vkWaitSemaphores != NULL)) {
         vulkan_destroy(&v->base);
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and let go as a program would without the library. */
+/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and released as a program would without the library. */
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
 
@@ -12,7 +12,7 @@ enum { PAGE_BYTES = 4096, FEW_BYTES = 32 << 10 };
 
 static bool failed(const char *call, VkResult code)
 {
-    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+    return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
 /* The first type among @types that has all of @wanted; the types are in the driver's order of preference. */
@@ -33,10 +33,10 @@ typedef struct vulkan_memory {
     uint32_t type;
 } vulkan_memory;
 
-static void let_go(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
+static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
 {
-    v->vk.destroy_buffer(v->device, memory->buffer, NULL);
-    v->vk.free(v->device, memory->memory, NULL);
+    v->vk.vkDestroyBuffer(v->device, memory->buffer, NULL);
+    v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
 /* A buffer with memory of its own, and with the address that the library's buffers have too. @buffer_chain, @memory_chain and
@@ -57,7 +57,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buf
         .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
     };
     *out_memory = (vulkan_memory){0};
-    VkResult code = v->vk.create_buffer(v->device, &info, NULL, &out_memory->buffer);
+    VkResult code = v->vk.vkCreateBuffer(v->device, &info, NULL, &out_memory->buffer);
     if (code != VK_SUCCESS) {
         return failed("vkCreateBuffer", code);
     }
@@ -66,7 +66,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buf
     VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &alone};
     const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
                                                        .buffer = out_memory->buffer};
-    v->vk.requirements(v->device, &of_buffer, &needs);
+    v->vk.vkGetBufferMemoryRequirements2(v->device, &of_buffer, &needs);
     types &= needs.memoryRequirements.memoryTypeBits;
     out_memory->type = type_with(v, types, memory_chain == NULL ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0);
     const VkMemoryDedicatedAllocateInfo dedicated = {
@@ -82,26 +82,26 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buf
         .memoryTypeIndex = out_memory->type,
     };
     if (out_memory->type == UINT32_MAX) {
-        let_go(v, out_memory);
+        release(v, out_memory);
         return gpuhal_bench_failed("no memory type of the Vulkan device fits");
     }
-    code = v->vk.allocate(v->device, &allocate, NULL, &out_memory->memory);
+    code = v->vk.vkAllocateMemory(v->device, &allocate, NULL, &out_memory->memory);
     if (code == VK_SUCCESS) {
-        code = v->vk.bind(v->device, out_memory->buffer, out_memory->memory, 0);
+        code = v->vk.vkBindBufferMemory(v->device, out_memory->buffer, out_memory->memory, 0);
     }
     if (code != VK_SUCCESS) {
-        let_go(v, out_memory);
+        release(v, out_memory);
         return failed("vkAllocateMemory or vkBindBufferMemory", code);
     }
     if (v->has_addresses) {
         const VkBufferDeviceAddressInfo question = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
                                                     .buffer = out_memory->buffer};
-        out_memory->address = v->vk.address(v->device, &question);
+        out_memory->address = v->vk.vkGetBufferDeviceAddress(v->device, &question);
     }
     return true;
 }
 
-/* Memory of a software device is ordinary memory, whose pages come at their first touch: that is now, by one call where they are
+/* Memory of a software device is host memory, whose pages come at their first touch: that is now, by one call where they are
  * many. */
 static void bring_pages(void *start, uint64_t bytes)
 {
@@ -123,7 +123,7 @@ static bool commit(const gpuhal_bench_vulkan *v, const vulkan_memory *memory, ui
     if ((v->memory.memoryTypes[memory->type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0) {
         return true;
     }
-    const VkResult code = v->vk.map(v->device, memory->memory, 0, VK_WHOLE_SIZE, 0, &address);
+    const VkResult code = v->vk.vkMapMemory(v->device, memory->memory, 0, VK_WHOLE_SIZE, 0, &address);
     if (code != VK_SUCCESS) {
         return failed("vkMapMemory", code);
     }
@@ -142,7 +142,7 @@ bool gpuhal_bench_vulkan_allocate(gpuhal_bench_baseline *baseline, uint64_t byte
             return false;
         }
         const bool good = commit(v, &memory, bytes);
-        let_go(v, &memory);
+        release(v, &memory);
         if (!good) {
             return false;
         }
@@ -163,20 +163,20 @@ bool gpuhal_bench_vulkan_import_host(gpuhal_bench_baseline *baseline, void *memo
         .handleType = handle_type,
         .pHostPointer = memory,
     };
-    if (v->vk.host_pointer_properties == NULL) {
+    if (v->vk.vkGetMemoryHostPointerPropertiesEXT == NULL) {
         return gpuhal_bench_failed("the Vulkan device was made without VK_EXT_external_memory_host");
     }
     for (uint64_t i = 0; i < count; i++) {
         VkMemoryHostPointerPropertiesEXT properties = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
         vulkan_memory imported;
-        const VkResult code = v->vk.host_pointer_properties(v->device, handle_type, memory, &properties);
+        const VkResult code = v->vk.vkGetMemoryHostPointerPropertiesEXT(v->device, handle_type, memory, &properties);
         if (code != VK_SUCCESS) {
             return failed("vkGetMemoryHostPointerPropertiesEXT", code);
         }
         if (!create(v, bytes, &external, &import, properties.memoryTypeBits, &imported)) {
             return false;
         }
-        let_go(v, &imported);
+        release(v, &imported);
     }
     return true;
 }

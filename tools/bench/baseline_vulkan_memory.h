@@ -3,7 +3,25 @@
 #define GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 
 #include "baseline.h"
-#include "vulkan_functions.h"
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+/* The functions of the VkDevice that the baseline calls, and those that only some devices have. */
+#define GPUHAL_BENCH_VULKAN_REQUIRED(X)                                                                              \
+    X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)               \
+    X(vkEndCommandBuffer) X(vkCmdCopyBuffer) X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence)               \
+    X(vkDestroyFence) X(vkResetFences) X(vkWaitForFences) X(vkCreateSemaphore) X(vkDestroySemaphore)                 \
+    X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements2) X(vkAllocateMemory) X(vkFreeMemory)       \
+    X(vkBindBufferMemory) X(vkMapMemory)
+#define GPUHAL_BENCH_VULKAN_OPTIONAL(X)                                                                              \
+    X(vkWaitSemaphores) X(vkGetBufferDeviceAddress) X(vkGetMemoryHostPointerPropertiesEXT)
+
+#define GPUHAL_BENCH_VULKAN_MEMBER(name) PFN_##name name;
+typedef struct gpuhal_bench_vulkan_functions {
+    GPUHAL_BENCH_VULKAN_REQUIRED(GPUHAL_BENCH_VULKAN_MEMBER)
+    GPUHAL_BENCH_VULKAN_OPTIONAL(GPUHAL_BENCH_VULKAN_MEMBER) /* NULL: the device was made without. */
+} gpuhal_bench_vulkan_functions;
 
 typedef struct gpuhal_bench_vulkan {
     gpuhal_bench_baseline base;
@@ -17,7 +35,7 @@ typedef struct gpuhal_bench_vulkan {
     uint64_t reached;     /* Its last value. */
     bool recording;       /* Commands were enqueued that are not submitted. */
     bool has_addresses;   /* Buffers can be given addresses of the device. */
-    bool is_software;     /* Its memory is ordinary host memory. */
+    bool is_software;     /* Its memory is host memory. */
     VkPhysicalDeviceMemoryProperties memory;
 } gpuhal_bench_vulkan;
 

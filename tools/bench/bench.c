@@ -1,5 +1,6 @@
-/* bench.c: devices, plans and memory for the rows. */
+/* bench.c: devices, plans, rows and memory for all groups. */
 #include "bench.h"
+#include "child.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,11 +21,6 @@ bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **o
     return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
 }
 
-bool gpuhal_bench_wants(const gpuhal_bench *bench, const gpuhal_device *device)
-{
-    return bench->only == NULL || bench->only == device;
-}
-
 bool gpuhal_bench_is_cpu(const gpuhal_device *device)
 {
     return strcmp(gpuhal_device_backend(device), "cpu") == 0;
@@ -34,6 +30,16 @@ bool gpuhal_bench_is_software(const gpuhal_device *device)
 {
     uint64_t software;
     return gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software) == GPUHAL_OK && software != 0;
+}
+
+gpuhal_device *gpuhal_bench_cpu(const gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        if (gpuhal_bench_is_cpu(gpuhal_device_at(gpu, i))) {
+            return gpuhal_device_at(gpu, i);
+        }
+    }
+    return NULL;
 }
 
 bool gpuhal_bench_is_streamed(const gpuhal_device *device)
@@ -64,10 +70,10 @@ gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judge
 {
     const gpuhal_bench_options *options = bench->options;
     const bool thorough = options->baseline && !options->quick;
-    const size_t fewest = thorough ? 15 : 3;
+    const size_t fewest = thorough ? GPUHAL_BENCH_PAIRS_MIN : 3;
     return (gpuhal_bench_plan){
         .rounds = options->pairs,
-        .least = options->pairs_given ? options->pairs : fewest,
+        .min_rounds = options->pairs_given ? options->pairs : fewest,
         .enough_ns = thorough ? UINT64_C(2000000000) : UINT64_C(60000000),
         .sample_ns = options->quick ? 20000 : 200000,
         .extra_ns = thorough && judged ? UINT64_C(1500000000) : 0,
@@ -87,20 +93,84 @@ gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench)
     return plan;
 }
 
-void gpuhal_bench_row_take(const gpuhal_bench *bench, size_t ours, size_t baseline, gpuhal_bench_row *row)
+gpuhal_bench_row gpuhal_bench_row_of(const gpuhal_device *device, const char *test, gpuhal_bench_kind kind)
 {
-    const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
-    const gpuhal_bench_interval time = gpuhal_bench_time(&bench->times, ours);
-    row->ours = time.median;
-    if (baseline == ours) {
-        row->baseline = NAN;
-        row->result = amount ? time : (gpuhal_bench_interval){NAN, NAN, NAN};
-        row->budget = amount ? row->budget : NAN;
-        return;
+    return (gpuhal_bench_row){
+        .kind = kind,
+        .device = gpuhal_device_id(device),
+        .test = test,
+        .unit = kind == GPUHAL_BENCH_RATIO || kind == GPUHAL_BENCH_SLOWER_SIDE ? NULL : "ns",
+        .budget = NAN,
+        .software = gpuhal_bench_is_software(device),
+    };
+}
+
+void gpuhal_bench_report(gpuhal_bench *bench, gpuhal_bench_row row, size_t side, size_t baseline)
+{
+    const bool amount = row.kind == GPUHAL_BENCH_AMOUNT;
+    const gpuhal_bench_interval time = gpuhal_bench_time(&bench->times, side);
+    row.gpuhal = time.median;
+    if (baseline == side) {
+        row.baseline = NAN;
+        row.result = amount ? time : (gpuhal_bench_interval){NAN, NAN, NAN};
+        row.budget = amount ? row.budget : NAN;
+    } else {
+        row.baseline = gpuhal_bench_time(&bench->times, baseline).median;
+        row.result = amount ? gpuhal_bench_difference(&bench->times, side, baseline)
+                            : gpuhal_bench_ratio(&bench->times, baseline, side);
     }
-    row->baseline = gpuhal_bench_time(&bench->times, baseline).median;
-    row->result =
-        amount ? gpuhal_bench_difference(&bench->times, ours, baseline) : gpuhal_bench_ratio(&bench->times, baseline, ours);
+    gpuhal_bench_row_add(bench->output, &row);
+}
+
+bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides, size_t side_count,
+                              const gpuhal_bench_plan *plan)
+{
+    gpuhal_bench_begin(bench->output, &row);
+    if (!gpuhal_bench_measure(sides, side_count, plan, &bench->times)) {
+        return false;
+    }
+    gpuhal_bench_report(bench, row, 0, side_count > 1 ? 1 : 0);
+    return true;
+}
+
+static bool run_children(gpuhal_bench *bench, const char *const *words, const char *const *baseline)
+{
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
+    size_t round = 0;
+    for (; round < plan.rounds && (round < plan.min_rounds || gpuhal_bench_now_ns() < enough); round++) {
+        if (!gpuhal_bench_child_run(words, &bench->times.ns[0][round])) {
+            return false;
+        }
+        if (baseline != NULL && !gpuhal_bench_child_run(baseline, &bench->times.ns[1][round])) {
+            return false;
+        }
+    }
+    bench->times.rounds = round;
+    return true;
+}
+
+bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words,
+                               const char *const *baseline)
+{
+    gpuhal_bench_begin(bench->output, &row);
+    if (!run_children(bench, words, baseline)) {
+        gpuhal_bench_not_measured(bench);
+        return false;
+    }
+    gpuhal_bench_report(bench, row, 0, baseline != NULL ? 1 : 0);
+    return true;
+}
+
+void gpuhal_bench_child_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words)
+{
+    gpuhal_bench_begin(bench->output, &row);
+    bench->times.rounds = 1;
+    if (gpuhal_bench_child_run(words, &bench->times.ns[0][0])) {
+        gpuhal_bench_report(bench, row, 0, 0);
+    } else {
+        gpuhal_bench_not_measured(bench);
+    }
 }
 
 size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other)
@@ -125,8 +195,8 @@ static bool works_in_host_memory(const gpuhal_device *device)
            (gpuhal_device_u64(device, GPUHAL_FACT_UNIFIED_MEMORY, &unified) == GPUHAL_OK && unified != 0);
 }
 
-/* Software devices promise memory that the system does not have: it is found missing at the first touch, by a killed process. So
- * the question is put before; a tenth is left to others. */
+/* Software devices promise memory that the system does not have; the first touch then kills the process. So the free memory is
+ * compared before; a tenth is left to others. */
 static bool has_room(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t left;
@@ -135,33 +205,34 @@ static bool has_room(gpuhal_device *device, uint64_t bytes)
 
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes)
 {
-    gpuhal_device *cpu = NULL;
     gpuhal_device *const ends[] = {to, from};
     uint64_t host = bytes;
     uint64_t largest;
     bool good = true;
-    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu) && cpu == NULL; i++) {
-        cpu = gpuhal_bench_is_cpu(gpuhal_device_at(bench->gpu, i)) ? gpuhal_device_at(bench->gpu, i) : NULL;
-    }
     for (size_t i = 0; i < 2; i++) {
         const uint64_t here = to == from ? 2 * bytes : bytes;
         host += works_in_host_memory(ends[i]) ? bytes : 0;
         good = good && (works_in_host_memory(ends[i]) || has_room(ends[i], here));
         good = good && (gpuhal_device_u64(ends[i], GPUHAL_FACT_ALLOCATION_MAX_BYTES, &largest) != GPUHAL_OK || bytes <= largest);
     }
-    good = good && has_room(cpu, host);
+    good = good && has_room(gpuhal_bench_cpu(bench->gpu), host);
     if (!good) {
         char what[64];
         snprintf(what, sizeof what, "%s of %" PRIu64 " MiB", test, bytes >> 20);
-        gpuhal_bench_remark(bench->output, gpuhal_device_id(from), what, "there is not that much memory");
+        gpuhal_bench_note(bench->output, gpuhal_device_id(from), what, "there is not that much memory");
     }
     return good;
 }
 
+/* The failure is that a buffer could not be had. */
+static bool no_buffer;
+
 bool gpuhal_bench_buffer_of(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = bytes};
-    return gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create");
+    const gpuhal_status status = gpuhal_buffer_create(device, &desc, out_buffer);
+    no_buffer = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE;
+    return status == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create");
 }
 
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer)
@@ -169,14 +240,60 @@ bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **
     return gpuhal_bench_buffer_of(device, GPUHAL_MEMORY_DEVICE, bytes, out_buffer);
 }
 
-void gpuhal_bench_not_measured(gpuhal_bench *bench, const char *device, const char *test, bool no_buffer)
+void gpuhal_bench_not_measured(gpuhal_bench *bench)
 {
-    const gpuhal_status status = gpuhal_last_error()->status;
-    if (no_buffer && (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE)) {
-        gpuhal_bench_remark(bench->output, device, test, gpuhal_bench_failure());
+    if (no_buffer) {
+        gpuhal_bench_note_row(bench->output, gpuhal_bench_failure());
     } else {
-        gpuhal_bench_failed_row(bench->output, device, test, gpuhal_bench_failure());
+        gpuhal_bench_row_failed(bench->output, gpuhal_bench_failure());
     }
+    no_buffer = false;
+}
+
+bool gpuhal_bench_native_of(gpuhal_buffer *buffer, gpuhal_native *out_native)
+{
+    *out_native = (gpuhal_native){.size = sizeof *out_native};
+    return gpuhal_buffer_native(buffer, out_native) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_native");
+}
+
+bool gpuhal_bench_copies(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_copy(NULL, to, 0, from, 0, bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_copy");
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_writes(gpuhal_buffer *to, const void *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_write(NULL, to, 0, from, bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_write");
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_reads(void *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_read(NULL, to, from, 0, bytes) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_read");
+        }
+    }
+    return true;
+}
+
+bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(to, from, bytes);
+        /* Without it the compiler may see that copying once is the same as copying often. */
+        __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+    }
+    return true;
 }
 
 void *gpuhal_bench_host_memory(uint64_t bytes)
@@ -216,32 +333,24 @@ bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed)
     const unsigned char *from = memory;
     uint64_t state = seed;
     uint64_t at = 0;
-    for (; bytes - at >= sizeof state; at += sizeof state) {
+    bool same = true;
+    for (; same && bytes - at >= sizeof state; at += sizeof state) {
         state = next(state);
-        if (memcmp(from + at, &state, sizeof state) != 0) {
-            return false;
-        }
+        same = memcmp(from + at, &state, sizeof state) == 0;
     }
     state = next(state);
-    return memcmp(from + at, &state, bytes - at) == 0;
+    same = same && memcmp(from + at, &state, bytes - at) == 0;
+    return same || gpuhal_bench_failed("the bytes that came back are not those that were sent");
 }
 
 bool gpuhal_bench_prove(gpuhal_buffer *to, gpuhal_buffer *from, void *host, uint64_t bytes)
 {
     const uint64_t seed = bytes | 1;
     gpuhal_bench_pattern(host, bytes, seed);
-    if (gpuhal_write(NULL, from, 0, host, bytes) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_write");
+    if (!gpuhal_bench_writes(from, host, bytes, 1)) {
+        return false;
     }
     memset(host, 0x5a, bytes);
-    if (gpuhal_write(NULL, to, 0, host, bytes) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_write");
-    }
-    if (gpuhal_copy(NULL, to, 0, from, 0, bytes) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_copy");
-    }
-    if (gpuhal_read(NULL, host, to, 0, bytes) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_read");
-    }
-    return gpuhal_bench_pattern_is(host, bytes, seed) || gpuhal_bench_failed("the bytes that came back are others than went out");
+    return gpuhal_bench_writes(to, host, bytes, 1) && gpuhal_bench_copies(to, from, bytes, 1) &&
+           gpuhal_bench_reads(host, to, bytes, 1) && gpuhal_bench_pattern_is(host, bytes, seed);
 }

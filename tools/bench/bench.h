@@ -1,7 +1,8 @@
-/* bench.h: what all groups of rows share: the opened library, the devices to measure, and small help with buffers. */
+/* bench.h: what all groups of rows share: the opened library, the devices to measure, rows, buffers and blocking moves. */
 #ifndef GPUHAL_BENCH_BENCH_H
 #define GPUHAL_BENCH_BENCH_H
 
+#include "baseline.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
@@ -16,29 +17,35 @@ typedef struct gpuhal_bench {
     gpuhal_bench_times times; /* Of the row at work. */
 } gpuhal_bench;
 
-/* The groups of rows. Each reports its own failures and goes on with the next row. */
-void gpuhal_bench_rows_call(gpuhal_bench *bench);
-void gpuhal_bench_rows_copy(gpuhal_bench *bench);
+/* The groups of rows, each of one device. Each reports its own failures and goes on with the next row. */
+void gpuhal_bench_rows_call(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_share(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_file(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
+/* A part of those of one size, by rows_copy: the host's side in page-locked memory. @baseline NULL: the device has no API. */
+void gpuhal_bench_rows_locked(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes);
+
+/* Of all devices together. */
+void gpuhal_bench_rows_open_all(gpuhal_bench *bench);
 void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
-void gpuhal_bench_rows_allocate(gpuhal_bench *bench);
-void gpuhal_bench_rows_open(gpuhal_bench *bench);
-void gpuhal_bench_rows_batch(gpuhal_bench *bench);
-void gpuhal_bench_rows_share(gpuhal_bench *bench);
-void gpuhal_bench_rows_queue(gpuhal_bench *bench);
-void gpuhal_bench_rows_file(gpuhal_bench *bench);
 
 /* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where plugins and
  * vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
- * @isolation: GPUHAL_ISOLATION_NEVER to meet the plugin in this process. */
+ * @isolation: GPUHAL_ISOLATION_NEVER to probe the plugin in this process. */
 bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu);
 
-/* Whether the device is to be measured. */
-bool gpuhal_bench_wants(const gpuhal_bench *bench, const gpuhal_device *device);
 bool gpuhal_bench_is_cpu(const gpuhal_device *device);
 bool gpuhal_bench_is_software(const gpuhal_device *device);
 
-/* Whether it is a device of CUDA or HIP. Memory of kind UPLOAD and READBACK is page-locked there, and copied by the host alone.
- */
+/* The first device of the CPU; NULL: there is none. */
+gpuhal_device *gpuhal_bench_cpu(const gpuhal *gpu);
+
+/* Whether it is a device of CUDA or HIP. Memory of kind UPLOAD and READBACK is page-locked there, and copied by the host alone. */
 bool gpuhal_bench_is_streamed(const gpuhal_device *device);
 
 /* The memory whose copies cost nothing but the call: the plugin makes them with the processor, before it returns. */
@@ -54,11 +61,31 @@ bool gpuhal_bench_is_threaded(const gpuhal_device *device);
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judged);
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench);
 
-/* Takes ours, baseline and result of a row from bench->times. @baseline equal to @ours: there is none, and no ratio then. */
-void gpuhal_bench_row_take(const gpuhal_bench *bench, size_t ours, size_t baseline, gpuhal_bench_row *row);
+/* An empty row of the device, without a budget; its unit is ns unless it is about copies. */
+gpuhal_bench_row gpuhal_bench_row_of(const gpuhal_device *device, const char *test, gpuhal_bench_kind kind);
+
+/* Adds the row with gpuhal's time, which is that of @side, the baseline's and the result, all from bench->times. @baseline equal to @side: there is
+ * no baseline, hence no ratio. */
+void gpuhal_bench_report(gpuhal_bench *bench, gpuhal_bench_row row, size_t side, size_t baseline);
+
+/* Measures the sides and adds the row of the first two. One side: there is no baseline. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides, size_t side_count,
+                              const gpuhal_bench_plan *plan);
+
+/* The row that was begun last has no result, because of gpuhal_bench_failure(). That is no failure of the run where a buffer could not
+ * be had because the device has not that much memory. */
+void gpuhal_bench_not_measured(gpuhal_bench *bench);
+
+/* Adds a row of samples that are processes of their own, gpuhal's (@words, child.h) and the baseline's in turn; a
+ * @baseline of NULL: there is nothing to compare with. False: they failed, which is reported. */
+bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words,
+                               const char *const *baseline);
+
+/* Adds a row of one figure, which one child process found. A failure is reported. */
+void gpuhal_bench_child_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words);
 
 /* Which of two sides of bench->times is the slower one over all rounds: taking the slower one of each round would flatter what is
- * held against it, by the noise of two samples. */
+ * compared with it, by the noise of two samples. */
 size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 
 /* Whether a buffer pair of @bytes on each device fits, beside as much memory of the host; else says that the row is left out.
@@ -69,14 +96,22 @@ bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *fr
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer);
 bool gpuhal_bench_buffer_of(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer);
 
-/* Reports that a row failed; it is no failure of the run when @no_buffer is true and the device has not that much memory. */
-void gpuhal_bench_not_measured(gpuhal_bench *bench, const char *device, const char *test, bool no_buffer);
+/* The vendor's object behind a buffer. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_native_of(gpuhal_buffer *buffer, gpuhal_native *out_native);
 
-/* Host memory at a page, written before it is handed out. NULL with gpuhal_bench_failure(); free() it. */
+/* The same blocking move again and again. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_copies(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count);
+bool gpuhal_bench_writes(gpuhal_buffer *to, const void *from, uint64_t bytes, uint64_t count);
+bool gpuhal_bench_reads(void *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count);
+bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t count);
+
+/* Host memory at a page, written before it is returned. NULL with gpuhal_bench_failure(); free() it. */
 void *gpuhal_bench_host_memory(uint64_t bytes);
 
 /* A pattern without repetition, so that bytes that came to the wrong place are seen. */
 void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed);
+
+/* Whether the memory has the pattern. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed);
 
 /* Writes the pattern to @from, copies it to @to and reads it back; @host has @bytes. It proves that the calls to be measured move

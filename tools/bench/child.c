@@ -5,8 +5,9 @@
 #include "child.h"
 #include "../common/subprocess.h"
 #include "bench.h"
-#include "child_open.h"
+#include "direct.h"
 #include "memory_use.h"
+#include "watch.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,14 +19,18 @@
 
 enum { WORDS_MAX = GPUHAL_BENCH_CHILD_WORDS };
 
+/* For a child: the library gives a plugin up earlier. */
+static const uint64_t child_ns = UINT64_C(30000000000);
+
 /* The first line alone: what the child has started may keep the pipe open. */
 static bool read_number(const gpuhal_tool_child *child, double *out_number)
 {
     char text[64] = "";
     char *rest;
     size_t length = 0;
+    const uint64_t until_ns = gpuhal_tool_now_ns() + child_ns;
     while (length < sizeof text - 1 &&
-           gpuhal_tool_hear(child, GPUHAL_TOOL_FOREVER, &text[length], 1) == GPUHAL_TOOL_HEARD &&
+           gpuhal_tool_hear(child, until_ns, &text[length], 1) == GPUHAL_TOOL_HEARD &&
            text[length] != '\n') {
         length++;
     }
@@ -45,7 +50,8 @@ bool gpuhal_bench_child_run(const char *const *words, double *out_number)
         return gpuhal_bench_failed("the child process for \"%s\" did not start", words[0]);
     }
     const bool good = read_number(&child, out_number);
-    gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
+    gpuhal_tool_end(&child, good ? child_ns : 0, &status);
+    gpuhal_bench_watch_alive();
     return (good && status == 0) || gpuhal_bench_failed("the child process for \"%s\" failed", words[0]);
 }
 
@@ -60,10 +66,11 @@ bool gpuhal_bench_child_time(const char *file, double *out_ns)
         gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
     }
     *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    gpuhal_bench_watch_alive();
     if (nowhere >= 0) {
         close(nowhere);
     }
-    /* 3 and 4 of gpuhal-probe tell of the machine: no device, and something broken on it. */
+    /* 3 and 4 of gpuhal-probe are about the machine: no device, and something failed on it. */
     const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }
@@ -130,22 +137,28 @@ static bool touch(gpuhal_buffer *buffer)
     return gpuhal_read(NULL, piece, buffer, 0, 1) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_read");
 }
 
+/* Opens the library, and the two devices that the first two words select; close it in any case. */
+static bool open_two(const char *const *words, gpuhal **out_gpu, gpuhal_device *out_devices[2])
+{
+    *out_gpu = NULL;
+    if (gpuhal_open(NULL, out_gpu) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_open");
+    }
+    return (gpuhal_select(*out_gpu, words[0], 0, &out_devices[0], NULL) == GPUHAL_OK &&
+            gpuhal_select(*out_gpu, words[1], 0, &out_devices[1], NULL) == GPUHAL_OK) ||
+           gpuhal_bench_failed_call("gpuhal_select");
+}
+
 static bool staging(const char *const *words, double *out_kib)
 {
     const uint64_t bytes = strtoull(words[2], NULL, 10);
     gpuhal *gpu;
-    if (gpuhal_open(NULL, &gpu) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_open");
-    }
-    gpuhal_device *from_device;
-    gpuhal_device *to_device;
+    gpuhal_device *devices[2];
     gpuhal_buffer *from = NULL;
     gpuhal_buffer *to = NULL;
-    bool good = (gpuhal_select(gpu, words[0], 0, &from_device, NULL) == GPUHAL_OK &&
-                 gpuhal_select(gpu, words[1], 0, &to_device, NULL) == GPUHAL_OK) ||
-                gpuhal_bench_failed_call("gpuhal_select");
-    good = good && gpuhal_bench_buffer(from_device, bytes, &from) && gpuhal_bench_buffer(to_device, bytes, &to) &&
-           touch(from) && touch(to) && growth_of_copy(to, from, bytes, out_kib);
+    const bool good = open_two(words, &gpu, devices) && gpuhal_bench_buffer(devices[0], bytes, &from) &&
+                      gpuhal_bench_buffer(devices[1], bytes, &to) && touch(from) && touch(to) &&
+                      growth_of_copy(to, from, bytes, out_kib);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
     gpuhal_close(gpu);
@@ -174,7 +187,7 @@ static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out
            touch(*out_buffer);
 }
 
-/* A small buffer is shared first: what the drivers start once is none of the large one's. */
+/* A small buffer is shared first, so that what drivers start once does not count for the large one. */
 static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_t bytes, double *out_kib)
 {
     gpuhal_buffer *small = NULL;
@@ -201,16 +214,31 @@ static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_
 static bool sharing(const char *const *words, double *out_kib)
 {
     gpuhal *gpu;
-    gpuhal_device *owner;
-    gpuhal_device *user;
-    if (gpuhal_open(NULL, &gpu) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_open");
-    }
-    bool good = (gpuhal_select(gpu, words[0], 0, &owner, NULL) == GPUHAL_OK &&
-                 gpuhal_select(gpu, words[1], 0, &user, NULL) == GPUHAL_OK) ||
-                gpuhal_bench_failed_call("gpuhal_select");
-    good = good && growth_of_sharing(owner, user, strtoull(words[2], NULL, 10), out_kib);
+    gpuhal_device *devices[2];
+    const bool good = open_two(words, &gpu, devices) &&
+                      growth_of_sharing(devices[0], devices[1], strtoull(words[2], NULL, 10), out_kib);
     gpuhal_close(gpu);
+    return good;
+}
+
+/* Two such runs with different counts differ in nothing but the calls: the difference of their instruction counts, divided by that of
+ * the calls, is what one call costs (instructions.sh). */
+static bool calls(const char *const *words, double *out_count)
+{
+    const char *selector = words[1];
+    const uint64_t count = strtoull(words[2], NULL, 10);
+    char backend[64];
+    gpuhal *gpu;
+    gpuhal_device *device;
+    snprintf(backend, sizeof backend, "%.*s", (int)strcspn(selector, ":"), selector);
+    if (!gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
+        return false;
+    }
+    bool good = (gpuhal_select(gpu, selector, 0, &device, NULL) == GPUHAL_OK && gpuhal_device_open(device) == GPUHAL_OK) ||
+                gpuhal_bench_failed_call("opening the device");
+    good = good && gpuhal_bench_direct_calls(gpu, device, strcmp(words[0], "direct") == 0, count);
+    gpuhal_close(gpu);
+    *out_count = (double)count;
     return good;
 }
 
@@ -230,6 +258,7 @@ static const struct {
     {"list_all", 1, 1, gpuhal_bench_child_list_all},
     {"touched", 1, 1, gpuhal_bench_child_touched},
     {"device_memory", 2, 2, gpuhal_bench_child_device_memory},
+    {"calls", 3, 3, calls},
 };
 
 static bool measure(const char *const *words, double *out_number)

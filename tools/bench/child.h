@@ -14,14 +14,23 @@ enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
  * the library with the backend takes, in-process), "empty" and
  * "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by which the
  * resident memory grows at most during a copy), "sharing OWNER USER BYTES" (KiB by which it has grown once USER sees and has used
- * such a buffer of OWNER). False with gpuhal_bench_failure(). */
+ * such a buffer of OWNER), "calls gpuhal|direct SELECTOR COUNT" (makes so many blocking copies of 64 bytes by the library or by the
+ * plugin's own function, and returns COUNT: for counting instructions). False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program without arguments, and tells how long it took, from starting the process to its end. What it prints goes
+/* Runs another program without arguments, and returns how long it took, from starting the process to its end. What it prints goes
  * nowhere. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_time(const char *file, double *out_ns);
 
 /* The child's side: does what the words say, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);
+
+/* What child_open.c does of that. Each fills in the number; @words are those behind the first. */
+bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);
+bool gpuhal_bench_child_touched(const char *const *words, double *out_count);
+bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib);
 
 #endif

@@ -1,7 +1,6 @@
 /* child_open.c: opening, in a process that has done nothing before. */
-#include "child_open.h"
-#include "baseline.h"
 #include "bench.h"
+#include "child.h"
 #include "device_memory.h"
 #include "memory_use.h"
 
@@ -65,7 +64,7 @@ bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns)
     return sum > 0 || gpuhal_bench_failed("the vendors' libraries list no device");
 }
 
-/* All plugins of the user's choice, met in helper processes or remembered by the registry. */
+/* All plugins of the user's choice, probed in helper processes or cached in the registry. */
 static bool open_all(const char *registry, gpuhal **out_gpu)
 {
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ONCE, .registry = registry};
@@ -140,7 +139,7 @@ bool gpuhal_bench_child_touched(const char *const *words, double *out_count)
     return good;
 }
 
-/* The plugin is met in this process, where what it takes stays taken as long as it lives. */
+/* The plugin is probed in this process, where what it takes stays taken as long as it lives. */
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
 {
     const char *backend = words[0];

@@ -46,7 +46,7 @@ static bool ask_nvml(const char *pci, double *out_kib)
     code = code != NVML_SUCCESS ? code : nvml.nvmlDeviceGetHandleByPciBusId_v2(pci, &device);
     code = code != NVML_SUCCESS ? code : nvml.nvmlDeviceGetMemoryInfo(device, &memory);
     if (code != NVML_SUCCESS) {
-        return gpuhal_bench_failed("NVML answered %u about the memory of %s", code, pci);
+        return gpuhal_bench_failed("NVML returned %u about the memory of %s", code, pci);
     }
     *out_kib = (double)memory.used / 1024;
     return true;

@@ -1,7 +1,7 @@
 /* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes set,
  * release before close) are done here. */
 #include "direct.h"
-#include "measure.h"
+#include "bench.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_repo
             return *out_report->file == '/' || gpuhal_bench_failed("%s is %s: there is no file", backend, out_report->file);
         }
     }
-    return gpuhal_bench_failed("no report tells the file of %s", backend);
+    return gpuhal_bench_failed("no report names the file of %s", backend);
 }
 
 static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
@@ -39,10 +39,10 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
         return gpuhal_bench_failed_call("gpuhal_direct_load");
     }
     const uint32_t index = gpuhal_device_index(device);
-    const gpuhal_direct_listener nobody = {0};
+    const gpuhal_direct_listener ignore = {0};
     gpuhal_status status = direct->plugin->start(gpuhal_direct_host(), &direct->instance);
     if (status == GPUHAL_OK) {
-        status = gpuhal_direct_enumerate(direct->plugin, direct->instance, &nobody);
+        status = gpuhal_direct_enumerate(direct->plugin, direct->instance, &ignore);
     }
     if (status == GPUHAL_OK) {
         status = direct->plugin->describe(gpuhal_direct_host(), direct->instance, index, &direct->as.ops);
@@ -95,4 +95,27 @@ bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint6
         }
     }
     return true;
+}
+
+bool gpuhal_bench_direct_calls(const gpuhal *gpu, gpuhal_device *device, bool directly, uint64_t count)
+{
+    enum { CALL_BYTES = 64, BUFFER_BYTES = 4096 };
+    const gpuhal_memory_kind kind = gpuhal_bench_call_kind(device);
+    gpuhal_bench_direct direct;
+    gpuhal_buffer *to = NULL;
+    gpuhal_buffer *from = NULL;
+    bool good;
+    if (directly) {
+        good = gpuhal_bench_direct_open(gpu, device, kind, BUFFER_BYTES, &direct);
+        if (good) {
+            good = gpuhal_bench_direct_copy(&direct, CALL_BYTES, count);
+            gpuhal_bench_direct_close(&direct);
+        }
+        return good;
+    }
+    good = gpuhal_bench_buffer_of(device, kind, BUFFER_BYTES, &to) &&
+           gpuhal_bench_buffer_of(device, kind, BUFFER_BYTES, &from) && gpuhal_bench_copies(to, from, CALL_BYTES, count);
+    gpuhal_buffer_release(to);
+    gpuhal_buffer_release(from);
+    return good;
 }

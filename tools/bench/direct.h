@@ -29,4 +29,7 @@ void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
 /* Makes @count blocking copies of @bytes. */
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count);
 
+/* Makes @count blocking copies of 64 bytes on memory of its own, by the library or directly. */
+bool gpuhal_bench_direct_calls(const gpuhal *gpu, gpuhal_device *device, bool directly, uint64_t count);
+
 #endif

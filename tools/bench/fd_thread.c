@@ -1,4 +1,4 @@
-/* fd_thread.c: one request at a time is handed over by a semaphore; the eventfd hands its result back. */
+/* fd_thread.c: a semaphore passes one request at a time to the thread; the eventfd passes its result back. */
 #include "fd_thread.h"
 #include "measure.h"
 
@@ -38,7 +38,7 @@ gpuhal_bench_fd_thread *gpuhal_bench_fd_thread_start(gpuhal_bench_baseline *base
 {
     gpuhal_bench_fd_thread *t = calloc(1, sizeof *t);
     if (t == NULL) {
-        gpuhal_bench_failed("memory is short");
+        gpuhal_bench_failed("out of memory");
         return NULL;
     }
     t->baseline = baseline;

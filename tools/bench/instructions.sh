@@ -1,7 +1,8 @@
 #!/bin/sh
 # Counts the instructions that a 64-byte blocking copy costs over the plugin's own function, with valgrind's callgrind.
-# Usage: instructions.sh [path of gpuhal-bench [device]], cpu:0 without a device. Prints the number; exit code 1 when it is above the budget of 150, 2 when the
-# count could not be taken. Time plays no part in it, so a loaded machine gives the same number as an idle one.
+# Usage: instructions.sh [path of gpuhal-bench [device]], cpu:0 without a device. Prints the number; exit code 1 when it
+# is above the budget of 150, 2 when the count could not be taken. Time plays no part in it, so a loaded machine gives
+# the same number as an idle one.
 set -eu
 
 bench=${1:-gpuhal-bench}
@@ -15,7 +16,7 @@ command -v "$bench" >/dev/null || { echo "instructions.sh: there is no program $
 
 # Instructions of a whole run of the loop.
 total() {
-    messages=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" --device "$device" --callgrind-loop "$1" "$2" 2>&1) || {
+    messages=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bench" --child calls "$2" "$device" "$1" 2>&1) || {
         echo "$messages" >&2
         exit 2
     }
@@ -24,16 +25,16 @@ total() {
     echo "$count"
 }
 
-# Instructions of one call: what two runs have in common, opening above all, falls out of the difference. A call runs the same
-# instructions each time, so what the division leaves over is noise of the opening.
+# Instructions of one call: what two runs have in common, mainly opening, cancels in the difference. A call runs the same
+# instructions each time, so the remainder of the division is noise of the opening.
 per_call() {
     low=$(total "$few" "$1")
     high=$(total "$many" "$1")
     echo $(((high - low + (many - few) / 2) / (many - few)))
 }
 
-ours=$(per_call ours)
+gpuhal=$(per_call gpuhal)
 direct=$(per_call direct)
-more=$((ours - direct))
-echo "$device: gpuhal_copy: $ours, the plugin's copy: $direct, more: $more instructions (budget $budget)"
+more=$((gpuhal - direct))
+echo "$device: gpuhal_copy: $gpuhal, the plugin's copy: $direct, more: $more instructions (budget $budget)"
 [ "$more" -le "$budget" ]

@@ -15,14 +15,14 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Null also where a driver's words are no UTF-8. */
+/* Null also where a driver's text is not UTF-8. */
 static json_t *text(const char *value)
 {
     json_t *string = value != NULL ? json_string(value) : NULL;
     return string != NULL ? string : json_null();
 }
 
-/* Takes the reference to @object, which may be NULL. The line leaves at once, in one piece. */
+/* Takes the reference to @object, which may be NULL. The line is written at once, whole. */
 static bool print_line(FILE *to, json_t *object)
 {
     const bool printed = json_dumpf(object, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
@@ -48,7 +48,7 @@ bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, con
 bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
 {
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
-    const bool half = row->kind == GPUHAL_BENCH_SLOWER_HALF;
+    const bool side = row->kind == GPUHAL_BENCH_SLOWER_SIDE;
     const double per_ns = row->bytes > 0 ? (double)row->bytes / gib * 1e9 : NAN;
     const int verdict = gpuhal_bench_verdict(row);
     const struct {
@@ -56,14 +56,14 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
         json_t *value;
     } members[] = {
         {"bytes", row->bytes > 0 ? json_integer((json_int_t)row->bytes) : json_null()},
-        {"gib_per_s", number(per_ns / row->ours)},
+        {"gib_per_s", number(per_ns / row->gpuhal)},
         {"baseline_gib_per_s", number(per_ns / row->baseline)},
-        {"ratio", number(amount || half ? NAN : row->result.median)},
+        {"ratio", number(amount || side ? NAN : row->result.median)},
         {"ratio_low", number(amount ? NAN : row->result.low)},
         {"ratio_high", number(amount ? NAN : row->result.high)},
-        {"ratio_of_slower_half", number(half ? row->result.median : NAN)},
+        {"ratio_of_slower_side", number(side ? row->result.median : NAN)},
         {"unit", text(row->unit)},
-        {"ours", number(row->unit != NULL ? row->ours : NAN)},
+        {"gpuhal", number(row->unit != NULL ? row->gpuhal : NAN)},
         {"baseline", number(row->unit != NULL ? row->baseline : NAN)},
         {"value", number(amount ? row->result.median : NAN)},
         {"value_low", number(amount ? row->result.low : NAN)},

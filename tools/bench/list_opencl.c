@@ -1,15 +1,13 @@
 /* list_opencl.c: which devices OpenCL has, asked as a program does that wants to choose among them.
  *
  * Of each platform its version; of each device the type, name, vendor, versions, memory, largest allocation and compute units,
- * and of one that is not the host's processor its UUID and PCI address. What a driver does not answer is left out. */
+ * and of one that is not the host's processor its UUID and PCI address. What a driver does not know is left out. */
 #include "baseline_opencl.h"
 #include "measure.h"
 
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-#include <dlfcn.h>
-#include <string.h>
 
 enum { PLATFORMS_MAX = 32, DEVICES_MAX = 128 };
 
@@ -22,23 +20,13 @@ typedef struct functions {
 
 static bool find_functions(void *library, functions *out_cl)
 {
-    const struct {
-        const char *name;
-        void *slot;
-    } all[] = {
+    const gpuhal_bench_symbol all[] = {
         {"clGetPlatformIDs", &out_cl->platforms},
         {"clGetPlatformInfo", &out_cl->platform_info},
         {"clGetDeviceIDs", &out_cl->devices},
         {"clGetDeviceInfo", &out_cl->device_info},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        void *function = dlsym(library, all[i].name);
-        if (function == NULL) {
-            return gpuhal_bench_failed("the OpenCL library has no %s", all[i].name);
-        }
-        memcpy(all[i].slot, &function, sizeof function);
-    }
-    return true;
+    return gpuhal_bench_find_symbols("OpenCL", library, all, sizeof all / sizeof *all);
 }
 
 static bool describe(const functions *cl, cl_device_id device)
@@ -62,7 +50,7 @@ static bool describe(const functions *cl, cl_device_id device)
     for (size_t i = 0; (type & CL_DEVICE_TYPE_CPU) == 0 && i < sizeof on_a_bus / sizeof *on_a_bus; i++) {
         cl->device_info(device, on_a_bus[i], sizeof answer, answer, NULL);
     }
-    return code == CL_SUCCESS || gpuhal_bench_failed("clGetDeviceInfo answered %d", (int)code);
+    return code == CL_SUCCESS || gpuhal_bench_failed("clGetDeviceInfo returned %d", (int)code);
 }
 
 bool gpuhal_bench_opencl_list(void *library, uint32_t *out_count)
@@ -76,7 +64,7 @@ bool gpuhal_bench_opencl_list(void *library, uint32_t *out_count)
     }
     const cl_int code = cl.platforms(PLATFORMS_MAX, platforms, &platform_count);
     if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR) {
-        return gpuhal_bench_failed("clGetPlatformIDs answered %d", (int)code);
+        return gpuhal_bench_failed("clGetPlatformIDs returned %d", (int)code);
     }
     for (cl_uint p = 0; p < platform_count && p < PLATFORMS_MAX; p++) {
         cl_device_id devices[DEVICES_MAX];

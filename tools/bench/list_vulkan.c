@@ -25,7 +25,7 @@ typedef struct functions {
 
 static bool failed(const char *call, VkResult code)
 {
-    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+    return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
 /* @out_instance is NULL where there is no driver. */
@@ -69,7 +69,7 @@ static bool find_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, f
     return true;
 }
 
-/* Whether the device has the extension that tells PCI addresses. */
+/* Whether the device has the extension for PCI addresses. */
 static bool ask_extensions(const functions *vk, VkPhysicalDevice device, bool *out_pci)
 {
     uint32_t count = 0;

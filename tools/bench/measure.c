@@ -3,6 +3,7 @@
  * Ratios and differences are taken within a round and only then summarised: what disturbs a round disturbs both of its samples,
  * or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
 #include "measure.h"
+#include "watch.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -13,7 +14,7 @@
 
 static const uint64_t largest_batch = UINT64_C(1) << 24;
 
-/* A first call that takes so long tells enough, cold as it is. */
+/* A first call that takes so long is measured well enough, cold as it is. */
 static const uint64_t long_ns = 20000000;
 
 /* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never of where
@@ -54,13 +55,14 @@ static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_n
     const uint64_t start = gpuhal_bench_now_ns();
     const bool good = side->run(side->user, count);
     *out_ns = gpuhal_bench_now_ns() - start;
+    gpuhal_bench_watch_alive();
     return good && (side->settle == NULL || side->settle(side->user));
 }
 
 /* How often the side must be run for a sample of the wanted length. Also warms it up. */
 static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *plan, uint64_t *out_count)
 {
-    const uint64_t most = plan->most > 0 ? plan->most : largest_batch;
+    const uint64_t most = plan->max_count > 0 ? plan->max_count : largest_batch;
     uint64_t ns;
     *out_count = 1;
     if (!timed(side, 1, &ns)) {
@@ -117,7 +119,7 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
         if (!add_rounds(sides, side_count, batch, 1, out_times)) {
             return false;
         }
-        if (out_times->rounds >= plan->least && gpuhal_bench_now_ns() >= enough) {
+        if (out_times->rounds >= plan->min_rounds && gpuhal_bench_now_ns() >= enough) {
             break;
         }
     }
@@ -131,7 +133,7 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
 }
 
 /* A budget in nanoseconds is about a processor that is left alone; on a shared one everything takes twice as long for a while,
- * and so does the difference. The calmest series is the one with the quickest baseline: ours has no say in it. */
+ * and so does the difference. The calmest series is the one with the quickest baseline: gpuhal has no say in it. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

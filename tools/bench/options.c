@@ -10,30 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A verdict needs so many pairs; fewer are for smoke tests. */
-enum { FEWEST_PAIRS = 15, USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
+enum { USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
 
+static const double usual_hang_s = 30; /* gpuhal_config.hang_ns */
 static const uint64_t largest_size = UINT64_C(1) << 30;
 
-/* The largest size takes half of the time of a run: without a baseline that is to be short. */
+/* The largest size takes half of the time of a run, and one without a baseline is to be short. */
 static const uint64_t largest_brief_size = UINT64_C(256) << 20;
 
-static const struct {
-    const char *name;
-    uint32_t bit;
-} groups[] = {
-    {"call", GPUHAL_BENCH_CALL},         {"queue", GPUHAL_BENCH_QUEUE}, {"batch", GPUHAL_BENCH_BATCH},
-    {"allocate", GPUHAL_BENCH_ALLOCATE}, {"open", GPUHAL_BENCH_OPEN},   {"share", GPUHAL_BENCH_SHARE},
-    {"file", GPUHAL_BENCH_FILE},         {"copy", GPUHAL_BENCH_COPY},   {"pairs", GPUHAL_BENCH_PAIRS},
+static const char *const groups[GPUHAL_BENCH_GROUPS] = {
+    [GPUHAL_BENCH_CALL] = "call",         [GPUHAL_BENCH_QUEUE] = "queue", [GPUHAL_BENCH_BATCH] = "batch",
+    [GPUHAL_BENCH_ALLOCATE] = "allocate", [GPUHAL_BENCH_OPEN] = "open",   [GPUHAL_BENCH_SHARE] = "share",
+    [GPUHAL_BENCH_FILE] = "file",         [GPUHAL_BENCH_COPY] = "copy",   [GPUHAL_BENCH_PAIRS] = "pairs",
 };
 
 static const char doc[] =
     "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and memcpy, in one run, against its "
     "budgets.\v"
-    "A ratio is the baseline's time over ours: 1.0 is the same speed, more is faster. A row fails when its whole 95 "
+    "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole 95 "
     "% interval lies on the wrong side of the budget. What each row measures stands in "
     "docs/measurements/README.md.\n\n"
-    "Exit status: 0 every budget held, 1 a budget or a call failed, 2 usage, 3 no device, 5 the device was not found";
+    "Exit status: 0 every budget held, 1 a budget or a call failed, or a driver hangs, 2 usage, 3 no device, 5 the device "
+    "was not found";
 
 enum {
     OPTION_BASELINE = GPUHAL_TOOL_KEY,
@@ -43,7 +41,7 @@ enum {
     OPTION_PAIRS,
     OPTION_QUICK,
     OPTION_JSON,
-    OPTION_CALLGRIND
+    OPTION_HANG
 };
 
 static const struct argp_option known[] = {
@@ -59,10 +57,7 @@ static const struct argp_option known[] = {
     {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for a row, 15 to 999; default 31 with --baseline", 0},
     {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that all runs, no verdict", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON Lines (schema gpuhal.bench/2), not a table; gpuhal-plot draws them", 0},
-    {"callgrind-loop", OPTION_CALLGRIND, "N", 0,
-     "and ours or direct behind N: make N blocking copies of 64 bytes on --device (cpu:0), by the library or by the "
-     "plugin's own function, and print nothing: for counting instructions (instructions.sh)",
-     0},
+    {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver stays in a call for so long; default 30", 0},
     {0},
 };
 
@@ -103,7 +98,7 @@ static bool read_size(const char *word, uint64_t *out_bytes)
     return false;
 }
 
-/* Hands each word of a comma list to @take; false at the first that is refused, which is left in @list. */
+/* Calls @take with each word of a comma list; false at the first that is refused, which is *out_word. */
 static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word),
                       gpuhal_bench_options *options, const char **out_word)
 {
@@ -130,20 +125,28 @@ static bool take_size(gpuhal_bench_options *options, const char *word)
 
 static bool take_group(gpuhal_bench_options *options, const char *word)
 {
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (strcmp(word, groups[i].name) == 0) {
-            options->groups |= groups[i].bit;
+    for (unsigned group = 0; group < GPUHAL_BENCH_GROUPS; group++) {
+        if (strcmp(word, groups[group]) == 0) {
+            options->groups |= 1u << group;
             return true;
         }
     }
     return false;
 }
 
+static bool take_hang(gpuhal_bench_options *options, const char *word)
+{
+    char *rest;
+    const double seconds = strtod(word, &rest);
+    options->hang_ns = (uint64_t)(seconds * 1e9);
+    return rest != word && *rest == '\0' && seconds >= 0.1 && seconds <= 86400;
+}
+
 static void set_defaults(gpuhal_bench_options *options)
 {
     const uint64_t largest = options->baseline ? largest_size : largest_brief_size;
-    options->sizes_given = options->size_count > 0;
-    for (uint64_t bytes = 256; !options->sizes_given && bytes <= largest; bytes *= 4) {
+    const bool sizes_given = options->size_count > 0;
+    for (uint64_t bytes = 256; !sizes_given && bytes <= largest; bytes *= 4) {
         if (!options->quick || bytes == 256 || bytes == 64 << 10 || bytes == 1 << 20) {
             options->sizes[options->size_count++] = bytes;
         }
@@ -153,20 +156,8 @@ static void set_defaults(gpuhal_bench_options *options)
         options->pairs = options->quick ? QUICK_PAIRS : USUAL_PAIRS;
     }
     if (options->groups == 0) {
-        options->groups = GPUHAL_BENCH_ALL;
+        options->groups = (1u << GPUHAL_BENCH_GROUPS) - 1;
     }
-}
-
-static error_t read_callgrind(struct argp_state *state, const char *value, gpuhal_bench_options *options)
-{
-    const char *rest;
-    if (!read_number(value, 1, 1u << 30, &options->callgrind_count, &rest) || *rest != '\0') {
-        return mistake(state, "--callgrind-loop wants a number of calls", value);
-    }
-    options->callgrind_kind = state->next < state->argc ? state->argv[state->next++] : "";
-    const bool good = strcmp(options->callgrind_kind, "ours") == 0 || strcmp(options->callgrind_kind, "direct") == 0;
-    return good ? 0
-                : mistake(state, "--callgrind-loop wants ours or direct behind the number", options->callgrind_kind);
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -189,7 +180,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
                    ? 0
                    : mistake(state, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
     case OPTION_PAIRS:
-        if (!read_number(value, FEWEST_PAIRS, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
+        if (!read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
             return mistake(state, "--pairs wants 15 to 999", value);
         }
         options->pairs = number;
@@ -200,8 +191,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case OPTION_JSON:
         options->json = true;
         return 0;
-    case OPTION_CALLGRIND:
-        return read_callgrind(state, value, options);
+    case OPTION_HANG:
+        return take_hang(options, value) ? 0 : mistake(state, "--hang wants 0.1 to 86400 seconds", value);
     case ARGP_KEY_ARG:
         return mistake(state, "unexpected argument", value);
     case ARGP_KEY_END:
@@ -220,7 +211,7 @@ static void print_version(FILE *out)
 bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit)
 {
     static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_bench_options){0};
+    *out_options = (gpuhal_bench_options){.hang_ns = (uint64_t)(usual_hang_s * 1e9)};
     /* The program starts itself again for what must be measured in a fresh process. Not for users, so not in the help.
      */
     if (argc > 2 && strcmp(argv[1], "--child") == 0) {

@@ -6,21 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Groups of rows, for --only. Bits. */
-enum {
-    GPUHAL_BENCH_CALL = 1u << 0,
-    GPUHAL_BENCH_QUEUE = 1u << 1,
-    GPUHAL_BENCH_BATCH = 1u << 2,
-    GPUHAL_BENCH_ALLOCATE = 1u << 3,
-    GPUHAL_BENCH_OPEN = 1u << 4,
-    GPUHAL_BENCH_SHARE = 1u << 5,
-    GPUHAL_BENCH_FILE = 1u << 6,
-    GPUHAL_BENCH_COPY = 1u << 7,
-    GPUHAL_BENCH_PAIRS = 1u << 8,
-    GPUHAL_BENCH_ALL = (1u << 9) - 1
-};
+/* Groups of rows, for --only. */
+typedef enum gpuhal_bench_group {
+    GPUHAL_BENCH_CALL,
+    GPUHAL_BENCH_QUEUE,
+    GPUHAL_BENCH_BATCH,
+    GPUHAL_BENCH_ALLOCATE,
+    GPUHAL_BENCH_OPEN,
+    GPUHAL_BENCH_SHARE,
+    GPUHAL_BENCH_FILE,
+    GPUHAL_BENCH_COPY,
+    GPUHAL_BENCH_PAIRS,
+    GPUHAL_BENCH_GROUPS
+} gpuhal_bench_group;
 
-enum { GPUHAL_BENCH_SIZES_MAX = 64 };
+/* A verdict needs so many pairs; fewer are for smoke tests. */
+enum { GPUHAL_BENCH_SIZES_MAX = 64, GPUHAL_BENCH_PAIRS_MIN = 15 };
 
 /* Exit codes of the program. */
 enum {
@@ -35,16 +36,14 @@ typedef struct gpuhal_bench_options {
     const char *device; /* A selector; NULL: every device. */
     uint64_t sizes[GPUHAL_BENCH_SIZES_MAX];
     size_t size_count;
-    bool sizes_given;
     size_t pairs; /* Rounds of samples. */
     bool pairs_given;
-    uint32_t groups;
-    bool baseline; /* Measure what there is to compare with, and judge. */
+    uint32_t groups;          /* Bits 1 << gpuhal_bench_group. */
+    uint64_t hang_ns;         /* A driver that stays in a call for so long hangs. */
+    bool baseline;            /* Measure what there is to compare with, and judge. */
     bool quick;
-    bool json;                  /* JSON Lines, not a table. */
-    uint64_t callgrind_count;   /* Not 0: run the loop for counting instructions and nothing else. */
-    const char *callgrind_kind; /* "ours" or "direct". */
-    const char *const *child;   /* Not NULL: the words behind --child, ended by NULL. */
+    bool json;                /* JSON Lines, not a table. */
+    const char *const *child; /* Not NULL: the words behind --child, ended by NULL. */
 } gpuhal_bench_options;
 
 /* Reads the command line. False when the program is to end now, with @out_exit. */

@@ -4,21 +4,23 @@
 #include "output.h"
 #include "json.h"
 #include "measure.h"
-#include "progress.h"
 #include "table.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct gpuhal_bench_output {
     bool json;
     bool quick;
-    bool lost; /* A line was not written. */
+    bool terminal;            /* stderr is one: it shows which row is measured. */
+    bool lost;                /* A line was not written. */
+    gpuhal_bench_row at_work; /* The row begun last. */
     gpuhal_bench_verdicts verdicts;
-    gpuhal_bench_progress_bar progress;
     gpuhal_bench_table table;
 };
 
@@ -26,13 +28,14 @@ gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *opti
 {
     gpuhal_bench_output *output = calloc(1, sizeof *output);
     if (output == NULL) {
-        gpuhal_bench_failed("memory is short");
+        gpuhal_bench_failed("out of memory");
         return NULL;
     }
     output->json = options->json;
     output->quick = options->quick;
-    gpuhal_bench_progress_start(&output->progress);
-    gpuhal_bench_table_start(&output->table, options->baseline);
+    output->terminal = isatty(STDERR_FILENO) == 1;
+    output->table.baseline = options->baseline;
+    output->at_work = (gpuhal_bench_row){.device = "all", .test = "start"};
     output->lost = output->json && !gpuhal_bench_json_header(stdout, options, cpu_name);
     return output;
 }
@@ -53,14 +56,27 @@ int gpuhal_bench_verdict(const gpuhal_bench_row *row)
     return row->kind == GPUHAL_BENCH_AMOUNT ? row->result.low <= row->budget : row->result.high >= row->budget;
 }
 
-void gpuhal_bench_output_group(gpuhal_bench_output *output, double share, size_t steps)
+static void clear_line(const gpuhal_bench_output *output)
 {
-    gpuhal_bench_progress_group(&output->progress, share, steps);
+    if (output->terminal) {
+        fputs("\r\033[K", stderr);
+    }
 }
 
-void gpuhal_bench_progress(gpuhal_bench_output *output, const char *device, const char *test, uint64_t bytes)
+void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row)
 {
-    gpuhal_bench_progress_step(&output->progress, device, test, bytes);
+    char size[GPUHAL_BENCH_CELL] = "";
+    output->at_work = *row;
+    gpuhal_bench_watch_alive();
+    if (!output->terminal) {
+        return;
+    }
+    if (row->bytes > 0) {
+        gpuhal_bench_size_text(row->bytes, size);
+    }
+    clear_line(output);
+    fprintf(stderr, "measuring %.20s%s%.20s %.20s %s ...", row->device, row->peer != NULL ? " to " : "",
+            row->peer != NULL ? row->peer : "", row->test, size);
 }
 
 static void count(gpuhal_bench_verdicts *verdicts, const gpuhal_bench_row *row)
@@ -82,7 +98,7 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
         shown.budget = NAN;
     }
     count(&output->verdicts, &shown);
-    gpuhal_bench_progress_clear(&output->progress);
+    clear_line(output);
     if (output->json) {
         output->lost = !gpuhal_bench_json_row(stdout, &shown) || output->lost;
     } else if (shown.error == NULL) {
@@ -90,31 +106,34 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
     }
 }
 
-void gpuhal_bench_remark(gpuhal_bench_output *output, const char *device, const char *test, const char *why)
+void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why)
 {
-    gpuhal_bench_progress_clear(&output->progress);
+    clear_line(output);
     fprintf(stderr, "gpuhal-bench: %s %s: not measured: %s\n", device, test, why);
 }
 
-void gpuhal_bench_failed_row(gpuhal_bench_output *output, const char *device, const char *test, const char *why)
+void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why)
 {
-    gpuhal_bench_progress_clear(&output->progress);
-    fprintf(stderr, "gpuhal-bench: %s %s: failed: %s\n", device, test, why);
-    gpuhal_bench_row_add(output, &(gpuhal_bench_row){
-                                     .kind = GPUHAL_BENCH_AMOUNT,
-                                     .device = device,
-                                     .test = test,
-                                     .ours = NAN,
-                                     .baseline = NAN,
-                                     .result = {NAN, NAN, NAN},
-                                     .budget = NAN,
-                                     .error = why,
-                                 });
+    gpuhal_bench_note(output, output->at_work.device, output->at_work.test, why);
+}
+
+void gpuhal_bench_row_failed(gpuhal_bench_output *output, const char *why)
+{
+    gpuhal_bench_row row = output->at_work;
+    clear_line(output);
+    fprintf(stderr, "gpuhal-bench: %s %s: failed: %s\n", row.device, row.test, why);
+    row.kind = GPUHAL_BENCH_AMOUNT;
+    row.unit = NULL;
+    row.bytes = 0;
+    row.gpuhal = row.baseline = row.budget = NAN;
+    row.result = (gpuhal_bench_interval){NAN, NAN, NAN};
+    row.error = why;
+    gpuhal_bench_row_add(output, &row);
 }
 
 bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
 {
-    gpuhal_bench_progress_clear(&output->progress);
+    clear_line(output);
     if (output->json) {
         output->lost = !gpuhal_bench_json_verdict(stdout, &output->verdicts) || output->lost;
     } else {
@@ -124,8 +143,7 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     const bool flushed = fflush(stdout) == 0;
     const bool whole = flushed && !output->lost && ferror(stdout) == 0;
     if (!whole) {
-        fprintf(stderr, "gpuhal-bench: writing the results: %s\n",
-                flushed ? "some of them were lost" : strerror(errno));
+        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
     }
     return whole && output->verdicts.missed == 0 && output->verdicts.errors == 0;
 }

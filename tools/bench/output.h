@@ -9,22 +9,22 @@
 
 /* What the result of a row is, and so what its budget limits. */
 typedef enum gpuhal_bench_kind {
-    GPUHAL_BENCH_RATIO,       /* Time of the baseline over ours, of a copy; the budget is the least. */
-    GPUHAL_BENCH_SLOWER_HALF, /* Time of the slower half of a copy over the whole; the budget is the least. */
-    GPUHAL_BENCH_TIMES,       /* Time of the baseline over ours, of what is no copy of one size; the budget is the least. */
-    GPUHAL_BENCH_AMOUNT       /* Ours, or ours less the baseline, in the row's unit; the budget is the most. */
+    GPUHAL_BENCH_RATIO,       /* Time of the baseline over gpuhal's, of a copy; the budget is the minimum. */
+    GPUHAL_BENCH_SLOWER_SIDE, /* Time of the slower side of a copy over the whole; the budget is the minimum. */
+    GPUHAL_BENCH_TIMES,       /* Time of the baseline over gpuhal's, of anything but copies; the budget is the minimum. */
+    GPUHAL_BENCH_AMOUNT       /* gpuhal's, or gpuhal's less the baseline, in the row's unit; the budget is the maximum. */
 } gpuhal_bench_kind;
 
-/* One result. Numbers that do not apply are NAN. Ours and baseline are nanoseconds for @bytes, or in @unit. */
+/* One result. Numbers that do not apply are NAN. gpuhal and baseline are nanoseconds for @bytes, or in @unit. */
 typedef struct gpuhal_bench_row {
     gpuhal_bench_kind kind;
     const char *device;
     const char *peer; /* NULL: none. */
     const char *test;
-    const char *path; /* The way between two devices; NULL: one device. */
+    const char *path; /* The path between two devices; NULL: one device. */
     const char *unit; /* "ns", "KiB" or "count" for amounts, "ns" for times. */
-    uint64_t bytes;   /* Of a copy; 0: none, and there is a unit. */
-    double ours;
+    uint64_t bytes;   /* Of a copy; 0: not a copy, and there is a unit. */
+    double gpuhal;
     double baseline;
     gpuhal_bench_interval result;
     double budget;
@@ -40,7 +40,7 @@ typedef struct gpuhal_bench_verdicts {
     unsigned errors;
 } gpuhal_bench_verdicts;
 
-/* The verdict on a row: 1 held, 0 missed or without a result, -1 none, because it has no budget. */
+/* The verdict on a row: 1 held, 0 missed or without a result, -1 no verdict, because it has no budget. */
 int gpuhal_bench_verdict(const gpuhal_bench_row *row);
 
 typedef struct gpuhal_bench_output gpuhal_bench_output;
@@ -49,19 +49,19 @@ typedef struct gpuhal_bench_output gpuhal_bench_output;
 gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name);
 void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
 
-/* What is measured from now on: it takes about @share (of 1) of the time of the run, and tells about @steps times of its
- * progress. */
-void gpuhal_bench_output_group(gpuhal_bench_output *output, double share, size_t steps);
+/* Notes which row is measured from now on, and shows it on a terminal. The row's texts must outlive the measurement. */
+void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Tells on a terminal what is being measured now. */
-void gpuhal_bench_progress(gpuhal_bench_output *output, const char *device, const char *test, uint64_t bytes);
-
-/* Shows a result and remembers whether it failed. */
+/* Shows a result and counts its verdict. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Something could not be measured: a message, no row. A failure makes the run fail, a remark does not. */
-void gpuhal_bench_remark(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
-void gpuhal_bench_failed_row(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
+/* Something was not measured, for a reason that is not a failure: a message, no row. */
+void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
+/* The same of the row that was begun last. */
+void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);
+
+/* The row that was begun last failed: a message, and a row without a result, which makes the run fail. */
+void gpuhal_bench_row_failed(gpuhal_bench_output *output, const char *why);
 
 /* Prints what is left to print; true when no row and no call failed. */
 bool gpuhal_bench_output_finish(gpuhal_bench_output *output);

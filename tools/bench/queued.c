@@ -1,17 +1,15 @@
-/* queued.c: both sides use the same two buffers, of which every byte that moved is looked at before anything is timed. */
+/* queued.c: both sides use the same two buffers, of which every byte that moved is compared before anything is timed. */
 #include "queued.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t patience_ns = UINT64_C(10000000000);
+static const uint64_t timeout_ns = UINT64_C(10000000000);
 
 static bool open_baseline(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_queued *q)
 {
-    q->native_to = (gpuhal_native){.size = sizeof q->native_to};
-    q->native_from = (gpuhal_native){.size = sizeof q->native_from};
-    if (gpuhal_buffer_native(q->to, &q->native_to) != GPUHAL_OK || gpuhal_buffer_native(q->from, &q->native_from) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_buffer_native");
+    if (!gpuhal_bench_native_of(q->to, &q->native_to) || !gpuhal_bench_native_of(q->from, &q->native_from)) {
+        return false;
     }
     q->baseline = gpuhal_bench_baseline_create(bench->gpu, device);
     return q->baseline != NULL;
@@ -61,12 +59,12 @@ bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued)
 
 bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued)
 {
-    return gpuhal_event_wait(queued->event, patience_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_wait");
+    return gpuhal_event_wait(queued->event, timeout_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_wait");
 }
 
 bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued)
 {
-    return gpuhal_queue_synchronize(queued->queue, patience_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_synchronize");
+    return gpuhal_queue_synchronize(queued->queue, timeout_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_synchronize");
 }
 
 bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed)
@@ -77,13 +75,11 @@ bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_s
         return false;
     }
     memset(host, 0x5a, bytes);
-    bool good = gpuhal_write(NULL, queued->to, 0, host, bytes) == GPUHAL_OK;
+    bool good = gpuhal_bench_writes(queued->to, host, bytes, 1);
     gpuhal_bench_pattern(host, bytes, seed);
-    good = (good && gpuhal_write(NULL, queued->from, 0, host, bytes) == GPUHAL_OK) || gpuhal_bench_failed_call("gpuhal_write");
+    good = good && gpuhal_bench_writes(queued->from, host, bytes, 1);
     good = good && side->run(side->user, count) && (side->settle == NULL || side->settle(side->user));
-    good = good && (gpuhal_read(NULL, host, queued->to, 0, bytes) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_read"));
-    good = good && (gpuhal_bench_pattern_is(host, bytes, seed) ||
-                    gpuhal_bench_failed("the bytes that came back are others than went out"));
+    good = good && gpuhal_bench_reads(host, queued->to, bytes, 1) && gpuhal_bench_pattern_is(host, bytes, seed);
     free(host);
     return good;
 }

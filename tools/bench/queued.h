@@ -3,7 +3,6 @@
 #ifndef GPUHAL_BENCH_QUEUED_H
 #define GPUHAL_BENCH_QUEUED_H
 
-#include "baseline.h"
 #include "bench.h"
 
 typedef struct gpuhal_bench_queued {
@@ -24,14 +23,14 @@ bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64
                               gpuhal_bench_queued *out_queued);
 void gpuhal_bench_queued_close(gpuhal_bench_queued *queued);
 
-/* Ours: enqueues so many pieces, and records the event and sleeps until it is done. */
+/* The library: enqueues so many pieces, and records the event and sleeps until it is done. */
 bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t first, uint64_t pieces);
 bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued);
 bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued);
 /* Sleeps until the queue has nothing more to do, without an event of its own. */
 bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued);
 
-/* Lets a side, run @count times, move a pattern of all pieces and looks at every byte. */
+/* Lets a side, run @count times, move a pattern of all pieces and compares every byte. */
 bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed);
 
 #endif

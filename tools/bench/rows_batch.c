@@ -1,9 +1,6 @@
-/* rows_batch.c: 64 copies of 4 KiB on an application's queue, handed over together, beside the same copies awaited one by one,
+/* rows_batch.c: 64 copies of 4 KiB on an application's queue, submitted together, beside the same copies awaited one by one,
  * and beside one submission written by hand. */
 #include "queued.h"
-#if GPUHAL_BENCH_OPENCL
-#include "rows_step_opencl.h"
-#endif
 
 #include <math.h>
 #include <string.h>
@@ -65,19 +62,12 @@ static bool run_direct(void *user, uint64_t count)
 
 static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char *test, size_t side, double budget)
 {
-    gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_TIMES,
-        .device = gpuhal_device_id(device),
-        .test = test,
-        .unit = "ns",
-        .budget = budget,
-        .software = gpuhal_bench_is_software(device),
-    };
-    gpuhal_bench_row_take(bench, 0, side, &row);
-    gpuhal_bench_row_add(bench->output, &row);
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, test, GPUHAL_BENCH_TIMES);
+    row.budget = budget;
+    gpuhal_bench_report(bench, row, 0, side);
 }
 
-/* Where a copy costs about what handing it over does, there is little to win: inside the call, and on CUDA and HIP. */
+/* Where a copy costs about what submitting it does, there is little to gain: inside the call, and on CUDA and HIP. */
 static double awaited_budget_of(const gpuhal_device *device)
 {
     if (gpuhal_bench_is_threaded(device)) {
@@ -88,11 +78,11 @@ static double awaited_budget_of(const gpuhal_device *device)
 
 static bool measure(gpuhal_bench *bench, const gpuhal_device *device, gpuhal_bench_queued *q)
 {
-    const gpuhal_bench_side ours = {run_batch, q, NULL};
+    const gpuhal_bench_side batch = {run_batch, q, NULL};
     const gpuhal_bench_side awaited = {run_awaited, q, NULL};
     const gpuhal_bench_side direct = {run_direct, q, NULL};
     const bool has_direct = q->baseline != NULL;
-    const gpuhal_bench_side sides[] = {ours, has_direct ? direct : awaited, awaited};
+    const gpuhal_bench_side sides[] = {batch, has_direct ? direct : awaited, awaited};
     const size_t side_count = !bench->options->baseline ? 1 : has_direct ? 3 : 2;
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
     for (size_t i = 0; i < side_count; i++) {
@@ -124,34 +114,14 @@ static bool measure_synchronized(gpuhal_bench *bench, const gpuhal_device *devic
     return true;
 }
 
-/* An engine launches kernels by the vendor's own calls, so this row knows one API. */
-static bool measure_step(gpuhal_bench *bench, gpuhal_device *device)
+void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device)
 {
-#if GPUHAL_BENCH_OPENCL
-    return strcmp(gpuhal_device_backend(device), "opencl") != 0 || gpuhal_bench_step_opencl(bench, device);
-#else
-    (void)bench;
-    (void)device;
-    return true;
-#endif
-}
-
-void gpuhal_bench_rows_batch(gpuhal_bench *bench)
-{
-    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
-        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
-        gpuhal_bench_queued q;
-        if (!gpuhal_bench_wants(bench, device)) {
-            continue;
-        }
-        gpuhal_bench_progress(bench->output, gpuhal_device_id(device), "batch", 0);
-        if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &q) || !measure(bench, device, &q) ||
-            !measure_synchronized(bench, device, &q)) {
-            gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "batch", gpuhal_bench_failure());
-        }
-        if (!measure_step(bench, device)) {
-            gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "step", gpuhal_bench_failure());
-        }
-        gpuhal_bench_queued_close(&q);
+    gpuhal_bench_queued q;
+    const gpuhal_bench_row row = gpuhal_bench_row_of(device, "batch", GPUHAL_BENCH_TIMES);
+    gpuhal_bench_begin(bench->output, &row);
+    if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &q) || !measure(bench, device, &q) ||
+        !measure_synchronized(bench, device, &q)) {
+        gpuhal_bench_not_measured(bench);
     }
+    gpuhal_bench_queued_close(&q);
 }

@@ -1,8 +1,7 @@
-/* rows_file.c: from a file that lies in the page cache to a device, beside its two halves: reading the file into host memory, and
- * writing host memory to the device. Both halves at once could take as long as the slower one. */
+/* rows_file.c: from a file that lies in the page cache to a device, beside its two sides: reading the file into host memory, and
+ * writing host memory to the device. Both sides at once could take as long as the slower one. */
 #include "bench.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ typedef struct file_to_device {
     uint64_t bytes;
 } file_to_device;
 
-enum { WHOLE, READ_HALF, WRITE_HALF, SIDES };
+enum { WHOLE, READ_SIDE, WRITE_SIDE, SIDES };
 
 static bool run_whole(void *user, uint64_t count)
 {
@@ -35,7 +34,7 @@ static bool run_whole(void *user, uint64_t count)
     return true;
 }
 
-static bool run_read_half(void *user, uint64_t count)
+static bool run_read_side(void *user, uint64_t count)
 {
     const file_to_device *f = user;
     for (uint64_t i = 0; i < count; i++) {
@@ -51,15 +50,10 @@ static bool run_read_half(void *user, uint64_t count)
     return true;
 }
 
-static bool run_write_half(void *user, uint64_t count)
+static bool run_write_side(void *user, uint64_t count)
 {
     const file_to_device *f = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_write(NULL, f->buffer, 0, f->host, f->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_write");
-        }
-    }
-    return true;
+    return gpuhal_bench_writes(f->buffer, f->host, f->bytes, count);
 }
 
 /* A temporary file without a name, with a pattern. Writing it puts it into the page cache. */
@@ -77,50 +71,38 @@ static bool prepare(gpuhal_device *device, file_to_device *f)
         return false;
     }
     gpuhal_bench_pattern(f->host, f->bytes, 2);
-    if (gpuhal_read(NULL, f->host, f->buffer, 0, f->bytes) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_read");
-    }
-    return gpuhal_bench_pattern_is(f->host, f->bytes, 1) || gpuhal_bench_failed("other bytes than the file's came to the device");
+    return gpuhal_bench_reads(f->host, f->buffer, f->bytes, 1) && gpuhal_bench_pattern_is(f->host, f->bytes, 1);
 }
 
-static bool measure(gpuhal_bench *bench, gpuhal_device *device, file_to_device *f)
+static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, file_to_device *f)
 {
     const gpuhal_bench_side sides[SIDES] = {
-        {.run = run_whole, .user = f}, {.run = run_read_half, .user = f}, {.run = run_write_half, .user = f}};
+        {.run = run_whole, .user = f}, {.run = run_read_side, .user = f}, {.run = run_write_side, .user = f}};
     const bool compared = bench->options->baseline;
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, compared);
-    if (!gpuhal_bench_measure(sides, compared ? SIDES : READ_HALF, &plan, &bench->times)) {
+    if (!gpuhal_bench_measure(sides, compared ? SIDES : READ_SIDE, &plan, &bench->times)) {
         return false;
     }
-    gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_SLOWER_HALF,
-        .device = gpuhal_device_id(device),
-        .test = "file_to_device",
-        .bytes = f->bytes,
-        .budget = compared ? file_budget : NAN,
-        .software = gpuhal_bench_is_software(device),
-    };
-    gpuhal_bench_row_take(bench, WHOLE, compared ? gpuhal_bench_slower(bench, READ_HALF, WRITE_HALF) : WHOLE, &row);
-    gpuhal_bench_row_add(bench->output, &row);
+    gpuhal_bench_report(bench, row, WHOLE, compared ? gpuhal_bench_slower(bench, READ_SIDE, WRITE_SIDE) : WHOLE);
     return true;
 }
 
-void gpuhal_bench_rows_file(gpuhal_bench *bench)
+void gpuhal_bench_rows_file(gpuhal_bench *bench, gpuhal_device *device)
 {
-    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
-        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
-        file_to_device f = {.bytes = bench->options->quick ? quick_bytes : usual_bytes};
-        if (!gpuhal_bench_wants(bench, device) || !gpuhal_bench_fits(bench, device, device, "file_to_device", f.bytes)) {
-            continue;
-        }
-        gpuhal_bench_progress(bench->output, gpuhal_device_id(device), "file_to_device", f.bytes);
-        if (!prepare(device, &f) || !measure(bench, device, &f)) {
-            gpuhal_bench_not_measured(bench, gpuhal_device_id(device), "file_to_device", f.buffer == NULL);
-        }
-        if (f.file != NULL) {
-            fclose(f.file);
-        }
-        free(f.host);
-        gpuhal_buffer_release(f.buffer);
+    file_to_device f = {.bytes = bench->options->quick ? quick_bytes : usual_bytes};
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "file_to_device", GPUHAL_BENCH_SLOWER_SIDE);
+    row.bytes = f.bytes;
+    row.budget = file_budget;
+    gpuhal_bench_begin(bench->output, &row);
+    if (!gpuhal_bench_fits(bench, device, device, row.test, f.bytes)) {
+        return;
     }
+    if (!prepare(device, &f) || !measure(bench, row, &f)) {
+        gpuhal_bench_not_measured(bench);
+    }
+    if (f.file != NULL) {
+        fclose(f.file);
+    }
+    free(f.host);
+    gpuhal_buffer_release(f.buffer);
 }

@@ -1,10 +1,10 @@
 /* rows_locked.c: writing and reading with the host's side in page-locked memory, which is what an application takes for transfers
  * that shall be fast: buffers of kind UPLOAD and READBACK, filled and read at the address at which the host sees them.
  *
- * The application hands over the buffer (upload, readback). CUDA, HIP and OpenCL know page-locked memory by its address, so that
- * there it may hand over that (locked_write, locked_read). The vendor's own calls get the same memory: by its address, or on
+ * The application passes the buffer (upload, readback). CUDA, HIP and OpenCL know page-locked memory by its address, so that
+ * there it may pass that (locked_write, locked_read). The vendor's own calls get the same memory: by its address, or on
  * Vulkan as the buffer that it is; on the CPU it is memcpy. */
-#include "rows_locked.h"
+#include "bench.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,105 +24,76 @@ typedef struct locked {
     gpuhal_native native_readback;
 } locked;
 
-static bool copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_copy(NULL, to, 0, from, 0, bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_copy");
-        }
-    }
-    return true;
-}
-
-static bool ours_upload(void *user, uint64_t count)
+static bool upload_by_gpuhal(void *user, uint64_t count)
 {
     const locked *l = user;
-    return copy(l->memory, l->upload, l->bytes, count);
+    return gpuhal_bench_copies(l->memory, l->upload, l->bytes, count);
 }
 
-static bool ours_readback(void *user, uint64_t count)
+static bool readback_by_gpuhal(void *user, uint64_t count)
 {
     const locked *l = user;
-    return copy(l->readback, l->memory, l->bytes, count);
+    return gpuhal_bench_copies(l->readback, l->memory, l->bytes, count);
 }
 
-static bool ours_write(void *user, uint64_t count)
+static bool write_by_gpuhal(void *user, uint64_t count)
 {
     const locked *l = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_write(NULL, l->memory, 0, gpuhal_buffer_host(l->upload), l->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_write");
-        }
-    }
-    return true;
+    return gpuhal_bench_writes(l->memory, gpuhal_buffer_host(l->upload), l->bytes, count);
 }
 
-static bool ours_read(void *user, uint64_t count)
+static bool read_by_gpuhal(void *user, uint64_t count)
 {
     const locked *l = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_read(NULL, gpuhal_buffer_host(l->readback), l->memory, 0, l->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_read");
-        }
-    }
-    return true;
-}
-
-static bool memory_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t bytes, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        memcpy(gpuhal_buffer_host(to), gpuhal_buffer_host(from), bytes);
-        __asm__ volatile("" : : : "memory"); /* Copying often is not copying once. */
-    }
-    return true;
+    return gpuhal_bench_reads(gpuhal_buffer_host(l->readback), l->memory, l->bytes, count);
 }
 
 static bool direct_write(void *user, uint64_t count)
 {
     const locked *l = user;
+    void *upload = gpuhal_buffer_host(l->upload);
     if (l->baseline == NULL) {
-        return memory_copy(l->memory, l->upload, l->bytes, count);
+        return gpuhal_bench_memcpys(gpuhal_buffer_host(l->memory), upload, l->bytes, count);
     }
-    return l->by_address ? l->baseline->calls->write(l->baseline, &l->native, gpuhal_buffer_host(l->upload), l->bytes, count)
+    return l->by_address ? l->baseline->calls->write(l->baseline, &l->native, upload, l->bytes, count)
                          : l->baseline->calls->copy(l->baseline, &l->native, &l->native_upload, l->bytes, count);
 }
 
 static bool direct_read(void *user, uint64_t count)
 {
     const locked *l = user;
+    void *readback = gpuhal_buffer_host(l->readback);
     if (l->baseline == NULL) {
-        return memory_copy(l->readback, l->memory, l->bytes, count);
+        return gpuhal_bench_memcpys(readback, gpuhal_buffer_host(l->memory), l->bytes, count);
     }
-    return l->by_address ? l->baseline->calls->read(l->baseline, gpuhal_buffer_host(l->readback), &l->native, l->bytes, count)
+    return l->by_address ? l->baseline->calls->read(l->baseline, readback, &l->native, l->bytes, count)
                          : l->baseline->calls->copy(l->baseline, &l->native_readback, &l->native, l->bytes, count);
 }
 
 static const struct {
     const char *test;
-    bool (*ours)(void *user, uint64_t count);
+    bool (*gpuhal)(void *user, uint64_t count);
     bool (*direct)(void *user, uint64_t count);
     bool by_address; /* Only where the API takes page-locked memory by its address. */
 } directions[] = {
-    {"upload", ours_upload, direct_write, false},
-    {"readback", ours_readback, direct_read, false},
-    {"locked_write", ours_write, direct_write, true},
-    {"locked_read", ours_read, direct_read, true},
+    {"upload", upload_by_gpuhal, direct_write, false},
+    {"readback", readback_by_gpuhal, direct_read, false},
+    {"locked_write", write_by_gpuhal, direct_write, true},
+    {"locked_read", read_by_gpuhal, direct_read, true},
 };
 
 /* All sides move bytes there and back before they are timed. Without a baseline the last one is left out. */
 static bool prove(locked *l, bool compared)
 {
-    bool (*const writes[])(void *user, uint64_t count) = {ours_upload, ours_write, direct_write};
-    bool (*const reads[])(void *user, uint64_t count) = {ours_readback, ours_read, direct_read};
+    bool (*const writes[])(void *user, uint64_t count) = {upload_by_gpuhal, write_by_gpuhal, direct_write};
+    bool (*const reads[])(void *user, uint64_t count) = {readback_by_gpuhal, read_by_gpuhal, direct_read};
     const size_t side_count = compared ? 3 : l->by_address ? 2 : 1;
     for (uint64_t side = 0; side < side_count; side++) {
         gpuhal_bench_pattern(gpuhal_buffer_host(l->upload), l->bytes, side + 1);
         memset(gpuhal_buffer_host(l->readback), 0x5a, l->bytes);
-        if (!writes[side](l, 1) || !reads[side](l, 1)) {
+        if (!writes[side](l, 1) || !reads[side](l, 1) ||
+            !gpuhal_bench_pattern_is(gpuhal_buffer_host(l->readback), l->bytes, side + 1)) {
             return false;
-        }
-        if (!gpuhal_bench_pattern_is(gpuhal_buffer_host(l->readback), l->bytes, side + 1)) {
-            return gpuhal_bench_failed("the bytes that came back are others than went out");
         }
     }
     return true;
@@ -140,13 +111,12 @@ static bool prepare(gpuhal_device *device, locked *l, bool compared)
         {GPUHAL_MEMORY_DEVICE, &l->memory, &l->native},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        parts[i].native->size = sizeof *parts[i].native;
         if (!gpuhal_bench_buffer_of(device, parts[i].kind, l->bytes, parts[i].buffer)) {
             return false;
         }
         const bool wanted = l->baseline != NULL && (!l->by_address || parts[i].kind == GPUHAL_MEMORY_DEVICE);
-        if (wanted && gpuhal_buffer_native(*parts[i].buffer, parts[i].native) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_buffer_native");
+        if (wanted && !gpuhal_bench_native_of(*parts[i].buffer, parts[i].native)) {
+            return false;
         }
     }
     return prove(l, compared);
@@ -160,23 +130,12 @@ static double budget_of(const locked *l)
 
 static bool measure(gpuhal_bench *bench, gpuhal_device *device, locked *l, size_t direction, bool compared)
 {
-    const gpuhal_bench_side sides[] = {{directions[direction].ours, l, NULL}, {directions[direction].direct, l, NULL}};
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, !isnan(budget_of(l)));
-    gpuhal_bench_progress(bench->output, gpuhal_device_id(device), directions[direction].test, l->bytes);
-    if (!gpuhal_bench_measure(sides, compared ? 2 : 1, &plan, &bench->times)) {
-        return false;
-    }
-    gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_RATIO,
-        .device = gpuhal_device_id(device),
-        .test = directions[direction].test,
-        .bytes = l->bytes,
-        .budget = budget_of(l),
-        .software = gpuhal_bench_is_software(device),
-    };
-    gpuhal_bench_row_take(bench, 0, compared ? 1 : 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
-    return true;
+    const gpuhal_bench_side sides[] = {{directions[direction].gpuhal, l, NULL}, {directions[direction].direct, l, NULL}};
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, directions[direction].test, GPUHAL_BENCH_RATIO);
+    row.bytes = l->bytes;
+    row.budget = budget_of(l);
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, !isnan(row.budget));
+    return gpuhal_bench_measure_row(bench, row, sides, compared ? 2 : 1, &plan);
 }
 
 void gpuhal_bench_rows_locked(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes)
@@ -188,6 +147,9 @@ void gpuhal_bench_rows_locked(gpuhal_bench *bench, gpuhal_device *device, gpuhal
     }
     locked l = {.bytes = bytes, .baseline = baseline, .by_address = baseline != NULL && baseline->calls->write != NULL};
     const bool compared = bench->options->baseline && (baseline != NULL || gpuhal_bench_is_cpu(device));
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "upload", GPUHAL_BENCH_RATIO);
+    row.bytes = bytes;
+    gpuhal_bench_begin(bench->output, &row);
     bool good = prepare(device, &l, compared);
     for (size_t i = 0; good && i < sizeof directions / sizeof *directions; i++) {
         if (l.by_address || !directions[i].by_address) {
@@ -195,7 +157,7 @@ void gpuhal_bench_rows_locked(gpuhal_bench *bench, gpuhal_device *device, gpuhal
         }
     }
     if (!good) {
-        gpuhal_bench_not_measured(bench, gpuhal_device_id(device), "upload", l.memory == NULL);
+        gpuhal_bench_not_measured(bench);
     }
     gpuhal_buffer_release(l.memory);
     gpuhal_buffer_release(l.readback);

@@ -1,10 +1,7 @@
 /* rows_open.c: what opening the library costs: with the CPU plugin alone the time to the list of devices, and resident memory;
  * with one vendor's backend the time beside loading the vendor's library and listing its devices directly; with CUDA or HIP the
  * memory of the device. rows_open_all.c has what concerns all plugins together. */
-#include "baseline.h"
 #include "bench.h"
-#include "child.h"
-#include "rows_open_all.h"
 #include "device_memory.h"
 
 #include <string.h>
@@ -15,68 +12,56 @@ static const double listing_budget = 1 / 1.2;
 static const double helper_budget_ns = 15e6;
 static const double device_memory_budget_kib = 0;
 
-static void enumerate(gpuhal_bench *bench)
+static void enumerate(gpuhal_bench *bench, const gpuhal_device *cpu)
 {
-    const gpuhal_bench_row time = {
-        .kind = GPUHAL_BENCH_AMOUNT, .device = "cpu:0", .test = "enumerate", .unit = "ns", .budget = enumerate_budget_ns};
-    gpuhal_bench_children_row(bench, time, (const char *const[]){"enumerate", NULL}, NULL);
+    gpuhal_bench_row row = gpuhal_bench_row_of(cpu, "enumerate", GPUHAL_BENCH_AMOUNT);
+    row.budget = enumerate_budget_ns;
+    gpuhal_bench_children_row(bench, row, (const char *const[]){"enumerate", NULL}, NULL);
 }
 
-static void resident(gpuhal_bench *bench)
+static void resident(gpuhal_bench *bench, const gpuhal_device *cpu)
 {
-    const gpuhal_bench_row memory = {.kind = GPUHAL_BENCH_AMOUNT,
-                                     .device = "cpu:0",
-                                     .test = "resident_memory",
-                                     .unit = "KiB",
-                                     .budget = resident_budget_kib};
-    gpuhal_bench_children_row(bench, memory, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL});
+    gpuhal_bench_row row = gpuhal_bench_row_of(cpu, "resident_memory", GPUHAL_BENCH_AMOUNT);
+    row.unit = "KiB";
+    row.budget = resident_budget_kib;
+    gpuhal_bench_children_row(bench, row, (const char *const[]){"opened", NULL}, (const char *const[]){"empty", NULL});
 }
 
 /* Two rows of the same samples: the ratio, and what the helper process costs beyond the vendor's own start. */
-static void listing(gpuhal_bench *bench, gpuhal_device *device)
+static void listing(gpuhal_bench *bench, const gpuhal_device *device)
 {
     const char *backend = gpuhal_device_backend(device);
     const char *library = gpuhal_bench_vendor_library(bench->gpu, backend);
     const char *const direct[] = {"list_direct", backend, library, NULL};
+    const char *const words[] = {"list", backend, NULL};
     const bool compared = bench->options->baseline;
-    gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_TIMES,
-        .device = gpuhal_device_id(device),
-        .test = "open_backend",
-        .unit = "ns",
-        .budget = listing_budget,
-        .software = gpuhal_bench_is_software(device),
-    };
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "open_backend", GPUHAL_BENCH_TIMES);
+    row.budget = listing_budget;
+    gpuhal_bench_begin(bench->output, &row);
     if (library == NULL) {
-        gpuhal_bench_failed_row(bench->output, row.device, row.test, gpuhal_bench_failure());
-        return;
-    }
-    const char *const ours[] = {"list", backend, NULL};
-    if (gpuhal_bench_children_row(bench, row, ours, compared ? direct : NULL) && compared) {
+        gpuhal_bench_not_measured(bench);
+    } else if (gpuhal_bench_children_row(bench, row, words, compared ? direct : NULL) && compared) {
         row.kind = GPUHAL_BENCH_AMOUNT;
         row.test = "helper_start";
         row.budget = helper_budget_ns;
-        gpuhal_bench_row_take(bench, 0, 1, &row);
-        gpuhal_bench_row_add(bench->output, &row);
+        gpuhal_bench_report(bench, row, 0, 1);
     }
 }
 
 static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
 {
-    const gpuhal_bench_row memory = {.kind = GPUHAL_BENCH_AMOUNT,
-                                     .device = gpuhal_device_id(device),
-                                     .test = "device_memory",
-                                     .unit = "KiB",
-                                     .budget = device_memory_budget_kib};
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "device_memory", GPUHAL_BENCH_AMOUNT);
     const char *backend = gpuhal_device_backend(device);
     const char *pci;
     double now;
+    row.unit = "KiB";
+    row.budget = device_memory_budget_kib;
     if (gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &pci) != GPUHAL_OK) {
-        gpuhal_bench_remark(bench->output, memory.device, memory.test, "its PCI address is not known");
+        gpuhal_bench_note(bench->output, row.device, row.test, "its PCI address is not known");
     } else if (!gpuhal_bench_device_memory(backend, pci, &now)) {
-        gpuhal_bench_remark(bench->output, memory.device, memory.test, gpuhal_bench_failure());
+        gpuhal_bench_note(bench->output, row.device, row.test, gpuhal_bench_failure());
     } else {
-        gpuhal_bench_children_row(bench, memory, (const char *const[]){"device_memory", backend, pci, NULL}, NULL);
+        gpuhal_bench_children_row(bench, row, (const char *const[]){"device_memory", backend, pci, NULL}, NULL);
     }
 }
 
@@ -91,25 +76,17 @@ static bool stands_for_backend(const gpuhal_bench *bench, const gpuhal_device *d
     return true;
 }
 
-void gpuhal_bench_rows_open(gpuhal_bench *bench)
+void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device)
 {
-    if (bench->only == NULL || gpuhal_bench_is_cpu(bench->only)) {
-        enumerate(bench);
-        resident(bench);
+    const bool first = stands_for_backend(bench, device);
+    if (first && gpuhal_bench_is_cpu(device)) {
+        enumerate(bench, device);
+        resident(bench, device);
     }
-    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
-        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
-        if (!gpuhal_bench_wants(bench, device)) {
-            continue;
-        }
-        if (gpuhal_bench_baseline_is_known(device) && stands_for_backend(bench, device)) {
-            listing(bench, device);
-        }
-        if (gpuhal_bench_is_streamed(device)) {
-            device_memory(bench, device);
-        }
+    if (first && gpuhal_bench_baseline_is_known(device)) {
+        listing(bench, device);
     }
-    if (bench->only == NULL) {
-        gpuhal_bench_rows_open_all(bench);
+    if (gpuhal_bench_is_streamed(device)) {
+        device_memory(bench, device);
     }
 }

@@ -1,11 +1,9 @@
 /* rows_open_all.c: opening with all plugins: cold, beside one process that asks all vendors itself; and warm, from the registry,
  * where no vendor is asked at all. Each sample is a process of its own. */
-#include "rows_open_all.h"
-#include "baseline.h"
+#include "bench.h"
 #include "child.h"
 
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,36 +15,6 @@ static const double warm_probe_budget_ns = 6e6;
 static const double warm_touched_budget = 0;
 
 static const char everything[] = "all";
-
-static bool children(gpuhal_bench *bench, const char *const *ours, const char *const *baseline)
-{
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
-    const uint64_t enough = gpuhal_bench_now_ns() + plan.enough_ns;
-    size_t round = 0;
-    for (; round < plan.rounds && (round < plan.least || gpuhal_bench_now_ns() < enough); round++) {
-        if (!gpuhal_bench_child_run(ours, &bench->times.ns[0][round])) {
-            return false;
-        }
-        if (baseline != NULL && !gpuhal_bench_child_run(baseline, &bench->times.ns[1][round])) {
-            return false;
-        }
-    }
-    bench->times.rounds = round;
-    return true;
-}
-
-bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *ours,
-                               const char *const *baseline)
-{
-    gpuhal_bench_progress(bench->output, row.device, row.test, 0);
-    if (!children(bench, ours, baseline)) {
-        gpuhal_bench_failed_row(bench->output, row.device, row.test, gpuhal_bench_failure());
-        return false;
-    }
-    gpuhal_bench_row_take(bench, 0, baseline != NULL ? 1 : 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
-    return true;
-}
 
 static bool only_software(const gpuhal_bench *bench)
 {
@@ -78,31 +46,25 @@ static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BEN
     return count > 1 && any_device;
 }
 
-static void cold(gpuhal_bench *bench)
-{
-    const char *direct[GPUHAL_BENCH_CHILD_WORDS + 1];
-    const bool compared = bench->options->baseline && direct_words(bench, direct);
-    const gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_TIMES,
-        .device = everything,
-        .test = "open_all",
-        .unit = "ns",
-        .budget = cold_budget,
-        .software = only_software(bench),
-    };
-    gpuhal_bench_children_row(bench, row, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL);
-}
-
-static gpuhal_bench_row warm_row(const gpuhal_bench *bench, const char *test, const char *unit, double budget)
+static gpuhal_bench_row row_of_all(const gpuhal_bench *bench, gpuhal_bench_kind kind, const char *test, const char *unit,
+                                   double budget)
 {
     return (gpuhal_bench_row){
-        .kind = GPUHAL_BENCH_AMOUNT,
+        .kind = kind,
         .device = everything,
         .test = test,
         .unit = unit,
         .budget = budget,
         .software = only_software(bench),
     };
+}
+
+static void cold(gpuhal_bench *bench)
+{
+    const char *direct[GPUHAL_BENCH_CHILD_WORDS + 1];
+    const bool compared = bench->options->baseline && direct_words(bench, direct);
+    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_TIMES, "open_all", "ns", cold_budget);
+    gpuhal_bench_children_row(bench, row, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL);
 }
 
 /* The gpuhal-probe that was installed together with this program. */
@@ -119,19 +81,13 @@ static bool find_probe(char path[4096])
     return access(path, X_OK) == 0;
 }
 
-static void probe(gpuhal_bench *bench, const char *registry)
+/* The program inherits the environment: GPUHAL_REGISTRY is set for it, and set back. */
+static bool time_probe(gpuhal_bench *bench, const char *path, const char *registry)
 {
-    static const char test[] = "warm_probe";
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
-    char path[4096];
-    double first;
-    gpuhal_bench_progress(bench->output, everything, test, 0);
-    if (!find_probe(path)) {
-        gpuhal_bench_remark(bench->output, everything, test, "gpuhal-probe is not beside this program");
-        return;
-    }
     const char *before = getenv("GPUHAL_REGISTRY");
     char *kept = before != NULL ? strdup(before) : NULL;
+    double first;
     bool good = setenv("GPUHAL_REGISTRY", registry, 1) == 0 && gpuhal_bench_child_time(path, &first);
     for (bench->times.rounds = 0; good && bench->times.rounds < plan.rounds; bench->times.rounds++) {
         good = gpuhal_bench_child_time(path, &bench->times.ns[0][bench->times.rounds]);
@@ -142,13 +98,21 @@ static void probe(gpuhal_bench *bench, const char *registry)
         setenv("GPUHAL_REGISTRY", kept, 1);
     }
     free(kept);
-    if (!good) {
-        gpuhal_bench_failed_row(bench->output, everything, test, gpuhal_bench_failure());
-        return;
+    return good;
+}
+
+static void probe(gpuhal_bench *bench, const char *registry)
+{
+    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_probe", "ns", warm_probe_budget_ns);
+    char path[4096];
+    gpuhal_bench_begin(bench->output, &row);
+    if (!find_probe(path)) {
+        gpuhal_bench_note_row(bench->output, "gpuhal-probe is not beside this program");
+    } else if (!time_probe(bench, path, registry)) {
+        gpuhal_bench_not_measured(bench);
+    } else {
+        gpuhal_bench_report(bench, row, 0, 0);
     }
-    gpuhal_bench_row row = warm_row(bench, test, "ns", warm_probe_budget_ns);
-    gpuhal_bench_row_take(bench, 0, 0, &row);
-    gpuhal_bench_row_add(bench->output, &row);
 }
 
 static void remove_folder(const char *path)
@@ -169,20 +133,21 @@ void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
     const char *place = getenv("TMPDIR");
     char registry[4096];
     double first;
+    const gpuhal_bench_row listing = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_listing", "ns", warm_listing_budget_ns);
+    const gpuhal_bench_row touched = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_touched", "count", warm_touched_budget);
     cold(bench);
+    gpuhal_bench_begin(bench->output, &listing);
     snprintf(registry, sizeof registry, "%s/gpuhal-bench-XXXXXX", place != NULL && *place == '/' ? place : "/tmp");
     if (mkdtemp(registry) == NULL) {
-        gpuhal_bench_failed_row(bench->output, everything, "warm_listing", "there is no place for a temporary registry");
+        gpuhal_bench_row_failed(bench->output, "a temporary registry cannot be made");
         return;
     }
     if (gpuhal_bench_child_run((const char *const[]){"list_all", registry, NULL}, &first)) {
-        gpuhal_bench_children_row(bench, warm_row(bench, "warm_listing", "ns", warm_listing_budget_ns),
-                                  (const char *const[]){"list_all", registry, NULL}, NULL);
-        gpuhal_bench_children_row(bench, warm_row(bench, "warm_touched", "count", warm_touched_budget),
-                                  (const char *const[]){"touched", registry, NULL}, NULL);
+        gpuhal_bench_children_row(bench, listing, (const char *const[]){"list_all", registry, NULL}, NULL);
+        gpuhal_bench_children_row(bench, touched, (const char *const[]){"touched", registry, NULL}, NULL);
         probe(bench, registry);
     } else {
-        gpuhal_bench_failed_row(bench->output, everything, "warm_listing", gpuhal_bench_failure());
+        gpuhal_bench_not_measured(bench);
     }
     remove_folder(registry);
 }

@@ -1,14 +1,12 @@
-/* rows_pairs.c: copies between two devices beside their two halves, and the host memory that they take.
+/* rows_pairs.c: copies between two devices beside their two sides, and the host memory that they take.
  *
- * The halves are what a program would do without the library: reading the source into host memory, and writing host memory to
+ * The sides are what a program would do without the library: reading the source into host memory, and writing host memory to
  * the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a processor and
- * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both halves at once, by
- * pieces through small memory of their own, with nothing to hand over. Where the ceiling lies below the budget, there is no
- * verdict. A copy in one pass over shared memory is held against the same halves. One over a
- * link has none: it is held against the vendor's own call for two devices. */
-#include "baseline.h"
+ * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both sides at once, by
+ * pieces through small memory of their own, without passing anything on. Where the ceiling lies below the budget, there is no
+ * verdict. A copy in one pass over shared memory is compared with the same sides. One over a
+ * link has none: it is compared with the vendor's own call for two devices. */
 #include "bench.h"
-#include "child.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const double half_budget = 0.85; /* from 64 MiB */
+static const double side_budget = 0.85; /* from 64 MiB */
 static const uint64_t judged_bytes = UINT64_C(64) << 20;
 static const double peer_budget = 0.98; /* from 1 MiB */
 static const uint64_t judged_peer_bytes = UINT64_C(1) << 20;
@@ -29,7 +27,7 @@ static const uint64_t quick_staging_bytes = UINT64_C(1) << 20;
 typedef struct pair {
     gpuhal_buffer *to;
     gpuhal_buffer *from;
-    unsigned char *host; /* Room for the whole, and for a piece of each half. */
+    unsigned char *host; /* Room for the whole, and for a piece of each side. */
     uint64_t bytes;
     gpuhal_path path; /* Where it is not staged it is one pass, and there is nothing to overlap. */
     /* Of a copy over a link; NULL: no direct call is known. */
@@ -39,7 +37,7 @@ typedef struct pair {
     gpuhal_native from_memory;
 } pair;
 
-enum { WHOLE, READ_HALF, WRITE_HALF, CEILING, SIDES };
+enum { WHOLE, READ_SIDE, WRITE_SIDE, CEILING, SIDES };
 
 /* A piece of the ceiling: small enough for the caches, as the pieces of a ring are. */
 static const uint64_t piece_bytes = UINT64_C(512) << 10;
@@ -47,34 +45,19 @@ static const uint64_t piece_bytes = UINT64_C(512) << 10;
 static bool run_whole(void *user, uint64_t count)
 {
     const pair *p = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_copy(NULL, p->to, 0, p->from, 0, p->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_copy");
-        }
-    }
-    return true;
+    return gpuhal_bench_copies(p->to, p->from, p->bytes, count);
 }
 
-static bool run_read_half(void *user, uint64_t count)
+static bool run_read_side(void *user, uint64_t count)
 {
     const pair *p = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_read(NULL, p->host, p->from, 0, p->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_read");
-        }
-    }
-    return true;
+    return gpuhal_bench_reads(p->host, p->from, p->bytes, count);
 }
 
-static bool run_write_half(void *user, uint64_t count)
+static bool run_write_side(void *user, uint64_t count)
 {
     const pair *p = user;
-    for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_write(NULL, p->to, 0, p->host, p->bytes) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_write");
-        }
-    }
-    return true;
+    return gpuhal_bench_writes(p->to, p->host, p->bytes, count);
 }
 
 static bool by_pieces(const pair *p, bool reads, unsigned char *piece)
@@ -134,66 +117,67 @@ static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *
     if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline || !gpuhal_bench_baseline_is_known(to)) {
         return true;
     }
-    p->from_device = p->to_memory = p->from_memory = (gpuhal_native){.size = sizeof p->from_device};
+    p->from_device = (gpuhal_native){.size = sizeof p->from_device};
     p->baseline = gpuhal_bench_baseline_create(bench->gpu, to);
     if (p->baseline != NULL && p->baseline->calls->copy_peer == NULL) {
         gpuhal_bench_baseline_destroy(p->baseline);
         p->baseline = NULL;
         return true;
     }
-    const bool known = gpuhal_device_native(from, &p->from_device) == GPUHAL_OK &&
-                       gpuhal_buffer_native(p->to, &p->to_memory) == GPUHAL_OK &&
-                       gpuhal_buffer_native(p->from, &p->from_memory) == GPUHAL_OK;
-    return p->baseline != NULL && (known || gpuhal_bench_failed_call("asking for the vendor's objects"));
+    if (gpuhal_device_native(from, &p->from_device) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_device_native");
+    }
+    return p->baseline != NULL && gpuhal_bench_native_of(p->to, &p->to_memory) &&
+           gpuhal_bench_native_of(p->from, &p->from_memory);
 }
 
-static void add_row(gpuhal_bench *bench, const pair *p, gpuhal_bench_kind kind, size_t side, size_t baseline, double budget)
+static gpuhal_bench_row row_between(const gpuhal_device *to, const gpuhal_device *from, const char *test,
+                                    gpuhal_bench_kind kind)
 {
-    gpuhal_device *from = gpuhal_buffer_device(p->from);
-    gpuhal_device *to = gpuhal_buffer_device(p->to);
-    gpuhal_bench_row row = {
-        .kind = kind,
-        .device = gpuhal_device_id(from),
-        .peer = gpuhal_device_id(to),
-        .test = side == CEILING ? "ceiling" : "copy",
-        .path = side == CEILING ? NULL : gpuhal_path_name(p->path),
-        .bytes = p->bytes,
-        .budget = budget,
-        .software = gpuhal_bench_is_software(from),
-        .peer_software = gpuhal_bench_is_software(to),
-    };
-    gpuhal_bench_row_take(bench, side, baseline, &row);
-    gpuhal_bench_row_add(bench->output, &row);
+    gpuhal_bench_row row = gpuhal_bench_row_of(from, test, kind);
+    row.peer = gpuhal_device_id(to);
+    row.peer_software = gpuhal_bench_is_software(to);
+    return row;
+}
+
+static gpuhal_bench_row copy_row(const pair *p, const char *test, gpuhal_bench_kind kind, double budget)
+{
+    gpuhal_bench_row row = row_between(gpuhal_buffer_device(p->to), gpuhal_buffer_device(p->from), test, kind);
+    row.path = gpuhal_path_name(p->path);
+    row.bytes = p->bytes;
+    row.budget = budget;
+    return row;
 }
 
 static bool measure_peer(gpuhal_bench *bench, pair *p)
 {
     const gpuhal_bench_side sides[] = {{run_whole, p, NULL}, {run_peer, p, NULL}};
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, p->bytes >= judged_peer_bytes);
-    if (!gpuhal_bench_measure(sides, 2, &plan, &bench->times)) {
-        return false;
-    }
-    add_row(bench, p, GPUHAL_BENCH_RATIO, 0, 1, p->bytes >= judged_peer_bytes ? peer_budget : NAN);
-    return true;
+    const bool judged = p->bytes >= judged_peer_bytes;
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, judged);
+    return gpuhal_bench_measure_row(bench, copy_row(p, "copy", GPUHAL_BENCH_RATIO, judged ? peer_budget : NAN), sides, 2,
+                                    &plan);
 }
 
 static bool measure(gpuhal_bench *bench, pair *p)
 {
     const gpuhal_bench_side sides[SIDES] = {
-        {run_whole, p, NULL}, {run_read_half, p, NULL}, {run_write_half, p, NULL}, {run_ceiling, p, NULL}};
-    const bool has_halves = p->path == GPUHAL_PATH_STAGED || p->path == GPUHAL_PATH_SHARED;
-    const bool compared = bench->options->baseline && has_halves;
+        {run_whole, p, NULL}, {run_read_side, p, NULL}, {run_write_side, p, NULL}, {run_ceiling, p, NULL}};
+    const bool has_sides = p->path == GPUHAL_PATH_STAGED || p->path == GPUHAL_PATH_SHARED;
+    const bool compared = bench->options->baseline && has_sides;
     const bool judged = compared && p->bytes >= judged_bytes;
     const bool with_ceiling = judged && p->path == GPUHAL_PATH_STAGED;
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, judged);
-    if (!gpuhal_bench_measure(sides, with_ceiling ? SIDES : compared ? CEILING : READ_HALF, &plan, &bench->times)) {
+    if (!gpuhal_bench_measure(sides, with_ceiling ? SIDES : compared ? CEILING : READ_SIDE, &plan, &bench->times)) {
         return false;
     }
-    const size_t slower = compared ? gpuhal_bench_slower(bench, READ_HALF, WRITE_HALF) : WHOLE;
-    const bool possible = !with_ceiling || gpuhal_bench_ratio(&bench->times, slower, CEILING).high >= half_budget;
-    add_row(bench, p, GPUHAL_BENCH_SLOWER_HALF, WHOLE, slower, judged && possible ? half_budget : NAN);
+    const size_t slower = compared ? gpuhal_bench_slower(bench, READ_SIDE, WRITE_SIDE) : WHOLE;
+    const bool possible = !with_ceiling || gpuhal_bench_ratio(&bench->times, slower, CEILING).high >= side_budget;
+    const double budget = judged && possible ? side_budget : NAN;
+    gpuhal_bench_report(bench, copy_row(p, "copy", GPUHAL_BENCH_SLOWER_SIDE, budget), WHOLE, slower);
     if (with_ceiling) {
-        add_row(bench, p, GPUHAL_BENCH_SLOWER_HALF, CEILING, slower, NAN);
+        gpuhal_bench_row ceiling = copy_row(p, "ceiling", GPUHAL_BENCH_SLOWER_SIDE, NAN);
+        ceiling.path = NULL;
+        gpuhal_bench_report(bench, ceiling, CEILING, slower);
     }
     return true;
 }
@@ -201,15 +185,17 @@ static bool measure(gpuhal_bench *bench, pair *p)
 static void one_size(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, uint64_t bytes)
 {
     pair p = {.bytes = bytes};
+    gpuhal_bench_row row = row_between(to, from, "copy", GPUHAL_BENCH_SLOWER_SIDE);
     char test[64];
-    snprintf(test, sizeof test, "to %s", gpuhal_device_id(to));
-    gpuhal_bench_progress(bench->output, gpuhal_device_id(from), test, bytes);
+    row.bytes = bytes;
+    gpuhal_bench_begin(bench->output, &row);
+    snprintf(test, sizeof test, "to %s", row.peer);
     if (!gpuhal_bench_fits(bench, to, from, test, bytes)) {
         return;
     }
     if (!prepare(to, from, &p) || !prepare_peer(bench, to, from, &p) ||
         !(p.baseline != NULL ? measure_peer(bench, &p) : measure(bench, &p))) {
-        gpuhal_bench_not_measured(bench, gpuhal_device_id(from), test, p.to == NULL);
+        gpuhal_bench_not_measured(bench);
     }
     gpuhal_bench_baseline_destroy(p.baseline);
     free(p.host);
@@ -220,32 +206,15 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from
 /* The staging memory is taken once and kept, so its growth shows in a fresh process only. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_device *from)
 {
+    gpuhal_bench_row row = row_between(to, from, "staging_memory", GPUHAL_BENCH_AMOUNT);
     char bytes[24];
     snprintf(bytes, sizeof bytes, "%" PRIu64, bench->options->quick ? quick_staging_bytes : staging_bytes);
-    const char *const words[] = {"staging", gpuhal_device_id(from), gpuhal_device_id(to), bytes, NULL};
-    gpuhal_bench_progress(bench->output, gpuhal_device_id(from), "staging_memory", 0);
-    double kib;
-    if (!gpuhal_bench_child_run(words, &kib)) {
-        gpuhal_bench_failed_row(bench->output, gpuhal_device_id(from), "staging_memory", gpuhal_bench_failure());
-        return;
-    }
-    const gpuhal_bench_row row = {
-        .kind = GPUHAL_BENCH_AMOUNT,
-        .device = gpuhal_device_id(from),
-        .peer = gpuhal_device_id(to),
-        .test = "staging_memory",
-        .unit = "KiB",
-        .ours = kib,
-        .baseline = NAN,
-        .result = {kib, kib, kib},
-        .budget = staging_budget_kib,
-        .software = gpuhal_bench_is_software(from),
-        .peer_software = gpuhal_bench_is_software(to),
-    };
-    gpuhal_bench_row_add(bench->output, &row);
+    row.unit = "KiB";
+    row.budget = staging_budget_kib;
+    gpuhal_bench_child_row(bench, row, (const char *const[]){"staging", row.device, row.peer, bytes, NULL});
 }
 
-/* Without a wish: each device to the next, the last one to the first. With one: from that device to every other, and back. */
+/* Each device to the next, the last one to the first; with --device from that device to every other, and back. */
 static bool wants_pair(const gpuhal_bench *bench, uint32_t from, uint32_t to)
 {
     if (from == to) {
@@ -260,19 +229,15 @@ static bool wants_pair(const gpuhal_bench *bench, uint32_t from, uint32_t to)
 void gpuhal_bench_rows_pairs(gpuhal_bench *bench)
 {
     const uint32_t count = gpuhal_device_count(bench->gpu);
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t number = 0; number < count * count; number++) {
-            gpuhal_device *from = gpuhal_device_at(bench->gpu, number / count);
-            gpuhal_device *to = gpuhal_device_at(bench->gpu, number % count);
-            if (!wants_pair(bench, number / count, number % count)) {
-                continue;
-            }
-            for (size_t i = 0; pass == 0 && i < bench->options->size_count; i++) {
-                one_size(bench, to, from, bench->options->sizes[i]);
-            }
-            if (pass == 1) {
-                memory(bench, to, from);
-            }
+    for (uint32_t number = 0; number < count * count; number++) {
+        gpuhal_device *from = gpuhal_device_at(bench->gpu, number / count);
+        gpuhal_device *to = gpuhal_device_at(bench->gpu, number % count);
+        if (!wants_pair(bench, number / count, number % count)) {
+            continue;
         }
+        for (size_t i = 0; i < bench->options->size_count; i++) {
+            one_size(bench, to, from, bench->options->sizes[i]);
+        }
+        memory(bench, to, from);
     }
 }

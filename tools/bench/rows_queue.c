@@ -1,5 +1,5 @@
-/* rows_queue.c: what the smallest copy costs on an application's queue: to enqueue it, to wait for its event, and to hear of its
- * end through a descriptor, each beside what a program would write on a queue of the vendor's. */
+/* rows_queue.c: what the smallest copy costs on an application's queue: to enqueue it, to wait for its event, and to wait for
+ * its end through a descriptor, each beside what a program would write on a queue of the vendor's. */
 #include "fd_thread.h"
 #include "queued.h"
 
@@ -13,22 +13,22 @@ enum { PIECES = 64, PIECE_BYTES = 256 };
 static const double descriptor_budget = 1 / 1.25;
 static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
 static const double synchronize_budget_ns = 1000; /* behind work that has ended, on PoCL's `basic`, which works inside the call */
-static const int patience_ms = 10000;
+static const int timeout_ms = 10000;
 
 typedef struct small_copies {
     gpuhal_bench_queued queued;
     gpuhal_bench_fd_thread *thread; /* NULL: nothing to compare with. */
-    int ours;                       /* An epoll for each side, as a program has one; -1: none. */
+    int gpuhal;                     /* An epoll for each side, as a program has one; -1: none. */
     int direct;
 } small_copies;
 
-static bool submit_ours(void *user, uint64_t count)
+static bool submit_by_gpuhal(void *user, uint64_t count)
 {
     const small_copies *s = user;
     return gpuhal_bench_queued_enqueue(&s->queued, 0, count);
 }
 
-static bool settle_ours(void *user)
+static bool settle_by_gpuhal(void *user)
 {
     const small_copies *s = user;
     return gpuhal_bench_queued_record(&s->queued) && gpuhal_bench_queued_await(&s->queued);
@@ -51,18 +51,18 @@ static bool settle_direct(void *user)
     return q->baseline->calls->submit(q->baseline) && q->baseline->calls->await(q->baseline);
 }
 
-static bool await_ours(void *user, uint64_t count)
+static bool await_by_gpuhal(void *user, uint64_t count)
 {
     const small_copies *s = user;
     for (uint64_t i = 0; i < count; i++) {
-        if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !settle_ours(user)) {
+        if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !settle_by_gpuhal(user)) {
             return false;
         }
     }
     return true;
 }
 
-static bool synchronize_ours(void *user, uint64_t count)
+static bool synchronize_by_gpuhal(void *user, uint64_t count)
 {
     const small_copies *s = user;
     for (uint64_t i = 0; i < count; i++) {
@@ -87,15 +87,15 @@ static bool await_direct(void *user, uint64_t count)
 static bool becomes_readable(int epoll)
 {
     struct epoll_event event;
-    return epoll_wait(epoll, &event, 1, patience_ms) == 1 || gpuhal_bench_failed("the descriptor did not become readable");
+    return epoll_wait(epoll, &event, 1, timeout_ms) == 1 || gpuhal_bench_failed("the descriptor did not become readable");
 }
 
-static bool hear_ours(void *user, uint64_t count)
+static bool poll_by_gpuhal(void *user, uint64_t count)
 {
     const small_copies *s = user;
     for (uint64_t i = 0; i < count; i++) {
         if (!gpuhal_bench_queued_enqueue(&s->queued, 0, 1) || !gpuhal_bench_queued_record(&s->queued) ||
-            !becomes_readable(s->ours)) {
+            !becomes_readable(s->gpuhal)) {
             return false;
         }
         if (gpuhal_event_poll(s->queued.event) != GPUHAL_OK) {
@@ -105,7 +105,7 @@ static bool hear_ours(void *user, uint64_t count)
     return true;
 }
 
-static bool hear_direct(void *user, uint64_t count)
+static bool poll_direct(void *user, uint64_t count)
 {
     const small_copies *s = user;
     const gpuhal_bench_queued *q = &s->queued;
@@ -132,7 +132,7 @@ static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
     if (gpuhal_event_descriptor(s->queued.event, out_descriptor) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_event_descriptor");
     }
-    if (!watch((int)*out_descriptor, &s->ours)) {
+    if (!watch((int)*out_descriptor, &s->gpuhal)) {
         return false;
     }
     if (s->queued.baseline == NULL) {
@@ -145,44 +145,35 @@ static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
 static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char *test, gpuhal_bench_kind kind, size_t side,
                     double budget)
 {
-    gpuhal_bench_row row = {
-        .kind = kind,
-        .device = gpuhal_device_id(device),
-        .test = test,
-        .unit = "ns",
-        .budget = budget,
-        .software = gpuhal_bench_is_software(device),
-    };
-    gpuhal_bench_row_take(bench, 0, side, &row);
-    gpuhal_bench_row_add(bench->output, &row);
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, test, kind);
+    row.budget = budget;
+    gpuhal_bench_report(bench, row, 0, side);
 }
 
 static bool measure(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, const char *test,
                     const gpuhal_bench_side *sides, size_t side_count, double budget)
 {
     const size_t last = s->queued.baseline != NULL ? side_count - 1 : 0;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, test, GPUHAL_BENCH_TIMES);
     gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    plan.most = PIECES;
-    gpuhal_bench_progress(bench->output, gpuhal_device_id(device), test, 0);
+    row.budget = budget;
+    plan.max_count = PIECES;
+    gpuhal_bench_begin(bench->output, &row);
     for (size_t i = 0; i <= last; i++) {
         /* The others copy one piece again and again, by the same calls. */
         if (sides[i].settle != NULL && !gpuhal_bench_queued_prove(&s->queued, &sides[i], PIECES, i + 1)) {
             return false;
         }
     }
-    if (!gpuhal_bench_measure(sides, last + 1, &plan, &bench->times)) {
-        return false;
-    }
-    add_row(bench, device, test, GPUHAL_BENCH_TIMES, last > 0 ? 1 : 0, budget);
-    return true;
+    return gpuhal_bench_measure_row(bench, row, sides, last + 1, &plan);
 }
 
 static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, gpuhal_os_handle *out_descriptor)
 {
-    const gpuhal_bench_side submit[] = {{submit_ours, s, settle_ours}, {submit_direct, s, settle_direct}};
-    const gpuhal_bench_side await[] = {{await_ours, s, NULL}, {await_direct, s, NULL}};
-    const gpuhal_bench_side synchronize[] = {{synchronize_ours, s, NULL}, {await_direct, s, NULL}};
-    const gpuhal_bench_side hear[] = {{hear_ours, s, NULL}, {hear_direct, s, NULL}, {await_direct, s, NULL}};
+    const gpuhal_bench_side submit[] = {{submit_by_gpuhal, s, settle_by_gpuhal}, {submit_direct, s, settle_direct}};
+    const gpuhal_bench_side await[] = {{await_by_gpuhal, s, NULL}, {await_direct, s, NULL}};
+    const gpuhal_bench_side synchronize[] = {{synchronize_by_gpuhal, s, NULL}, {await_direct, s, NULL}};
+    const gpuhal_bench_side polling[] = {{poll_by_gpuhal, s, NULL}, {poll_direct, s, NULL}, {await_direct, s, NULL}};
     if (!measure(bench, device, s, "submit", submit, 2, NAN) || !measure(bench, device, s, "queued_copy", await, 2, NAN) ||
         !measure(bench, device, s, "queued_synchronize", synchronize, 2, NAN)) {
         return false;
@@ -190,7 +181,7 @@ static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_c
     if (s->queued.baseline != NULL) {
         add_row(bench, device, "synchronize", GPUHAL_BENCH_AMOUNT, 1, gpuhal_bench_is_inline(device) ? synchronize_budget_ns : NAN);
     }
-    if (!open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", hear, 3, descriptor_budget)) {
+    if (!open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", polling, 3, descriptor_budget)) {
         return false;
     }
     if (s->queued.baseline != NULL) {
@@ -200,26 +191,22 @@ static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_c
     return true;
 }
 
-void gpuhal_bench_rows_queue(gpuhal_bench *bench)
+void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device)
 {
-    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
-        gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
-        gpuhal_os_handle descriptor = -1;
-        small_copies s = {.ours = -1, .direct = -1};
-        if (!gpuhal_bench_wants(bench, device)) {
-            continue;
-        }
-        if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &s.queued) ||
-            !one_device(bench, device, &s, &descriptor)) {
-            gpuhal_bench_failed_row(bench->output, gpuhal_device_id(device), "queue", gpuhal_bench_failure());
-        }
-        gpuhal_bench_fd_thread_stop(s.thread);
-        const int open_ones[] = {s.ours, s.direct, (int)descriptor};
-        for (size_t j = 0; j < sizeof open_ones / sizeof *open_ones; j++) {
-            if (open_ones[j] >= 0) {
-                close(open_ones[j]);
-            }
-        }
-        gpuhal_bench_queued_close(&s.queued);
+    gpuhal_os_handle descriptor = -1;
+    small_copies s = {.gpuhal = -1, .direct = -1};
+    const gpuhal_bench_row row = gpuhal_bench_row_of(device, "submit", GPUHAL_BENCH_TIMES);
+    gpuhal_bench_begin(bench->output, &row);
+    if (!gpuhal_bench_queued_open(bench, device, PIECE_BYTES, PIECES, &s.queued) ||
+        !one_device(bench, device, &s, &descriptor)) {
+        gpuhal_bench_not_measured(bench);
     }
+    gpuhal_bench_fd_thread_stop(s.thread);
+    const int open_ones[] = {s.gpuhal, s.direct, (int)descriptor};
+    for (size_t i = 0; i < sizeof open_ones / sizeof *open_ones; i++) {
+        if (open_ones[i] >= 0) {
+            close(open_ones[i]);
+        }
+    }
+    gpuhal_bench_queued_close(&s.queued);
 }

@@ -1,7 +1,7 @@
 /* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are launched, the
  * result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's. */
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
-#include "rows_step_opencl.h"
+#include "bench.h"
 
 #include <gpuhal/native.h>
 
@@ -12,8 +12,8 @@
 
 enum { LAYERS = 6, WIDTH = 64, VECTOR_BYTES = WIDTH * sizeof(float), MATRIX_BYTES = WIDTH * VECTOR_BYTES };
 
-static const double step_budget = 1 / 1.10; /* but on PoCL's `basic`, where nothing is asynchronous */
-static const uint64_t patience_ns = UINT64_C(10000000000);
+static const double step_budget = 1 / 1.10; /* on PoCL's `basic`, which works inside the call */
+static const uint64_t timeout_ns = UINT64_C(10000000000);
 
 static const char source[] = "kernel void layer(global const float *matrix, global const float *x, global float *y)\n"
                              "{\n"
@@ -39,8 +39,7 @@ typedef struct step {
     gpuhal_buffer *matrix;
     gpuhal_buffer *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
     cl_command_queue direct;
-    cl_mem memory; /* Of the first vector, from offset on. */
-    size_t offset;
+    gpuhal_native first; /* vectors[0], as a cl_mem and an offset. */
     cl_program program;
     cl_kernel layers[2]; /* From each vector to the other. */
     float x[WIDTH];
@@ -49,7 +48,7 @@ typedef struct step {
 
 static bool failed(const char *call, cl_int code)
 {
-    return gpuhal_bench_failed("%s answered %d", call, (int)code);
+    return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
 static bool launch(const step *s, cl_command_queue queue)
@@ -64,48 +63,50 @@ static bool launch(const step *s, cl_command_queue queue)
     return true;
 }
 
-static bool launch_in_section(const step *s)
+static bool launch_natively(const step *s)
 {
     gpuhal_native native = {.size = sizeof native};
-    if (gpuhal_queue_native_begin(s->queue, patience_ns, &native) != GPUHAL_OK) {
+    if (gpuhal_queue_native_begin(s->queue, timeout_ns, &native) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_queue_native_begin");
     }
     const bool launched = launch(s, (cl_command_queue)(uintptr_t)native.values[0]);
     return (gpuhal_queue_native_end(s->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_native_end")) && launched;
 }
 
-static bool run_ours(void *user, uint64_t count)
+static bool run_gpuhal(void *user, uint64_t count)
 {
     step *s = user;
     for (uint64_t i = 0; i < count; i++) {
         if (gpuhal_write(s->queue, s->vectors[0], 0, s->x, VECTOR_BYTES) != GPUHAL_OK) {
             return gpuhal_bench_failed_call("gpuhal_write");
         }
-        if (!launch_in_section(s)) {
+        if (!launch_natively(s)) {
             return false;
         }
         if (gpuhal_read(s->queue, s->y, s->vectors[0], 0, VECTOR_BYTES) != GPUHAL_OK) {
             return gpuhal_bench_failed_call("gpuhal_read");
         }
-        if (gpuhal_queue_synchronize(s->queue, patience_ns) != GPUHAL_OK) {
+        if (gpuhal_queue_synchronize(s->queue, timeout_ns) != GPUHAL_OK) {
             return gpuhal_bench_failed_call("gpuhal_queue_synchronize");
         }
     }
     return true;
 }
 
-/* With an event for each transfer, without which nobody learns whether it failed. */
+/* With an event for each transfer: without one its failure is not reported. */
 static bool step_directly(step *s)
 {
+    const cl_mem memory = (cl_mem)(uintptr_t)s->first.values[0];
+    const size_t offset = s->first.values[1];
     cl_event events[2];
-    cl_int code = s->clEnqueueWriteBuffer(s->direct, s->memory, CL_FALSE, s->offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
+    cl_int code = s->clEnqueueWriteBuffer(s->direct, memory, CL_FALSE, offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
     if (code != CL_SUCCESS) {
         return failed("clEnqueueWriteBuffer", code);
     }
     bool good = launch(s, s->direct);
     cl_uint count = 1;
     if (good) {
-        code = s->clEnqueueReadBuffer(s->direct, s->memory, CL_FALSE, s->offset, VECTOR_BYTES, s->y, 0, NULL, &events[1]);
+        code = s->clEnqueueReadBuffer(s->direct, memory, CL_FALSE, offset, VECTOR_BYTES, s->y, 0, NULL, &events[1]);
         good = code == CL_SUCCESS || failed("clEnqueueReadBuffer", code);
         count += good ? 1 : 0;
     }
@@ -167,17 +168,6 @@ static bool write_matrix(step *s)
     return gpuhal_write(NULL, s->matrix, 0, matrix, MATRIX_BYTES) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_write");
 }
 
-static bool native_of(gpuhal_buffer *buffer, cl_mem *out_memory, size_t *out_offset)
-{
-    gpuhal_native native = {.size = sizeof native};
-    if (gpuhal_buffer_native(buffer, &native) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_buffer_native");
-    }
-    *out_memory = (cl_mem)(uintptr_t)native.values[0];
-    *out_offset = native.values[1];
-    return true;
-}
-
 static bool make_layer(step *s, int from)
 {
     gpuhal_buffer *arguments[] = {s->matrix, s->vectors[from], s->vectors[1 - from]};
@@ -187,12 +177,12 @@ static bool make_layer(step *s, int from)
         return failed("clCreateKernel", code);
     }
     for (cl_uint i = 0; i < 3; i++) {
-        cl_mem memory = NULL;
-        size_t offset = 0;
-        if (!native_of(arguments[i], &memory, &offset)) {
+        gpuhal_native native;
+        if (!gpuhal_bench_native_of(arguments[i], &native)) {
             return false;
         }
-        if (offset != 0) {
+        const cl_mem memory = (cl_mem)(uintptr_t)native.values[0];
+        if (native.values[1] != 0) {
             return gpuhal_bench_failed("a kernel's argument cannot begin inside a cl_mem");
         }
         code = s->clSetKernelArg(s->layers[from], i, sizeof memory, &memory);
@@ -235,7 +225,7 @@ static bool open_step(gpuhal_device *device, step *s)
     if (gpuhal_queue_create(device, NULL, &s->queue) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_queue_create");
     }
-    return open_direct(device, s) && native_of(s->vectors[0], &s->memory, &s->offset) && make_layer(s, 0) && make_layer(s, 1);
+    return open_direct(device, s) && gpuhal_bench_native_of(s->vectors[0], &s->first) && make_layer(s, 0) && make_layer(s, 1);
 }
 
 static void close_step(step *s)
@@ -275,32 +265,29 @@ static bool prove(step *s, bool (*run)(void *, uint64_t), float first)
     return true;
 }
 
-bool gpuhal_bench_step_opencl(gpuhal_bench *bench, gpuhal_device *device)
+/* Engines launch kernels by the vendor's own calls, so this row knows one API. */
+void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device)
 {
     step s = {.queue = NULL};
-    const gpuhal_bench_side sides[] = {{run_ours, &s, NULL}, {run_direct, &s, NULL}};
+    const gpuhal_bench_side sides[] = {{run_gpuhal, &s, NULL}, {run_direct, &s, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "step", GPUHAL_BENCH_TIMES);
+    if (strcmp(gpuhal_device_backend(device), "opencl") != 0) {
+        return;
+    }
+    row.budget = gpuhal_bench_is_inline(device) ? step_budget : NAN;
+    gpuhal_bench_begin(bench->output, &row);
     if (!find_functions(device, &s)) {
-        return false;
+        gpuhal_bench_not_measured(bench);
+        return;
     }
     if (!compiles(device, &s)) {
-        gpuhal_bench_remark(bench->output, gpuhal_device_id(device), "step", "the driver has no compiler");
-        return true;
+        gpuhal_bench_note_row(bench->output, "the driver has no compiler");
+        return;
     }
-    const bool good = open_step(device, &s) && prove(&s, run_ours, 1) && prove(&s, run_direct, 1000) &&
-                      gpuhal_bench_measure(sides, bench->options->baseline ? 2 : 1, &plan, &bench->times);
+    if (!open_step(device, &s) || !prove(&s, run_gpuhal, 1) || !prove(&s, run_direct, 1000) ||
+        !gpuhal_bench_measure_row(bench, row, sides, bench->options->baseline ? 2 : 1, &plan)) {
+        gpuhal_bench_not_measured(bench);
+    }
     close_step(&s);
-    if (good) {
-        gpuhal_bench_row row = {
-            .kind = GPUHAL_BENCH_TIMES,
-            .device = gpuhal_device_id(device),
-            .test = "step",
-            .unit = "ns",
-            .budget = gpuhal_bench_is_inline(device) ? NAN : step_budget,
-            .software = gpuhal_bench_is_software(device),
-        };
-        gpuhal_bench_row_take(bench, 0, bench->options->baseline ? 1 : 0, &row);
-        gpuhal_bench_row_add(bench->output, &row);
-    }
-    return good;
 }
