@@ -12,190 +12,190 @@ uint64_t gpuhal_round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-uint64_t gpuhal_copy_unit(const gpuhal_trial *trial)
+uint64_t gpuhal_copy_unit(const gpuhal_context *context)
 {
-    uint64_t unit = gpuhal_trial_fact(trial, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
+    uint64_t unit = gpuhal_device_fact(context, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     return unit == 0 || unit > 65536 ? 1 : unit; /* an impossible value is the fault of another check */
 }
 
-bool gpuhal_states_kind(const gpuhal_trial *trial, gpuhal_memory_kind kind)
+bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind)
 {
-    return gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> kind & 1;
+    return gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> kind & 1;
 }
 
-const char *gpuhal_kind_word(gpuhal_memory_kind kind)
+const char *gpuhal_kind_name(gpuhal_memory_kind kind)
 {
-    static const char *const words[] = {"device", "upload", "readback", "device-mapped"};
-    return kind < 4 ? words[kind] : "unknown";
+    static const char *const names[] = {"device", "upload", "readback", "device-mapped"};
+    return kind < 4 ? names[kind] : "unknown";
 }
 
-gpuhal_status gpuhal_plain_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
                                     gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes, .alignment = alignment};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     gpuhal_step("the slot allocate");
-    return opening->slots.ops.allocate(opening->device, &alloc, out_memory);
+    return opened->slots.ops.allocate(opened->device, &alloc, out_memory);
 }
 
-void gpuhal_plain_release(const gpuhal_opening *opening, gpuhal_memory *memory)
+void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory)
 {
     gpuhal_step("the slot release");
-    opening->slots.ops.release(opening->device, memory);
+    opened->slots.ops.release(opened->device, memory);
 }
 
-void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                        uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_step("the slot copy");
-    gpuhal_expect_ok(opening->slots.ops.copy(opening->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
+    gpuhal_expect_ok(opened->slots.ops.copy(opened->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
 }
 
 /* Coherent memory needs nothing, and the core never calls the slot for it. */
-static void clean(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     if ((memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0) {
         return;
     }
-    if (opening->slots.ops.memory_flush == NULL) {
+    if (opened->slots.ops.memory_flush == NULL) {
         gpuhal_fail("memory with a host address is not coherent, and the slots memory_flush and memory_invalidate are missing");
     }
     const char *name = invalidate ? "memory_invalidate" : "memory_flush";
     gpuhal_step(invalidate ? "the slot memory_invalidate" : "the slot memory_flush");
-    const gpuhal_ops *ops = &opening->slots.ops;
-    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opening->device, memory, offset, bytes), name);
+    const gpuhal_ops *ops = &opened->slots.ops;
+    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opened->device, memory, offset, bytes), name);
 }
 
-void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    clean(opening, memory, offset, bytes, false);
+    flush_or_invalidate(opened, memory, offset, bytes, false);
 }
 
-void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
-    clean(opening, memory, offset, bytes, true);
+    flush_or_invalidate(opened, memory, offset, bytes, true);
 }
 
 /* Memory of a kind with a host address; false when there is none of it. */
-static bool stage(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
+static bool stage(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
 {
-    gpuhal_status status = gpuhal_plain_allocate(opening, kind, bytes, 0, out_memory);
+    gpuhal_status status = gpuhal_plain_allocate(opened, kind, bytes, 0, out_memory);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return false;
     }
     gpuhal_expect_ok(status, "allocating memory to stage bytes in");
     if (out_memory->host == NULL) {
-        gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
+        gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
     }
     return true;
 }
 
-static bool put_staged(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+static bool put_staged(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                        uint64_t bytes)
 {
     gpuhal_memory staging;
-    if (!stage(opening, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
+    if (!stage(opened, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
         return false;
     }
     memcpy(staging.host, from, (size_t)bytes);
-    gpuhal_host_wrote(opening, &staging, 0, bytes);
-    gpuhal_plain_copy(opening, memory, offset, &staging, 0, bytes);
-    gpuhal_plain_release(opening, &staging);
+    gpuhal_host_wrote(opened, &staging, 0, bytes);
+    gpuhal_plain_copy(opened, memory, offset, &staging, 0, bytes);
+    gpuhal_plain_release(opened, &staging);
     return true;
 }
 
-static bool get_staged(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+static bool get_staged(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes)
 {
     gpuhal_memory staging;
-    if (!stage(opening, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
+    if (!stage(opened, GPUHAL_MEMORY_READBACK, bytes, &staging)) {
         return false;
     }
-    gpuhal_plain_copy(opening, &staging, 0, memory, offset, bytes);
-    gpuhal_host_reads(opening, &staging, 0, bytes);
+    gpuhal_plain_copy(opened, &staging, 0, memory, offset, bytes);
+    gpuhal_host_reads(opened, &staging, 0, bytes);
     memcpy(to, staging.host, (size_t)bytes);
-    gpuhal_plain_release(opening, &staging);
+    gpuhal_plain_release(opened, &staging);
     return true;
 }
 
-bool gpuhal_plain_write(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                         uint64_t bytes)
 {
-    if (opening->slots.ops.write == NULL) {
+    if (opened->slots.ops.write == NULL) {
         return false;
     }
     gpuhal_step("the slot write");
-    gpuhal_status status = opening->slots.ops.write(opening->device, NULL, memory, offset, from, bytes);
+    gpuhal_status status = opened->slots.ops.write(opened->device, NULL, memory, offset, from, bytes);
     if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_expect_ok(status, "write");
     }
     return status == GPUHAL_OK;
 }
 
-bool gpuhal_plain_read(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes)
 {
-    if (opening->slots.ops.read == NULL) {
+    if (opened->slots.ops.read == NULL) {
         return false;
     }
     gpuhal_step("the slot read");
-    gpuhal_status status = opening->slots.ops.read(opening->device, NULL, to, memory, offset, bytes);
+    gpuhal_status status = opened->slots.ops.read(opened->device, NULL, to, memory, offset, bytes);
     if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_expect_ok(status, "read");
     }
     return status == GPUHAL_OK;
 }
 
-/* The host address first: it is the one way that no slot can spoil. */
-void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+/* The host address first: it is the one path that no slot can spoil. */
+void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                       uint64_t bytes, gpuhal_route route)
 {
     if (memory->host != NULL) {
         memcpy((char *)memory->host + offset, from, (size_t)bytes);
-        gpuhal_host_wrote(opening, memory, offset, bytes);
+        gpuhal_host_wrote(opened, memory, offset, bytes);
         return;
     }
     const bool staged_first = route == ROUTE_NO_WRITE_READ;
-    bool done = staged_first && put_staged(opening, memory, offset, from, bytes);
-    done = done || gpuhal_plain_write(opening, memory, offset, from, bytes);
-    done = done || (!staged_first && put_staged(opening, memory, offset, from, bytes));
+    bool done = staged_first && put_staged(opened, memory, offset, from, bytes);
+    done = done || gpuhal_plain_write(opened, memory, offset, from, bytes);
+    done = done || (!staged_first && put_staged(opened, memory, offset, from, bytes));
     if (!done) {
-        gpuhal_fail("no byte can reach the device: the slot write does not serve, and there is no memory of kind upload");
+        gpuhal_fail("no byte can reach the device: the slot write refuses it, and there is no memory of kind upload");
     }
 }
 
-void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route)
 {
     if (memory->host != NULL) {
-        gpuhal_host_reads(opening, memory, offset, bytes);
+        gpuhal_host_reads(opened, memory, offset, bytes);
         memcpy(to, (const char *)memory->host + offset, (size_t)bytes);
         return;
     }
     const bool staged_first = route == ROUTE_NO_WRITE_READ;
-    bool done = staged_first && get_staged(opening, memory, offset, to, bytes);
-    done = done || gpuhal_plain_read(opening, memory, offset, to, bytes);
-    done = done || (!staged_first && get_staged(opening, memory, offset, to, bytes));
+    bool done = staged_first && get_staged(opened, memory, offset, to, bytes);
+    done = done || gpuhal_plain_read(opened, memory, offset, to, bytes);
+    done = done || (!staged_first && get_staged(opened, memory, offset, to, bytes));
     if (!done) {
-        gpuhal_fail("no byte can leave the device: the slot read does not serve, and there is no memory of kind readback");
+        gpuhal_fail("no byte can leave the device: the slot read refuses it, and there is no memory of kind readback");
     }
 }
 
 /* Four pages, so that ranges can cross pages, and room behind the last offset where the alignment is large. */
-uint64_t gpuhal_area_usual(const gpuhal_trial *trial)
+uint64_t gpuhal_area_usual(const gpuhal_context *context)
 {
-    const uint64_t unit = gpuhal_copy_unit(trial);
+    const uint64_t unit = gpuhal_copy_unit(context);
     return gpuhal_round_up(16384, unit) + 32 * unit;
 }
 
-void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_memory_kind kind,
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_memory_kind kind,
                       uint64_t bytes)
 {
-    *area = (gpuhal_area){.trial = trial, .opening = opening, .bytes = bytes};
+    *area = (gpuhal_area){.context = context, .opened = opened, .bytes = bytes};
     area->expected = gpuhal_own(calloc(1, (size_t)bytes));
     area->before = gpuhal_own(calloc(1, (size_t)bytes));
     area->actual = gpuhal_own(calloc(1, (size_t)bytes));
-    gpuhal_expect_ok(gpuhal_plain_allocate(opening, kind, bytes, 0, &area->memory), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opened, kind, bytes, 0, &area->memory), "allocate");
     if (area->memory.bytes < bytes) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu", (unsigned long long)area->memory.bytes,
                     (unsigned long long)bytes);
@@ -205,13 +205,13 @@ void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route)
 {
     gpuhal_pattern(area->expected, area->bytes, seed);
-    gpuhal_plain_put(area->opening, &area->memory, 0, area->expected, area->bytes, route);
+    gpuhal_plain_put(area->opened, &area->memory, 0, area->expected, area->bytes, route);
     memcpy(area->before, area->expected, (size_t)area->bytes);
 }
 
 void gpuhal_area_finish(gpuhal_area *area)
 {
-    gpuhal_plain_release(area->opening, &area->memory);
+    gpuhal_plain_release(area->opened, &area->memory);
     free(area->expected);
     free(area->before);
     free(area->actual);
@@ -228,16 +228,16 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
 static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
 {
     char fault[400];
-    const gpuhal_opening *opening = area->opening;
-    const bool read_first = area->memory.host == NULL && route == ROUTE_ANY && opening->slots.ops.read != NULL;
-    if (!read_first || !gpuhal_states_kind(area->trial, GPUHAL_MEMORY_READBACK)) {
+    const gpuhal_opened *opened = area->opened;
+    const bool read_first = area->memory.host == NULL && route == ROUTE_ANY && opened->slots.ops.read != NULL;
+    if (!read_first || !gpuhal_states_kind(area->context, GPUHAL_MEMORY_READBACK)) {
         return false;
     }
     memset(area->actual, 0xee, (size_t)area->bytes);
-    gpuhal_plain_get(opening, &area->memory, 0, area->actual, area->bytes, ROUTE_NO_WRITE_READ);
+    gpuhal_plain_get(opened, &area->memory, 0, area->actual, area->bytes, ROUTE_NO_WRITE_READ);
     const bool right = gpuhal_claim_holds(claim, fault, sizeof fault);
     memset(area->actual, 0xee, (size_t)area->bytes);
-    gpuhal_plain_get(opening, &area->memory, 0, area->actual, area->bytes, ROUTE_ANY);
+    gpuhal_plain_get(opened, &area->memory, 0, area->actual, area->bytes, ROUTE_ANY);
     return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
 }
 
@@ -245,7 +245,7 @@ static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_r
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);
-    gpuhal_plain_get(area->opening, &area->memory, 0, area->actual, area->bytes, route);
+    gpuhal_plain_get(area->opened, &area->memory, 0, area->actual, area->bytes, route);
     claim.expected = area->expected;
     claim.before = area->before;
     claim.actual = area->actual;

@@ -10,15 +10,15 @@
 #include "check.h"
 #include "pattern.h"
 
-/* How bytes get to memory and back when the slots under test shall not vouch for themselves. */
+/* How bytes get to memory and back when the slots under test must not check themselves. */
 typedef enum gpuhal_route {
     ROUTE_ANY,
     ROUTE_NO_WRITE_READ, /* through staging memory and copy, unless only write or read can do it */
 } gpuhal_route;
 
 typedef struct gpuhal_area {
-    const gpuhal_trial *trial;
-    const gpuhal_opening *opening;
+    const gpuhal_context *context;
+    const gpuhal_opened *opened;
     gpuhal_memory memory;
     uint64_t bytes;          /* used; a multiple of the copy alignment, at most memory.bytes */
     unsigned char *expected; /* what it should hold now */
@@ -27,10 +27,10 @@ typedef struct gpuhal_area {
 } gpuhal_area;
 
 /* Bytes of the areas that most checks use: room for all the offsets and sizes below. */
-uint64_t gpuhal_area_usual(const gpuhal_trial *trial);
+uint64_t gpuhal_area_usual(const gpuhal_context *context);
 
 /* Allocates memory, or fails the check. */
-void gpuhal_area_init(gpuhal_area *area, const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_memory_kind kind,
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_memory_kind kind,
                       uint64_t bytes);
 /* Fills the whole area with the pattern of @p seed. */
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
@@ -45,31 +45,31 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
 
 /* ---- plain steps, each of which fails the check when the plugin refuses */
 
-gpuhal_status gpuhal_plain_allocate(const gpuhal_opening *opening, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
                                     gpuhal_memory *out_memory);
-void gpuhal_plain_release(const gpuhal_opening *opening, gpuhal_memory *memory);
+void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
 /* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are aligned. */
-void gpuhal_plain_put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                       uint64_t bytes, gpuhal_route route);
-void gpuhal_plain_get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route);
 /* The slots alone; false when they are missing, or refuse this memory. */
-bool gpuhal_plain_write(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
+bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
                         uint64_t bytes);
-bool gpuhal_plain_read(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
+bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes);
-/* The slot copy, which has to answer OK. */
-void gpuhal_plain_copy(const gpuhal_opening *opening, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
+/* The slot copy, which has to return OK. */
+void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                        uint64_t from_offset, uint64_t bytes);
-/* clean(), where the memory needs it. */
-void gpuhal_host_wrote(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
-void gpuhal_host_reads(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+/* memory_flush and memory_invalidate, where the memory needs them. */
+void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
 
 /* Multiples of which offsets and sizes have to be. */
-uint64_t gpuhal_copy_unit(const gpuhal_trial *trial);
+uint64_t gpuhal_copy_unit(const gpuhal_context *context);
 uint64_t gpuhal_round_up(uint64_t value, uint64_t unit);
 /* Whether the device states this kind of memory. */
-bool gpuhal_states_kind(const gpuhal_trial *trial, gpuhal_memory_kind kind);
-const char *gpuhal_kind_word(gpuhal_memory_kind kind);
+bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind);
+const char *gpuhal_kind_name(gpuhal_memory_kind kind);
 
 #endif

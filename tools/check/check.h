@@ -1,7 +1,7 @@
-/* check.h: what a check sees, and how it tells its verdict.
+/* check.h: what a check sees, and how it reports its verdict.
  *
- * A check is one function and one line in checks.inc. It runs in a child process that has met the plugin as far as the line asks
- * for. A check that returns has passed, unless it called gpuhal_skip() before. gpuhal_fail() never returns: it hands the sentence
+ * A check is one function and one line in checks.inc. It runs in a child process that has loaded, started or opened as much of the
+ * plugin as the line asks for. A check that returns has passed, unless it called gpuhal_skip() before. gpuhal_fail() never returns: it sends the sentence
  * to the parent and ends the child, so checks need no clean-up on the way out of a failure, and whatever a faulty plugin has left
  * behind is gone for the next check.
  */
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How far the child meets the plugin before the check runs. */
+/* What the child does with the plugin before the check runs. */
 typedef enum gpuhal_needs {
     NEEDS_NOTHING, /* nothing is loaded, and the child is a new one */
     NEEDS_PLUGIN,  /* loaded, started, devices listed; once for the plugin */
@@ -24,20 +24,20 @@ typedef enum gpuhal_needs {
     NEEDS_FRESH    /* once for each device, with nothing loaded, in a new child */
 } gpuhal_needs;
 
-typedef struct gpuhal_trial gpuhal_trial;
+typedef struct gpuhal_context gpuhal_context;
 
 typedef struct gpuhal_check {
     const char *name;
     gpuhal_needs needs;
     unsigned rule;        /* of docs/vendor-guide.md, which a failure breaks that names no other */
     const char *sentence; /* what is true when it passes */
-    void (*run)(gpuhal_trial *trial);
+    void (*run)(gpuhal_context *context);
 } gpuhal_check;
 
 extern const gpuhal_check gpuhal_checks[];
 extern const unsigned gpuhal_check_count;
 
-#define CHECK(name, needs, rule, sentence) void gpuhal_check_##name(gpuhal_trial *trial);
+#define CHECK(name, needs, rule, sentence) void gpuhal_check_##name(gpuhal_context *context);
 #include "checks.inc"
 #undef CHECK
 
@@ -65,13 +65,13 @@ typedef struct gpuhal_slots {
     unsigned char guard[1024];
 } gpuhal_slots;
 
-/* One opening of a device. */
-typedef struct gpuhal_opening {
+/* A device that was opened once. */
+typedef struct gpuhal_opened {
     gpuhal_plugin_device *device;
     gpuhal_slots slots;
-} gpuhal_opening;
+} gpuhal_opened;
 
-struct gpuhal_trial {
+struct gpuhal_context {
     const gpuhal_check_options *options;
     const char *printed; /* what the plugin printed in checks before this one; "" when nothing */
     uint32_t index;      /* the device, for all needs but NOTHING and PLUGIN */
@@ -82,11 +82,17 @@ struct gpuhal_trial {
     gpuhal_device_snapshot listing;
     const gpuhal_listed *listed; /* the device's facts, where one is meant */
 
-    gpuhal_opening opening; /* NEEDS_DEVICE */
+    gpuhal_opened opened; /* NEEDS_DEVICE */
 };
 
 /* The number of a fact of the device, or `otherwise` when it is missing. */
-uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t otherwise);
+uint64_t gpuhal_device_fact(const gpuhal_context *context, gpuhal_key key, uint64_t otherwise);
+
+/* The free memory of a device, by sample(), which works on a device that is not open. False: it is not known. */
+bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t *out_bytes);
+/* Whether the plugin has this optional member, which an older one may lack. */
+#define PLUGIN_HAS(plugin, member)                                                                                     \
+    ((plugin)->size >= offsetof(gpuhal_plugin, member) + sizeof(plugin)->member && (plugin)->member != NULL)
 
 /* ---- verdicts (child.c) */
 
@@ -94,13 +100,15 @@ uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t o
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a fault that breaks another rule than the one of the check. */
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Fails for a reason that is no rule of the guide: @p hint says what to do. */
+/* Fails for a reason outside the rules of the guide: @p hint says what to do. */
 _Noreturn void gpuhal_fail_with(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says so. */
 _Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The check returns right after this: it cannot say anything here, for this reason. */
+/* The check returns right after this: it cannot judge anything here, for this reason. */
 void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A remark that changes no verdict. */
+/* Whether the device offers the slot; else skips the check. */
+bool gpuhal_offered(bool slot, const char *name);
+/* A note, which changes no verdict. */
 void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The plugin that failures are about. */
 void gpuhal_child_plugin(const gpuhal_plugin *plugin);
@@ -110,23 +118,25 @@ void gpuhal_step(const char *what);
 void *gpuhal_own(void *pointer);
 /* Fails with the plugin's report unless @p status is OK: "<plugin>: <what>: out of memory: <report>". */
 void gpuhal_expect_ok(gpuhal_status status, const char *what);
-/* The same for enumerate and sample, whose report the library has worded already. */
-void gpuhal_expect_told(gpuhal_status status, const char *what);
+/* The same for enumerate and sample, whose failure the library has described already. */
+void gpuhal_expect_reported(gpuhal_status status, const char *what);
 /* "invalid argument (-1)". In a buffer of the calling thread, valid until its next call. */
 const char *gpuhal_status_text(gpuhal_status status);
 
-/* ---- meeting the plugin (session.c) */
+/* ---- loading and opening the plugin (session.c) */
 
 #define GPUHAL_HINT_FILE "Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal."
 /* Fails because the file is not there, or is not a plugin's for this machine: @p sentence is the library's. */
-_Noreturn void gpuhal_fail_file(const gpuhal_trial *trial, gpuhal_status status, const char *sentence);
-void gpuhal_session_load(gpuhal_trial *trial);      /* dlopen and handshake */
-void gpuhal_session_start(gpuhal_trial *trial);     /* start */
-void gpuhal_session_enumerate(gpuhal_trial *trial); /* the devices, into trial->listing; sets trial->listed for trial->index */
+_Noreturn void gpuhal_fail_file(const gpuhal_context *context, gpuhal_status status, const char *sentence);
+void gpuhal_session_load(gpuhal_context *context);      /* dlopen and handshake */
+void gpuhal_session_start(gpuhal_context *context);     /* start */
+void gpuhal_session_enumerate(gpuhal_context *context); /* the devices, into context->listing; sets context->listed for context->index */
+/* All three: the plugin is loaded and started, and its devices are listed. */
+void gpuhal_session_list(gpuhal_context *context);
 /* Describes and opens the device; fails unless both are OK. */
-void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening);
-void gpuhal_session_close(const gpuhal_trial *trial, gpuhal_opening *opening);
+void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opened);
+void gpuhal_session_close(const gpuhal_context *context, gpuhal_opened *opened);
 /* Calls describe() with zeroed slots, as the core does; fails when it wrote behind them. */
-gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots);
+gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t index, gpuhal_slots *out_slots);
 
 #endif

@@ -14,8 +14,8 @@ static void expect_same_fact(const gpuhal_listed *one, const gpuhal_listed *othe
     const gpuhal_listed_fact *a = gpuhal_listed_find(one, key);
     const gpuhal_listed_fact *b = gpuhal_listed_find(other, key);
     char was[128], is[128];
-    gpuhal_listed_words(a, was, sizeof was);
-    gpuhal_listed_words(b, is, sizeof is);
+    gpuhal_listed_format(a, was, sizeof was);
+    gpuhal_listed_format(b, is, sizeof is);
     if (strcmp(was, is) != 0) {
         gpuhal_fail_by(15, "device %u: %s was %s, and is %s %s", one->index, gpuhal_listed_key(key), was, is, when);
     }
@@ -30,19 +30,19 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
 }
 
 /* The core lists devices in one process and opens them in another, and matches them by what was said about them. */
-void gpuhal_check_enumerate_again(gpuhal_trial *trial)
+void gpuhal_check_enumerate_again(gpuhal_context *context)
 {
-    const gpuhal_device_snapshot *first = &trial->listing;
+    const gpuhal_listing *first = &context->listing;
     if (first->stray) {
-        gpuhal_fail("a fact was told before any device was named");
+        gpuhal_fail("a fact was reported before any device was named");
     }
     for (size_t d = 0; d < first->count; d++) {
         if (gpuhal_device_snapshot_find(first, first->devices[d].index) != &first->devices[d]) {
             gpuhal_fail("device %u is named twice in one listing", first->devices[d].index);
         }
     }
-    gpuhal_device_snapshot second = {0};
-    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &second), "the second enumerate");
+    gpuhal_listing second = {0};
+    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &second), "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
         const gpuhal_listed *again = gpuhal_device_snapshot_find(&second, first->devices[d].index);
         if (again == NULL) {
@@ -58,44 +58,44 @@ void gpuhal_check_enumerate_again(gpuhal_trial *trial)
 
 /* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been missing
  * both times. */
-void gpuhal_check_facts_open(gpuhal_trial *trial)
+void gpuhal_check_facts_open(gpuhal_context *context)
 {
-    gpuhal_device_snapshot while_open = {0};
-    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &while_open),
+    gpuhal_listing while_open = {0};
+    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &while_open),
                        "enumerate, while a device is open");
-    const gpuhal_listed *again = gpuhal_device_snapshot_find(&while_open, trial->index);
+    const gpuhal_listed *again = gpuhal_listing_find(&while_open, context->index);
     if (again == NULL) {
-        gpuhal_fail("device %u is not listed any more while it is open", trial->index);
+        gpuhal_fail("device %u is not listed any more while it is open", context->index);
     }
-    expect_same_facts(trial->listed, again, "while the device is open");
-    gpuhal_device_snapshot_finish(&while_open);
+    expect_same_facts(context->listed, again, "while the device is open");
+    gpuhal_listing_finish(&while_open);
 }
 
-/* A fact that is not told counts as missing; these few cannot be missing, since nothing could be chosen without them. */
-void gpuhal_check_facts_complete(gpuhal_trial *trial)
+/* A fact that is not reported counts as missing; these few cannot be missing, since no device could be chosen without them. */
+void gpuhal_check_facts_complete(gpuhal_context *context)
 {
     static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
     for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
-        const gpuhal_listed_fact *fact = gpuhal_listed_find(trial->listed, mandatory[i]);
-        if (fact == NULL || fact->told == TOLD_MISSING) {
+        const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, mandatory[i]);
+        if (fact == NULL || fact->kind == LISTED_MISSING) {
             gpuhal_fail_by(12, "the mandatory fact %s has no value", gpuhal_listed_key(mandatory[i]));
         }
     }
-    for (size_t i = 0; i < trial->listed->count; i++) {
-        const gpuhal_listed_fact *fact = &trial->listed->facts[i];
+    for (size_t i = 0; i < context->listed->count; i++) {
+        const gpuhal_listed_fact *fact = &context->listed->facts[i];
         const char *key = gpuhal_listed_key(fact->key);
         const bool is_vendors = fact->key >= GPUHAL_VENDOR_FIRST;
         if (gpuhal_key_name(fact->key) == NULL && !is_vendors) {
             gpuhal_fail("there is no fact with %s; keys of your own begin with GPUHAL_VENDOR_FIRST", key);
         }
-        if (fact->told == TOLD_MISSING &&
+        if (fact->kind == LISTED_MISSING &&
             (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
-            gpuhal_fail("%s is missing with %u, which is no reason", key, fact->reason);
+            gpuhal_fail("%s is missing with %u, which is not a reason", key, fact->reason);
         }
-        if (!is_vendors && fact->told != TOLD_MISSING && (fact->told == TOLD_TEXT) != (gpuhal_key_is_text(fact->key) != 0)) {
-            gpuhal_fail("%s is given as a %s", key, fact->told == TOLD_TEXT ? "text, and is a number" : "number, and is a text");
+        if (!is_vendors && fact->kind != LISTED_MISSING && (fact->kind == LISTED_TEXT) != (gpuhal_key_is_text(fact->key) != 0)) {
+            gpuhal_fail("%s is given as a %s", key, fact->kind == LISTED_TEXT ? "text, and is a number" : "number, and is a text");
         }
-        if (fact->told == TOLD_TEXT && fact->text == NULL) {
+        if (fact->kind == LISTED_TEXT && fact->text == NULL) {
             gpuhal_fail("%s is a NULL text", key);
         }
     }
@@ -155,8 +155,8 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
-/* Faces of one physical device are matched by these texts, letter by letter, across plugins of different vendors. */
-void gpuhal_check_facts_canonical(gpuhal_trial *trial)
+/* Interfaces of one physical device are matched by these texts, letter by letter, across plugins of different vendors. */
+void gpuhal_check_facts_canonical(gpuhal_context *context)
 {
     static const struct {
         gpuhal_key key;
@@ -167,10 +167,10 @@ void gpuhal_check_facts_canonical(gpuhal_trial *trial)
         {GPUHAL_FACT_LUID, "xxxxxxxxxxxxxxxx", "16 lower-case hexadecimal digits"},
         {GPUHAL_FACT_DRM_RENDER_NODE, "d:d", "226:128"},
     };
-    for (size_t i = 0; i < trial->listed->count; i++) {
-        const gpuhal_listed_fact *fact = &trial->listed->facts[i];
+    for (size_t i = 0; i < context->listed->count; i++) {
+        const gpuhal_listed_fact *fact = &context->listed->facts[i];
         const char *key = gpuhal_listed_key(fact->key);
-        if (fact->told != TOLD_TEXT || fact->text == NULL) {
+        if (fact->kind != LISTED_TEXT || fact->text == NULL) {
             continue;
         }
         expect_text(key, fact->text);
@@ -191,16 +191,16 @@ void gpuhal_check_facts_canonical(gpuhal_trial *trial)
 }
 
 /* Bits of `of_vendors` belong to vendors. */
-static void expect_most(const gpuhal_trial *trial, gpuhal_key key, uint64_t most, uint64_t of_vendors)
+static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t most, uint64_t of_vendors)
 {
-    const uint64_t value = gpuhal_trial_fact(trial, key, 0) & ~of_vendors;
+    const uint64_t value = gpuhal_device_fact(context, key, 0) & ~of_vendors;
     if (value > most) {
         gpuhal_fail("%s is %" PRIu64 "; the largest that has a meaning is %" PRIu64, gpuhal_listed_key(key), value, most);
     }
 }
 
 /* A 0 that means "unknown" is read as "no memory" by the first program that sums it up. */
-void gpuhal_check_facts_known(gpuhal_trial *trial)
+void gpuhal_check_facts_known(gpuhal_context *context)
 {
     static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,
                                             GPUHAL_FACT_TYPE,
@@ -224,24 +224,24 @@ void gpuhal_check_facts_known(gpuhal_trial *trial)
                                             GPUHAL_FACT_FILL_ALIGNMENT_BYTES, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES};
     const uint64_t kinds_of_vendors = UINT64_MAX << GPUHAL_VENDOR_KIND_FIRST & UINT32_MAX;
     for (size_t i = 0; i < sizeof never_zero / sizeof *never_zero; i++) {
-        if (gpuhal_trial_fact(trial, never_zero[i], 1) == 0) {
+        if (gpuhal_device_fact(context, never_zero[i], 1) == 0) {
             gpuhal_fail("%s is 0; what is not known is missing, with a reason", gpuhal_listed_key(never_zero[i]));
         }
     }
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
-        const uint64_t value = gpuhal_trial_fact(trial, alignments[i], 1);
+        const uint64_t value = gpuhal_device_fact(context, alignments[i], 1);
         if (value == 0 || (value & (value - 1)) != 0) {
-            gpuhal_fail("%s is %" PRIu64 ", which is no power of two", gpuhal_listed_key(alignments[i]), value);
+            gpuhal_fail("%s is %" PRIu64 ", which is not a power of two", gpuhal_listed_key(alignments[i]), value);
         }
     }
-    expect_most(trial, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR, 0);
-    expect_most(trial, GPUHAL_FACT_SOFTWARE, 1, 0);
-    expect_most(trial, GPUHAL_FACT_UNIFIED_MEMORY, 1, 0);
-    expect_most(trial, GPUHAL_FACT_PAGEABLE_ACCESS, 2, 0);
-    expect_most(trial, GPUHAL_FACT_MEMORY_KINDS, (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1, kinds_of_vendors);
-    expect_most(trial, GPUHAL_FACT_EXPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
-    expect_most(trial, GPUHAL_FACT_IMPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
-    if ((gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 1) & 1u << GPUHAL_MEMORY_DEVICE) == 0) {
+    expect_most(context, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_ACCELERATOR, 0);
+    expect_most(context, GPUHAL_FACT_SOFTWARE, 1, 0);
+    expect_most(context, GPUHAL_FACT_UNIFIED_MEMORY, 1, 0);
+    expect_most(context, GPUHAL_FACT_PAGEABLE_ACCESS, 2, 0);
+    expect_most(context, GPUHAL_FACT_MEMORY_KINDS, (2u << GPUHAL_MEMORY_DEVICE_MAPPED) - 1, kinds_of_vendors);
+    expect_most(context, GPUHAL_FACT_EXPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
+    expect_most(context, GPUHAL_FACT_IMPORT_KINDS, (2u << GPUHAL_HANDLE_IPC) - 1, kinds_of_vendors);
+    if ((gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 1) & 1u << GPUHAL_MEMORY_DEVICE) == 0) {
         gpuhal_fail("memory_kinds lacks device memory, which every device has");
     }
 }

@@ -7,33 +7,33 @@
 #include <unistd.h>
 
 /* Page-locked memory is written by the host and read by the device without any call in between but memory_flush() and memory_invalidate(). */
-void gpuhal_check_host_address(gpuhal_trial *trial)
+void gpuhal_check_host_address(gpuhal_context *context)
 {
-    const uint64_t bytes = gpuhal_area_usual(trial);
+    const uint64_t bytes = gpuhal_area_usual(context);
     unsigned char *pattern = gpuhal_own(malloc((size_t)bytes));
     unsigned checked = 0;
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
-        if (!gpuhal_states_kind(trial, kind)) {
+        if (!gpuhal_states_kind(context, kind)) {
             continue;
         }
         gpuhal_area shared, other;
-        gpuhal_area_init(&shared, trial, &trial->opening, kind, bytes);
-        gpuhal_area_init(&other, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_init(&shared, context, &context->opened, kind, bytes);
+        gpuhal_area_init(&other, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
         if (shared.memory.host != NULL) {
             /* Host to device: through the address, away with a copy. */
             gpuhal_area_reset(&shared, 1 + kind, ROUTE_ANY);
             gpuhal_area_reset(&other, 11 + kind, ROUTE_ANY);
-            gpuhal_plain_copy(&trial->opening, &other.memory, 0, &shared.memory, 0, bytes);
+            gpuhal_plain_copy(&context->opened, &other.memory, 0, &shared.memory, 0, bytes);
             gpuhal_area_changed(&other, 0, shared.expected, bytes);
             gpuhal_area_verify(&other, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
-                               "bytes written through the host address of %s memory", gpuhal_kind_word(kind));
+                               "bytes written through the host address of %s memory", gpuhal_kind_name(kind));
             /* Device to host: in with a copy, seen through the address. */
             gpuhal_pattern(pattern, bytes, 21 + kind);
-            gpuhal_plain_put(&trial->opening, &other.memory, 0, pattern, bytes, ROUTE_ANY);
-            gpuhal_plain_copy(&trial->opening, &shared.memory, 0, &other.memory, 0, bytes);
+            gpuhal_plain_put(&context->opened, &other.memory, 0, pattern, bytes, ROUTE_ANY);
+            gpuhal_plain_copy(&context->opened, &shared.memory, 0, &other.memory, 0, bytes);
             gpuhal_area_changed(&shared, 0, pattern, bytes);
             gpuhal_area_verify(&shared, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
-                               "bytes seen through the host address of %s memory", gpuhal_kind_word(kind));
+                               "bytes seen through the host address of %s memory", gpuhal_kind_name(kind));
             checked++;
         }
         gpuhal_area_finish(&other);
@@ -47,10 +47,10 @@ void gpuhal_check_host_address(gpuhal_trial *trial)
 
 static unsigned char *map_range(const gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t access)
 {
-    const gpuhal_opening *opening = area->opening;
+    const gpuhal_opened *opened = area->opened;
     void *pointer = NULL;
     gpuhal_step("the slot map");
-    gpuhal_expect_ok(opening->slots.ops.map(opening->device, &area->memory, offset, bytes, access, &pointer), "map");
+    gpuhal_expect_ok(opened->slots.ops.map(opened->device, &area->memory, offset, bytes, access, &pointer), "map");
     if (pointer == NULL) {
         gpuhal_fail("map returned OK and no pointer");
     }
@@ -59,9 +59,9 @@ static unsigned char *map_range(const gpuhal_area *area, uint64_t offset, uint64
 
 static void unmap(const gpuhal_area *area, void *pointer)
 {
-    const gpuhal_opening *opening = area->opening;
+    const gpuhal_opened *opened = area->opened;
     gpuhal_step("the slot unmap");
-    gpuhal_expect_ok(opening->slots.ops.unmap(opening->device, &area->memory, pointer), "unmap");
+    gpuhal_expect_ok(opened->slots.ops.unmap(opened->device, &area->memory, pointer), "unmap");
 }
 
 /* Three ways to map: to read, to change a part, and to overwrite all without reading first. */
@@ -98,17 +98,17 @@ static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsi
                        "a mapping of %" PRIu64 " bytes at offset %" PRIu64 " to overwrite", bytes, offset);
 }
 
-void gpuhal_check_map(gpuhal_trial *trial)
+void gpuhal_check_map(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.map == NULL) {
+    if (context->opened.slots.ops.map == NULL) {
         gpuhal_skip("the slots map and unmap are not offered");
         return;
     }
     static const uint64_t ranges[][2] = {{0, 1}, {1, 1}, {3, 17}, {4095, 4097}, {4096, 4096}, {64, 1000}};
     gpuhal_area area;
-    const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
+    const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
     unsigned char *fresh = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (unsigned r = 0; r < sizeof ranges / sizeof *ranges; r++) {
         map_checked(&area, gpuhal_round_up(ranges[r][0], unit), gpuhal_round_up(ranges[r][1], unit), fresh);
@@ -121,12 +121,12 @@ void gpuhal_check_map(gpuhal_trial *trial)
 /* Registering changes the way that a driver takes, and never the result. */
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
-    const gpuhal_opening *opening = area->opening;
-    const gpuhal_ops *ops = &opening->slots.ops;
+    const gpuhal_opened *opened = area->opened;
+    const gpuhal_ops *ops = &opened->slots.ops;
     if (ops->write != NULL) {
         gpuhal_pattern(memory, area->bytes, seed);
         gpuhal_step("the slot write from registered memory");
-        gpuhal_expect_ok(ops->write(opening->device, NULL, &area->memory, 0, memory, area->bytes),
+        gpuhal_expect_ok(ops->write(opened->device, NULL, &area->memory, 0, memory, area->bytes),
                          "write from registered memory");
         gpuhal_area_changed(area, 0, memory, area->bytes);
         gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ, "write from registered memory");
@@ -134,7 +134,7 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
     if (ops->read != NULL) {
         memset(memory, 0, (size_t)area->bytes);
         gpuhal_step("the slot read to registered memory");
-        gpuhal_expect_ok(ops->read(opening->device, NULL, memory, &area->memory, 0, area->bytes), "read to registered memory");
+        gpuhal_expect_ok(ops->read(opened->device, NULL, memory, &area->memory, 0, area->bytes), "read to registered memory");
         if (memcmp(memory, area->expected, (size_t)area->bytes) != 0) {
             gpuhal_fail("read to registered memory brought wrong bytes");
         }
@@ -142,39 +142,38 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
 }
 
 /* Several rounds with the same address: a driver that forgets to unregister refuses the second one. */
-void gpuhal_check_register_host(gpuhal_trial *trial)
+void gpuhal_check_register_host(gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &trial->opening.slots.ops;
+    const gpuhal_ops *ops = &context->opened.slots.ops;
     if (ops->register_host == NULL) {
         gpuhal_skip("the slots register_host and unregister_host are not offered");
         return;
     }
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     gpuhal_area area;
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(trial), page));
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(context), page));
     unsigned char *memory = gpuhal_own(aligned_alloc((size_t)page, (size_t)area.bytes));
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     for (unsigned round = 0; round < 3; round++) {
         gpuhal_step("the slot register_host");
-        gpuhal_expect_ok(ops->register_host(trial->opening.device, memory, area.bytes), "register_host");
+        gpuhal_expect_ok(ops->register_host(context->opened.device, memory, area.bytes), "register_host");
         use_registered(&area, memory, 10 + round);
         gpuhal_step("the slot unregister_host");
-        gpuhal_expect_ok(ops->unregister_host(trial->opening.device, memory), "unregister_host");
+        gpuhal_expect_ok(ops->unregister_host(context->opened.device, memory), "unregister_host");
     }
     gpuhal_area_finish(&area);
     free(memory);
 }
 
 /* Asked often, by a watchdog: it has to be quick and right when nothing is wrong. */
-void gpuhal_check_health(gpuhal_trial *trial)
+void gpuhal_check_health(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.query_health == NULL) {
-        gpuhal_skip("the slot query_health is not offered");
+    if (!gpuhal_offered(context->opened.slots.ops.query_health != NULL, "query_health")) {
         return;
     }
     gpuhal_step("the slot query_health");
-    gpuhal_status status = trial->opening.slots.ops.query_health(trial->opening.device);
+    gpuhal_status status = context->opened.slots.ops.query_health(context->opened.device);
     if (status != GPUHAL_OK) {
-        gpuhal_fail("query_health answered %s for a device on which nothing failed", gpuhal_status_text(status));
+        gpuhal_fail("query_health returned %s for a device on which nothing failed", gpuhal_status_text(status));
     }
 }

@@ -30,12 +30,12 @@ static uint64_t host_available(void)
 }
 
 /* Every reason not to run is said in a sentence: an untested limit shall not look like a tested one. */
-static bool enough(const gpuhal_trial *trial)
+static bool enough(const gpuhal_context *context)
 {
-    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
-    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
-    const bool of_host = gpuhal_trial_fact(trial, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
-    if (!trial->options->large) {
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t most = gpuhal_device_fact(context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    const bool of_host = gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
+    if (!context->options->large) {
         gpuhal_skip("takes 8 GiB, and --large was not given");
     } else if (most < LARGE) {
         gpuhal_skip("the largest single allocation is %" PRIu64 " MiB", most >> 20);
@@ -50,27 +50,27 @@ static bool enough(const gpuhal_trial *trial)
 }
 
 /* Through the slot that is there: host addresses would go around it. */
-static void put(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
+static void put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
 {
-    if (!gpuhal_plain_write(opening, memory, offset, from, WINDOW)) {
-        gpuhal_plain_put(opening, memory, offset, from, WINDOW, ROUTE_ANY);
+    if (!gpuhal_plain_write(opened, memory, offset, from, WINDOW)) {
+        gpuhal_plain_put(opened, memory, offset, from, WINDOW, ROUTE_ANY);
     }
 }
 
-static void get(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t offset, unsigned char *to)
+static void get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to)
 {
-    if (!gpuhal_plain_read(opening, memory, offset, to, WINDOW)) {
-        gpuhal_plain_get(opening, memory, offset, to, WINDOW, ROUTE_ANY);
+    if (!gpuhal_plain_read(opened, memory, offset, to, WINDOW)) {
+        gpuhal_plain_get(opened, memory, offset, to, WINDOW, ROUTE_ANY);
     }
 }
 
 /* From the last to the first: cut to 32 bits, the last would be overwritten by the first. */
-static void put_windows(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t seed)
+static void put_windows(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t seed)
 {
     static unsigned char bytes[WINDOW];
     for (unsigned w = WINDOWS; w > 0; w--) {
         gpuhal_pattern(bytes, WINDOW, seed + w - 1);
-        put(opening, memory, windows[w - 1], bytes);
+        put(opened, memory, windows[w - 1], bytes);
     }
 }
 
@@ -86,32 +86,32 @@ static void expect_window(const unsigned char *actual, uint64_t seed, uint64_t o
     }
 }
 
-static void expect_windows(const gpuhal_opening *opening, const gpuhal_memory *memory, uint64_t seed, const char *after)
+static void expect_windows(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t seed, const char *after)
 {
     static unsigned char actual[WINDOW];
     for (unsigned w = 0; w < WINDOWS; w++) {
-        get(opening, memory, windows[w], actual);
+        get(opened, memory, windows[w], actual);
         expect_window(actual, seed + w, windows[w], after);
     }
 }
 
-static void check_offsets(const gpuhal_opening *opening, const gpuhal_memory *memory)
+static void check_offsets(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     static unsigned char actual[WINDOW];
-    put_windows(opening, memory, 1);
-    expect_windows(opening, memory, 1, "after writing on both sides of 4 GiB");
-    gpuhal_plain_copy(opening, memory, GIB, memory, 4 * GIB, WINDOW);
-    get(opening, memory, GIB, actual);
+    put_windows(opened, memory, 1);
+    expect_windows(opened, memory, 1, "after writing on both sides of 4 GiB");
+    gpuhal_plain_copy(opened, memory, GIB, memory, 4 * GIB, WINDOW);
+    get(opened, memory, GIB, actual);
     expect_window(actual, 1 + WINDOWS - 1, GIB, "after a copy from offset 4294967296");
-    gpuhal_plain_copy(opening, memory, 4 * GIB, memory, windows[1], WINDOW);
-    get(opening, memory, 4 * GIB, actual);
+    gpuhal_plain_copy(opened, memory, 4 * GIB, memory, windows[1], WINDOW);
+    get(opened, memory, 4 * GIB, actual);
     expect_window(actual, 1 + 1, 4 * GIB, "after a copy to offset 4294967296");
-    put_windows(opening, memory, 1);
-    expect_windows(opening, memory, 1, "after writing again on both sides of 4 GiB");
+    put_windows(opened, memory, 1);
+    expect_windows(opened, memory, 1, "after writing again on both sides of 4 GiB");
 }
 
 /* The product of row and pitch is what overflows here, not the pitch. */
-static void check_rows(const gpuhal_opening *opening, const gpuhal_memory *memory)
+static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     enum { WIDTH = 256 };
     unsigned char rows[3 * WIDTH], expected[WINDOW];
@@ -119,7 +119,7 @@ static void check_rows(const gpuhal_opening *opening, const gpuhal_memory *memor
     const gpuhal_plugin_rect from = {.memory = memory, .row_pitch = 2 * GIB, .slice_pitch = 6 * GIB};
     const gpuhal_plugin_rect to = {.host = rows, .row_pitch = WIDTH, .slice_pitch = sizeof rows};
     gpuhal_step("the slot copy_rect");
-    gpuhal_expect_ok(opening->slots.ops.copy_rect(opening->device, NULL, &to, &from, extent), "copy_rect");
+    gpuhal_expect_ok(opened->slots.ops.copy_rect(opened->device, NULL, &to, &from, extent), "copy_rect");
     gpuhal_pattern(expected, WINDOW, 1 + 3);
     if (memcmp(rows + 2 * WIDTH, expected, WIDTH) != 0) {
         gpuhal_fail("copy_rect with a row pitch of 2 GiB: the third row, at offset 4294967296, is wrong");
@@ -131,31 +131,31 @@ static void check_rows(const gpuhal_opening *opening, const gpuhal_memory *memor
 }
 
 /* Sizes above 4 GiB between two memory objects. */
-static void check_sizes(const gpuhal_opening *opening, const gpuhal_memory *memory)
+static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     gpuhal_memory other;
     static unsigned char actual[WINDOW];
-    gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &other), "allocate");
-    put_windows(opening, &other, 100);
-    gpuhal_plain_copy(opening, &other, 0, memory, 0, LARGE);
-    expect_windows(opening, &other, 1, "after a copy of 4295032832 bytes");
-    if (opening->slots.ops.fill != NULL) {
+    gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, LARGE, 0, &other), "allocate");
+    put_windows(opened, &other, 100);
+    gpuhal_plain_copy(opened, &other, 0, memory, 0, LARGE);
+    expect_windows(opened, &other, 1, "after a copy of 4295032832 bytes");
+    if (opened->slots.ops.fill != NULL) {
         gpuhal_step("the slot fill");
-        gpuhal_expect_ok(opening->slots.ops.fill(opening->device, NULL, &other, 0, LARGE, 0x5a5a5a5a, 4), "fill");
+        gpuhal_expect_ok(opened->slots.ops.fill(opened->device, NULL, &other, 0, LARGE, 0x5a5a5a5a, 4), "fill");
         for (unsigned w = 0; w < WINDOWS; w++) {
-            get(opening, &other, windows[w], actual);
+            get(opened, &other, windows[w], actual);
             if (actual[0] != 0x5a || memcmp(actual, actual + 1, WINDOW - 1) != 0) {
                 gpuhal_fail("after a fill of 4295032832 bytes, the bytes at offset %" PRIu64 " are not filled", windows[w]);
             }
         }
     }
-    gpuhal_plain_release(opening, &other);
+    gpuhal_plain_release(opened, &other);
 }
 
 /* Half of what the check takes is the host's, so it goes last and is left out where there is no room. */
-static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory *memory)
+static void check_host_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
-    if (opening->slots.ops.read == NULL || opening->slots.ops.write == NULL) {
+    if (opened->slots.ops.read == NULL || opened->slots.ops.write == NULL) {
         return;
     }
     unsigned char *host = LARGE <= SIZE_MAX ? malloc((size_t)LARGE) : NULL;
@@ -163,7 +163,7 @@ static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory 
         gpuhal_note("reading and writing more than 4 GiB at once was left out: the host has no memory for it");
         return;
     }
-    if (!gpuhal_plain_read(opening, memory, 0, host, LARGE)) {
+    if (!gpuhal_plain_read(opened, memory, 0, host, LARGE)) {
         free(host);
         return;
     }
@@ -171,29 +171,29 @@ static void check_host_sizes(const gpuhal_opening *opening, const gpuhal_memory 
         expect_window(host + windows[w], 1 + w, windows[w], "after a read of 4295032832 bytes");
         gpuhal_pattern(host + windows[w], WINDOW, 200 + w);
     }
-    const bool written = gpuhal_plain_write(opening, memory, 0, host, LARGE);
+    const bool written = gpuhal_plain_write(opened, memory, 0, host, LARGE);
     free(host);
     if (written) {
-        expect_windows(opening, memory, 200, "after a write of 4295032832 bytes");
+        expect_windows(opened, memory, 200, "after a write of 4295032832 bytes");
     }
 }
 
-void gpuhal_check_above_4gib(gpuhal_trial *trial)
+void gpuhal_check_above_4gib(gpuhal_context *context)
 {
-    if (!enough(trial)) {
+    if (!enough(context)) {
         return;
     }
-    const gpuhal_opening *opening = &trial->opening;
+    const gpuhal_opened *opened = &context->opened;
     gpuhal_memory memory;
-    gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
     if (memory.bytes < LARGE) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memory.bytes, LARGE);
     }
-    check_offsets(opening, &memory);
-    if (opening->slots.ops.copy_rect != NULL) {
-        check_rows(opening, &memory);
+    check_offsets(opened, &memory);
+    if (opened->slots.ops.copy_rect != NULL) {
+        check_rows(opened, &memory);
     }
-    check_sizes(opening, &memory);
-    check_host_sizes(opening, &memory);
-    gpuhal_plain_release(opening, &memory);
+    check_sizes(opened, &memory);
+    check_host_sizes(opened, &memory);
+    gpuhal_plain_release(opened, &memory);
 }

@@ -118,28 +118,28 @@ static void expect_watch(const gpuhal_manifest *manifest)
     }
 }
 
-void gpuhal_check_manifest(gpuhal_trial *trial)
+void gpuhal_check_manifest(gpuhal_context *context)
 {
     gpuhal_manifest manifest;
     char problem[512];
-    if (trial->options->manifest == NULL) {
+    if (context->options->manifest == NULL) {
         gpuhal_skip("no manifest was given: gpuhal-check NAME.gpuhal judges it, and then the plugin that it names");
         return;
     }
-    if (!gpuhal_manifest_read(trial->options->manifest, &manifest, problem, sizeof problem)) {
+    if (!gpuhal_manifest_read(context->options->manifest, &manifest, problem, sizeof problem)) {
         gpuhal_fail("%s", problem);
     }
     for (unsigned l = 0; l < manifest.count; l++) {
         expect_line(&manifest.lines[l]);
     }
-    gpuhal_session_load(trial);
+    gpuhal_session_load(context);
     const char *name = gpuhal_manifest_value(&manifest, "name");
-    if (name == NULL || strcmp(name, trial->plugin->name) != 0) {
-        gpuhal_fail("the manifest says name = %s, and the plugin calls itself %s", name != NULL ? name : "", trial->plugin->name);
+    if (name == NULL || strcmp(name, context->plugin->name) != 0) {
+        gpuhal_fail("the manifest says name = %s, and the plugin calls itself %s", name != NULL ? name : "", context->plugin->name);
     }
     gpuhal_library library;
-    gpuhal_library_open(&library, trial, trial->plugin->name);
-    const gpuhal_plugin_report report = gpuhal_library_report(&library, trial);
+    gpuhal_library_open(&library, context, context->plugin->name);
+    const gpuhal_plugin_report report = gpuhal_library_report(&library, context);
     if (report.state == GPUHAL_PLUGIN_REJECTED || report.state == GPUHAL_PLUGIN_INCOMPATIBLE) {
         gpuhal_fail("the library refuses the manifest: %s", report.reason);
     }
@@ -199,7 +199,7 @@ static bool wait_for(program *own, unsigned copies, unsigned char byte)
     const bool early = status == GPUHAL_OK && !holds(own, byte);
     gpuhal_step("gpuhal_queue_synchronize()");
     expect_call(own, gpuhal_queue_synchronize(own->queue, UINT64_MAX), "gpuhal_queue_synchronize()");
-    nanosleep(&(const struct timespec){.tv_nsec = early ? 300000000 : 0}, NULL); /* it believes the same event */
+    nanosleep(&(const struct timespec){.tv_nsec = early ? 300000000 : 0}, NULL); /* the later wait relies on the same event */
     if (!holds(own, byte)) {
         gpuhal_fail_by(35, "a fill behind %u copies in a queue of %s was not done after them", copies, gpuhal_device_id(own->device));
     }
@@ -256,17 +256,17 @@ static void check_device(gpuhal *gpu, gpuhal_device *device)
     check_waits(gpu, device);
 }
 
-/* What all the other checks cannot see: that a helper process and the application are told the same, and that the parts work together. */
-void gpuhal_check_end_to_end(gpuhal_trial *trial)
+/* What all the other checks cannot see: that a helper process and the application find the same, and that the parts work together. */
+void gpuhal_check_end_to_end(gpuhal_context *context)
 {
     gpuhal_library library;
     uint32_t checked = 0;
-    gpuhal_session_load(trial); /* for its name; nothing is started */
-    gpuhal_library_open(&library, trial, trial->plugin->name);
-    const gpuhal_plugin_report report = gpuhal_library_report(&library, trial);
+    gpuhal_session_load(context); /* for its name; nothing is started */
+    gpuhal_library_open(&library, context, context->plugin->name);
+    const gpuhal_plugin_report report = gpuhal_library_report(&library, context);
     if (report.state == GPUHAL_PLUGIN_REJECTED && report.stage == GPUHAL_STAGE_FILE &&
-        access(trial->options->file, R_OK) != 0) {
-        gpuhal_fail_file(trial, GPUHAL_ERROR_NOT_FOUND, report.reason);
+        access(context->options->file, R_OK) != 0) {
+        gpuhal_fail_file(context, GPUHAL_ERROR_NOT_FOUND, report.reason);
     }
     if (report.state != GPUHAL_PLUGIN_OK) {
         const unsigned rule = report.stage == GPUHAL_STAGE_MANIFEST ? 30 : report.stage == GPUHAL_STAGE_FILE ? 4 : 11;
@@ -278,7 +278,7 @@ void gpuhal_check_end_to_end(gpuhal_trial *trial)
     }
     for (uint32_t d = 0; d < gpuhal_device_count(library.gpu); d++) {
         gpuhal_device *device = gpuhal_device_at(library.gpu, d);
-        const bool wanted = !trial->options->one_device || gpuhal_device_index(device) == trial->options->device;
+        const bool wanted = !context->options->one_device || gpuhal_device_index(device) == context->options->device;
         if (wanted && strcmp(gpuhal_device_backend(device), library.name) == 0) {
             check_device(library.gpu, device);
             checked++;

@@ -1,60 +1,60 @@
-/* checks_open.c: openings of a device, one after another and side by side, and what they leave behind. */
+/* checks_open.c: opening a device repeatedly, one after another and side by side, and what stays behind. */
 #include "../common/subprocess.h"
 #include "area.h"
-#include "process.h"
+#include "resources.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 /* Two gpuhal objects, or two engines, open one device at the same time and close it whenever they like. */
-void gpuhal_check_open_twice(gpuhal_trial *trial)
+void gpuhal_check_open_twice(gpuhal_context *context)
 {
-    enum { OPENINGS = 3 };
-    gpuhal_opening openings[OPENINGS];
-    gpuhal_area areas[OPENINGS];
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    for (unsigned i = 0; i < OPENINGS; i++) {
-        gpuhal_session_open(trial, &openings[i]);
-        gpuhal_area_init(&areas[i], trial, &openings[i], GPUHAL_MEMORY_DEVICE, bytes);
+    enum { OPENED = 3 };
+    gpuhal_opened opened[OPENED];
+    gpuhal_area areas[OPENED];
+    const uint64_t bytes = gpuhal_area_usual(context);
+    for (unsigned i = 0; i < OPENED; i++) {
+        gpuhal_session_open(context, &opened[i]);
+        gpuhal_area_init(&areas[i], context, &opened[i], GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
     }
-    /* The oldest goes first, then the youngest; those that stay must not notice. */
-    static const unsigned order[OPENINGS] = {0, 2, 1};
-    for (unsigned i = 0; i < OPENINGS; i++) {
-        for (unsigned left = i; left < OPENINGS; left++) {
+    /* The oldest goes first, then the youngest; those that stay must not notification. */
+    static const unsigned order[OPENED] = {0, 2, 1};
+    for (unsigned i = 0; i < OPENED; i++) {
+        for (unsigned left = i; left < OPENED; left++) {
             gpuhal_area_verify(&areas[order[left]], (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
-                               "memory of opening %u after %u other openings were closed", order[left], i);
+                               "memory of opened device %u after %u others were closed", order[left], i);
         }
         gpuhal_area_finish(&areas[order[i]]);
-        gpuhal_session_close(trial, &openings[order[i]]);
+        gpuhal_session_close(context, &opened[order[i]]);
     }
 }
 
-static void expect_refused(const gpuhal_trial *trial, const gpuhal_native *adopt)
+static void expect_refused(const gpuhal_context *context, const gpuhal_native *adopt)
 {
     gpuhal_slots slots;
     gpuhal_plugin_device *device = NULL;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     gpuhal_step("open with an object to take over that it does not know");
-    gpuhal_status status = trial->plugin->open(trial->host, trial->instance, trial->index, adopt, &device, &slots.ops);
+    gpuhal_status status = context->plugin->open(context->host, context->instance, context->index, adopt, &device, &slots.ops);
     if (status >= 0) {
-        gpuhal_fail("open answered %s to a native object of type %u, which it does not state in adopt_kinds",
+        gpuhal_fail("open returned %s for a native object of type %u, which it does not state in adopt_kinds",
                     gpuhal_status_text(status), adopt->type);
     }
 }
 
 /* Taking rubbish for a vendor's context ends in a crash inside the driver, far from the mistake. */
-void gpuhal_check_open_adopt(gpuhal_trial *trial)
+void gpuhal_check_open_adopt(gpuhal_context *context)
 {
     static const int nothing = 0;
-    const uint64_t kinds = gpuhal_trial_fact(trial, GPUHAL_FACT_ADOPT_KINDS, 0);
+    const uint64_t kinds = gpuhal_device_fact(context, GPUHAL_FACT_ADOPT_KINDS, 0);
     for (uint32_t type = 0; type < 32; type++) {
         if ((kinds >> type & 1) == 0) {
-            expect_refused(trial, &(gpuhal_native){.size = sizeof(gpuhal_native), .type = type});
+            expect_refused(context, &(gpuhal_native){.size = sizeof(gpuhal_native), .type = type});
         }
     }
-    expect_refused(trial, &(gpuhal_native){.size = sizeof(gpuhal_native),
+    expect_refused(context, &(gpuhal_native){.size = sizeof(gpuhal_native),
                                            .type = 0xdeadbeef,
                                            .typed = &nothing,
                                            .values = {1, UINT64_MAX, 0xdead, 0xbeef}});
@@ -63,50 +63,35 @@ void gpuhal_check_open_adopt(gpuhal_trial *trial)
 /* Two allocations and a copy, since drivers allocate much of their own only at first use. */
 static void open_use_close(void *user)
 {
-    const gpuhal_trial *trial = user;
-    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(trial));
-    gpuhal_opening opening;
+    const gpuhal_context *context = user;
+    const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context));
+    gpuhal_opened opened;
     gpuhal_memory one, other;
-    gpuhal_session_open(trial, &opening);
-    gpuhal_expect_ok(gpuhal_plain_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &one), "allocate");
-    gpuhal_expect_ok(gpuhal_plain_allocate(&opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &other), "allocate");
-    gpuhal_plain_copy(&opening, &other, 0, &one, 0, bytes);
-    gpuhal_plain_release(&opening, &one);
-    gpuhal_plain_release(&opening, &other);
-    gpuhal_session_close(trial, &opening);
+    gpuhal_session_open(context, &opened);
+    gpuhal_expect_ok(gpuhal_plain_allocate(&opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &one), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &other), "allocate");
+    gpuhal_plain_copy(&opened, &other, 0, &one, 0, bytes);
+    gpuhal_plain_release(&opened, &one);
+    gpuhal_plain_release(&opened, &other);
+    gpuhal_session_close(context, &opened);
 }
 
 /* A server opens and closes devices for months. The first rounds do not count: drivers cache what they need once. */
-void gpuhal_check_open_100(gpuhal_trial *trial)
+void gpuhal_check_open_100(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
-    gpuhal_expect_no_leak("opening and closing", 20, 80, open_use_close, trial);
+    gpuhal_session_list(context);
+    gpuhal_expect_no_leak("opening and closing", 20, 80, open_use_close, context);
 }
 
 /* ---- device memory while enumerating */
 
 #define ROUNDS 5
 
-/* Through sample(), which works on a device that is not open. */
-static bool free_memory(const gpuhal_trial *trial, uint64_t *out_bytes)
-{
-    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    gpuhal_device_snapshot sample = {0};
-    gpuhal_status status = gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, &key, 1, &sample);
-    const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample.devices[0], key);
-    const bool known = status == GPUHAL_OK && fact != NULL && fact->told == TOLD_NUMBER;
-    *out_bytes = known ? fact->number : 0;
-    gpuhal_device_snapshot_finish(&sample);
-    return known;
-}
-
-/* A process that lists the devices when it is told to, and stays until it is told to end. It is made before this process loads
+/* A process that lists the devices on an order, and stays until the order to end. It is made before this process loads
  * the plugin, since a driver that was started does not survive a fork. */
 typedef struct lister {
-    const gpuhal_trial *trial;
-    gpuhal_tool_child child; /* answers with its resident size once it has listed */
+    const gpuhal_context *context;
+    gpuhal_tool_child child; /* sends its resident size once it has listed */
     int orders[2];           /* a pipe to it: 'l' list, 'e' end */
 } lister;
 
@@ -114,29 +99,27 @@ typedef struct lister {
 static void lister_main(void *user, int answer)
 {
     const lister *made = user;
-    gpuhal_trial own = {.options = made->trial->options, .index = made->trial->index};
+    gpuhal_context own = {.options = made->context->options, .index = made->context->index};
     char word = 0;
     if (read(made->orders[0], &word, 1) != 1 || word != 'l') {
         return;
     }
-    gpuhal_session_load(&own);
-    gpuhal_session_start(&own);
-    gpuhal_session_enumerate(&own);
-    const uint64_t resident = gpuhal_holdings_now().resident_bytes;
+    gpuhal_session_list(&own);
+    const uint64_t resident = gpuhal_resources_now().resident_bytes;
     gpuhal_tool_send(answer, &resident, sizeof resident);
     (void)!read(made->orders[0], &word, 1);
 }
 
-static void lister_init(lister *made, const gpuhal_trial *trial)
+static void lister_init(lister *made, const gpuhal_context *context)
 {
-    made->trial = trial;
+    made->context = context;
     if (pipe(made->orders) != 0 || !gpuhal_tool_fork(lister_main, made, &made->child)) {
         gpuhal_fail("gpuhal-check cannot make a process");
     }
     close(made->orders[0]);
 }
 
-static void lister_tell(const lister *made, char word)
+static void lister_order(const lister *made, char word)
 {
     if (write(made->orders[1], &word, 1) != 1) {
         gpuhal_fail("a second process that lists the devices is gone");
@@ -146,7 +129,7 @@ static void lister_tell(const lister *made, char word)
 static uint64_t lister_list(const lister *made)
 {
     uint64_t resident = 0;
-    lister_tell(made, 'l');
+    lister_order(made, 'l');
     if (gpuhal_tool_hear(&made->child, GPUHAL_TOOL_FOREVER, &resident, sizeof resident) != GPUHAL_TOOL_HEARD) {
         gpuhal_fail("a second process could not list the devices");
     }
@@ -156,37 +139,37 @@ static uint64_t lister_list(const lister *made)
 static void lister_end(lister *made)
 {
     int status;
-    lister_tell(made, 'e');
+    lister_order(made, 'e');
     gpuhal_tool_end(&made->child, GPUHAL_TOOL_FOREVER, &status);
     close(made->orders[1]);
 }
 
 /* Other programs come and go meanwhile; a context of a driver is larger. */
-static uint64_t tolerance(const gpuhal_trial *trial)
+static uint64_t tolerance(const gpuhal_context *context)
 {
-    const uint64_t part = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX) / 16;
+    const uint64_t part = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX) / 16;
     return part < UINT64_C(16) << 20 ? part : UINT64_C(16) << 20;
 }
 
 /* There the process itself, with the driver's libraries in it, counts as used memory. */
-static bool shares_host_memory(const gpuhal_trial *trial)
+static bool shares_host_memory(const gpuhal_context *context)
 {
-    return gpuhal_trial_fact(trial, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
-           gpuhal_trial_fact(trial, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
-           gpuhal_trial_fact(trial, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
+    return gpuhal_device_fact(context, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
+           gpuhal_device_fact(context, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
+           gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
 }
 
 /* What this process itself loses by listing again. */
-static int64_t taken_by_listing_again(const gpuhal_trial *trial)
+static int64_t taken_by_listing_again(const gpuhal_context *context)
 {
     uint64_t before = 0, after = 0;
-    free_memory(trial, &before);
+    gpuhal_free_memory(context, context->index, &before);
     for (int i = 0; i < 20; i++) {
-        gpuhal_device_snapshot again = {0};
-        gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &again), "enumerate");
-        gpuhal_device_snapshot_finish(&again);
+        gpuhal_listing again = {0};
+        gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &again), "enumerate");
+        gpuhal_listing_finish(&again);
     }
-    free_memory(trial, &after);
+    gpuhal_free_memory(context, context->index, &after);
     return (int64_t)before - (int64_t)after;
 }
 
@@ -197,34 +180,32 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* A context that is created only to read a name costs hundreds of MiB on some devices, in every process that lists them. */
-void gpuhal_check_enumerate_memory(gpuhal_trial *trial)
+void gpuhal_check_enumerate_memory(gpuhal_context *context)
 {
     lister listers[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        lister_init(&listers[i], trial);
+        lister_init(&listers[i], context);
     }
-    gpuhal_session_load(trial);
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
+    gpuhal_session_list(context);
     uint64_t before = 0, during = 0;
-    const bool known = trial->listed != NULL && free_memory(trial, &before);
+    const bool known = context->listed != NULL && gpuhal_free_memory(context, context->index, &before);
     int64_t taken = INT64_MAX, again = INT64_MAX;
     for (int i = 0; i < ROUNDS; i++) {
         if (known) {
-            free_memory(trial, &before);
+            gpuhal_free_memory(context, context->index, &before);
             const uint64_t resident = lister_list(&listers[i]);
-            free_memory(trial, &during);
-            taken = smaller(taken, (int64_t)before - (int64_t)during - (shares_host_memory(trial) ? (int64_t)resident : 0));
-            again = smaller(again, taken_by_listing_again(trial));
+            gpuhal_free_memory(context, context->index, &during);
+            taken = smaller(taken, (int64_t)before - (int64_t)during - (shares_host_memory(context) ? (int64_t)resident : 0));
+            again = smaller(again, taken_by_listing_again(context));
         }
         lister_end(&listers[i]);
     }
-    const int64_t most = (int64_t)tolerance(trial);
+    const int64_t most = (int64_t)tolerance(context);
     if (!known) {
-        gpuhal_skip("no source: sample does not tell the free memory");
+        gpuhal_skip("no source: sample does not give the free memory");
     } else if (taken > most) {
-        gpuhal_fail("a process that only names the devices takes %" PRId64 " KiB of device memory", taken >> 10);
+        gpuhal_fail("a process that only lists the devices takes %" PRId64 " KiB of device memory", taken >> 10);
     } else if (again > most) {
-        gpuhal_fail("naming the devices 20 times took %" PRId64 " KiB of device memory", again >> 10);
+        gpuhal_fail("listing the devices 20 times took %" PRId64 " KiB of device memory", again >> 10);
     }
 }

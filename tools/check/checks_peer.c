@@ -8,35 +8,35 @@
 
 /* Memory on the device of the check, and on another one. */
 typedef struct pair {
-    const gpuhal_trial *trial;
-    gpuhal_trial other; /* a copy of the trial, of the other device */
-    gpuhal_opening opening;
+    const gpuhal_context *context;
+    gpuhal_context other; /* a copy of the context, of the other device */
+    gpuhal_opened opened;
     gpuhal_area here, there;
 } pair;
 
-static void pair_init(pair *made, const gpuhal_trial *trial, const gpuhal_listed *other)
+static void pair_init(pair *made, const gpuhal_context *context, const gpuhal_listed *other)
 {
-    *made = (pair){.trial = trial, .other = *trial};
+    *made = (pair){.context = context, .other = *context};
     made->other.index = other->index;
     made->other.listed = other;
-    gpuhal_session_open(&made->other, &made->opening);
-    const uint64_t here = gpuhal_area_usual(trial), there = gpuhal_area_usual(&made->other);
+    gpuhal_session_open(&made->other, &made->opened);
+    const uint64_t here = gpuhal_area_usual(context), there = gpuhal_area_usual(&made->other);
     const uint64_t bytes = here > there ? here : there;
-    gpuhal_area_init(&made->here, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&made->there, &made->other, &made->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&made->here, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&made->there, &made->other, &made->opened, GPUHAL_MEMORY_DEVICE, bytes);
 }
 
 static void pair_finish(pair *made)
 {
     gpuhal_area_finish(&made->there);
     gpuhal_area_finish(&made->here);
-    gpuhal_session_close(&made->other, &made->opening);
+    gpuhal_session_close(&made->other, &made->opened);
 }
 
 /* Alignments of both devices hold. */
 static uint64_t unit_of(const pair *made)
 {
-    const uint64_t here = gpuhal_copy_unit(made->trial), there = gpuhal_copy_unit(&made->other);
+    const uint64_t here = gpuhal_copy_unit(made->context), there = gpuhal_copy_unit(&made->other);
     return here > there ? here : there;
 }
 
@@ -44,7 +44,7 @@ static gpuhal_status copy_over(const gpuhal_area *to, uint64_t to_offset, const 
                                gpuhal_plugin_queue *queue)
 {
     gpuhal_step("the slot peer_copy");
-    return to->opening->slots.ops.peer_copy(queue, to->opening->device, &to->memory, to_offset, from->opening->device, &from->memory,
+    return to->opened->slots.ops.peer_copy(queue, to->opened->device, &to->memory, to_offset, from->opened->device, &from->memory,
                                             from_offset, bytes);
 }
 
@@ -55,8 +55,8 @@ static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset
                                 .source_offset = from_offset};
     gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
     gpuhal_area_verify(to, claim, ROUTE_ANY, "peer_copy%s of %" PRIu64 " bytes from device %u to device %u", how, bytes,
-                       from == &made->here ? made->trial->index : made->other.index,
-                       to == &made->here ? made->trial->index : made->other.index);
+                       from == &made->here ? made->context->index : made->other.index,
+                       to == &made->here ? made->context->index : made->other.index);
     gpuhal_area_verify(from, (gpuhal_claim){.bytes = from->bytes}, ROUTE_ANY, "the source of peer_copy");
 }
 
@@ -86,7 +86,7 @@ static void copy_in_queue(pair *made)
 {
     enum { COPIES = 200 };
     gpuhal_work work;
-    gpuhal_work_init(&work, made->trial, 0);
+    gpuhal_work_init(&work, made->context, 0);
     const uint64_t unit = unit_of(made), bytes = gpuhal_round_up(4096, unit);
     gpuhal_area *to = &made->here, *from = &made->there;
     gpuhal_area_reset(to, 50, ROUTE_ANY);
@@ -110,52 +110,51 @@ static void copy_in_queue(pair *made)
 /* Memory that others shall reach may be refused, and never be taken for memory that only its own device reaches. */
 static void allocate_for_peer(const pair *made)
 {
-    const gpuhal_opening *opening = &made->trial->opening;
-    gpuhal_plugin_device *const peers[] = {made->opening.device};
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = gpuhal_area_usual(made->trial), .peer_count = 1, .peers = peers};
+    const gpuhal_opened *opened = &made->context->opened;
+    gpuhal_plugin_device *const peers[] = {made->opened.device};
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = gpuhal_area_usual(made->context), .peer_count = 1, .peers = peers};
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot allocate with a peer");
-    gpuhal_status status = opening->slots.ops.allocate(opening->device, &alloc, &memory);
+    gpuhal_status status = opened->slots.ops.allocate(opened->device, &alloc, &memory);
     if (status == GPUHAL_OK) {
-        gpuhal_plain_release(opening, &memory);
+        gpuhal_plain_release(opened, &memory);
     } else if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_expect_ok(status, "allocate with a peer");
     }
 }
 
 /* Whether link() says that one reaches the other; missing where it says nothing. */
-static bool advertised(const gpuhal_trial *trial, uint32_t from, uint32_t to, bool *out_known)
+static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to, bool *out_known)
 {
     gpuhal_device_snapshot link = {0};
     *out_known = false;
     uint64_t value = 0;
-    if (gpuhal_device_snapshot_link(trial->plugin, trial->instance, from, to, &link) == GPUHAL_OK) {
-        const gpuhal_listed_fact *fact = gpuhal_listed_find(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED);
-        *out_known = fact != NULL && fact->told == TOLD_NUMBER;
-        value = *out_known ? fact->number : 0;
+    if (gpuhal_listing_link(context->plugin, context->instance, from, to, &link) == GPUHAL_OK) {
+        value = gpuhal_listed_number(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED, UINT64_MAX);
+        *out_known = value != UINT64_MAX;
     }
-    gpuhal_device_snapshot_finish(&link);
-    return value != 0;
+    gpuhal_listing_finish(&link);
+    return *out_known && value != 0;
 }
 
-static bool check_pair(gpuhal_trial *trial, const gpuhal_listed *other)
+static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
 {
     pair made;
     bool known = false;
-    pair_init(&made, trial, other);
-    const gpuhal_ops *ops = &trial->opening.slots.ops;
-    const bool offered = made.opening.slots.ops.peer_copy != NULL;
+    pair_init(&made, context, other);
+    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const bool offered = made.opened.slots.ops.peer_copy != NULL;
     gpuhal_step("the slot peer_enable");
-    gpuhal_status status = offered ? ops->peer_enable(trial->opening.device, made.opening.device) : GPUHAL_ERROR_NOT_SUPPORTED;
+    gpuhal_status status = offered ? ops->peer_enable(context->opened.device, made.opened.device) : GPUHAL_ERROR_NOT_SUPPORTED;
     const bool enabled = status == GPUHAL_OK;
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "peer_enable");
-    const bool stated = advertised(trial, other->index, trial->index, &known);
+    const bool stated = advertised(context, other->index, context->index, &known);
     if (enabled && known && !stated) {
-        gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s", trial->index,
+        gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s", context->index,
                        other->index, gpuhal_status_text(status));
     }
     if (offered && !enabled && stated) { /* HIP says so of parts of one device */
-        gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that", trial->index, other->index);
+        gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that", context->index, other->index);
     }
     if (enabled) {
         allocate_for_peer(&made);
@@ -163,23 +162,23 @@ static bool check_pair(gpuhal_trial *trial, const gpuhal_listed *other)
             copy_in_queue(&made);
         }
         gpuhal_step("the slot peer_disable");
-        ops->peer_disable(trial->opening.device, made.opening.device);
+        ops->peer_disable(context->opened.device, made.opened.device);
     }
     pair_finish(&made);
     return enabled;
 }
 
 /* The core proves each link itself before it uses it; a plugin that fails there has all its copies staged. */
-void gpuhal_check_peers(gpuhal_trial *trial)
+void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;
-    if (trial->opening.slots.ops.peer_copy == NULL || trial->listing.count < 2) {
-        gpuhal_skip(trial->listing.count < 2 ? "there is one device only" : "peers are not offered");
+    if (context->opened.slots.ops.peer_copy == NULL || context->listing.count < 2) {
+        gpuhal_skip(context->listing.count < 2 ? "there is one device only" : "peers are not offered");
         return;
     }
-    for (size_t d = 0; d < trial->listing.count; d++) {
-        if (trial->listing.devices[d].index != trial->index) {
-            enabled += check_pair(trial, &trial->listing.devices[d]);
+    for (size_t d = 0; d < context->listing.count; d++) {
+        if (context->listing.devices[d].index != context->index) {
+            enabled += check_pair(context, &context->listing.devices[d]);
         }
     }
     if (enabled == 0) {
@@ -192,7 +191,7 @@ void gpuhal_check_peers(gpuhal_trial *trial)
 static const gpuhal_listed_fact *expect_number(const gpuhal_listed *link, gpuhal_key key, uint64_t least, uint64_t most)
 {
     const gpuhal_listed_fact *fact = gpuhal_listed_find(link, key);
-    if (fact != NULL && fact->told == TOLD_NUMBER && (fact->number < least || fact->number > most)) {
+    if (fact != NULL && fact->kind == LISTED_NUMBER && (fact->number < least || fact->number > most)) {
         gpuhal_fail("link gave %s as %" PRIu64 "; it is between %" PRIu64 " and %" PRIu64, gpuhal_listed_key(key), fact->number, least, most);
     }
     return fact;
@@ -208,10 +207,10 @@ static bool is_of_link(gpuhal_key key)
 static void expect_kind(const gpuhal_listed *link)
 {
     const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND), *name = gpuhal_listed_find(link, GPUHAL_LINK_NAME);
-    const bool is_vendors = kind != NULL && kind->told == TOLD_NUMBER && kind->number >= GPUHAL_VENDOR_FIRST && kind->number <= UINT32_MAX;
+    const bool is_vendors = kind != NULL && kind->kind == LISTED_NUMBER && kind->number >= GPUHAL_VENDOR_FIRST && kind->number <= UINT32_MAX;
     if (!is_vendors) {
         expect_number(link, GPUHAL_LINK_KIND, GPUHAL_LINK_NVLINK, GPUHAL_LINK_HOST);
-    } else if (name == NULL || name->told != TOLD_TEXT) {
+    } else if (name == NULL || name->kind != LISTED_TEXT) {
         gpuhal_fail("link gave a kind of the vendor's own, 0x%" PRIx64 ", and no link_name", kind->number);
     }
 }
@@ -226,22 +225,22 @@ static void expect_facts(const gpuhal_listed *link)
         if (!is_of_link(fact->key)) {
             gpuhal_fail("link gave %s, which is not a fact that a plugin gives about a link", gpuhal_listed_key(fact->key));
         }
-        if (fact->told == TOLD_TEXT) {
+        if (fact->kind == LISTED_TEXT) {
             gpuhal_fail("link gave %s as a text, and it is a number", gpuhal_listed_key(fact->key));
         }
-        if (fact->told == TOLD_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+        if (fact->kind == LISTED_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
             gpuhal_fail_by(13, "link gave %s as missing with %u, which is not a reason", gpuhal_listed_key(fact->key), fact->reason);
         }
     }
 }
 
-static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bool peers)
+static void check_link(const gpuhal_context *context, const gpuhal_listed *other, bool peers)
 {
-    gpuhal_device_snapshot link = {0}, again = {0}, back = {0};
-    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, trial->index, other->index, &link), "link");
-    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, trial->index, other->index, &again),
+    gpuhal_listing link = {0}, again = {0}, back = {0};
+    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, context->index, other->index, &link), "link");
+    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, context->index, other->index, &again),
                        "the second link");
-    gpuhal_expect_told(gpuhal_device_snapshot_link(trial->plugin, trial->instance, other->index, trial->index, &back),
+    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, other->index, context->index, &back),
                        "link in the other direction");
     const gpuhal_listed *facts = &link.devices[0];
     expect_facts(facts);
@@ -252,18 +251,18 @@ static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bo
     expect_number(facts, GPUHAL_LINK_GENERATION, 1, 100);
     expect_number(facts, GPUHAL_LINK_COUNT, 1, 1024);
     if (peers && gpuhal_listed_find(facts, GPUHAL_LINK_PEER_ADVERTISED) == NULL) {
-        gpuhal_fail("peers are offered, and link does not give link_peer_advertised for devices %u and %u", trial->index, other->index);
+        gpuhal_fail("peers are offered, and link does not give link_peer_advertised for devices %u and %u", context->index, other->index);
     }
     for (gpuhal_key key = GPUHAL_LINK_KIND; is_of_link(key); key++) {
         char one[64], second[64], reverse[64];
-        gpuhal_listed_words(gpuhal_listed_find(facts, key), one, sizeof one);
-        gpuhal_listed_words(gpuhal_listed_find(&again.devices[0], key), second, sizeof second);
-        gpuhal_listed_words(gpuhal_listed_find(&back.devices[0], key), reverse, sizeof reverse);
+        gpuhal_listed_format(gpuhal_listed_find(facts, key), one, sizeof one);
+        gpuhal_listed_format(gpuhal_listed_find(&again.devices[0], key), second, sizeof second);
+        gpuhal_listed_format(gpuhal_listed_find(&back.devices[0], key), reverse, sizeof reverse);
         if (strcmp(one, second) != 0) {
             gpuhal_fail("link gave %s as %s, and as %s the second time", gpuhal_listed_key(key), one, second);
         }
         if (key == GPUHAL_LINK_KIND && strcmp(one, reverse) != 0) {
-            gpuhal_fail("link gave %s as %s from device %u to %u, and as %s the other way", gpuhal_listed_key(key), one, trial->index,
+            gpuhal_fail("link gave %s as %s from device %u to %u, and as %s in the other direction", gpuhal_listed_key(key), one, context->index,
                         other->index, reverse);
         }
     }
@@ -272,26 +271,26 @@ static void check_link(const gpuhal_trial *trial, const gpuhal_listed *other, bo
     gpuhal_device_snapshot_finish(&back);
 }
 
-void gpuhal_check_links(gpuhal_trial *trial)
+void gpuhal_check_links(gpuhal_context *context)
 {
-    const gpuhal_plugin *plugin = trial->plugin;
+    const gpuhal_plugin *plugin = context->plugin;
     gpuhal_slots slots;
-    if (plugin->size < offsetof(gpuhal_plugin, link) + sizeof plugin->link || plugin->link == NULL) {
+    if (!PLUGIN_HAS(plugin, link)) {
         gpuhal_skip("the plugin has no link");
         return;
     }
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
-    for (size_t d = 0; d < trial->listing.count; d++) {
-        if (trial->listing.devices[d].index != trial->index) {
-            check_link(trial, &trial->listing.devices[d], slots.ops.peer_copy != NULL);
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
+    for (size_t d = 0; d < context->listing.count; d++) {
+        if (context->listing.devices[d].index != context->index) {
+            check_link(context, &context->listing.devices[d], slots.ops.peer_copy != NULL);
         }
     }
-    gpuhal_device_snapshot nothing = {0};
-    if (gpuhal_device_snapshot_link(plugin, trial->instance, trial->index, UINT32_MAX, &nothing) >= 0) {
+    gpuhal_listing nothing = {0};
+    if (gpuhal_listing_link(plugin, context->instance, context->index, UINT32_MAX, &nothing) >= 0) {
         gpuhal_fail("link returned no error for device %u, which was never listed", UINT32_MAX);
     }
-    gpuhal_device_snapshot_finish(&nothing);
-    if (trial->listing.count < 2) {
+    gpuhal_listing_finish(&nothing);
+    if (context->listing.count < 2) {
         gpuhal_skip("there is one device only");
     }
 }

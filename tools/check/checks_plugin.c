@@ -1,8 +1,8 @@
 /* checks_plugin.c: the file, its one symbol, the handshake, and start. */
 #include "run.h"
 
-#include "elf.h"
-#include "process.h"
+#include "image.h"
+#include "resources.h"
 
 #include <gpuhal/error.h>
 
@@ -10,21 +10,19 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Everything else needs to know which devices there are, so this check runs first and alone, and tells the parent. What it
- * refuses, the core refuses too. */
-void gpuhal_check_file(gpuhal_trial *trial)
+/* Everything else needs to know which devices there are, so this check runs first and alone, and reports them to the parent. What
+ * it refuses, the core refuses too. */
+void gpuhal_check_file(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
-    if (trial->listing.count == 0) {
+    gpuhal_session_list(context);
+    if (context->listing.count == 0) {
         gpuhal_fail("the plugin was started and lists no device");
     }
-    if (trial->listing.count > DEVICES_MAX) {
-        gpuhal_fail("the plugin lists %zu devices; gpuhal-check takes %d", trial->listing.count, DEVICES_MAX);
+    if (context->listing.count > DEVICES_MAX) {
+        gpuhal_fail("the plugin lists %zu devices; gpuhal-check takes %d", context->listing.count, DEVICES_MAX);
     }
-    for (size_t d = 0; d < trial->listing.count; d++) {
-        gpuhal_child_device(trial->listing.devices[d].index);
+    for (size_t d = 0; d < context->listing.count; d++) {
+        gpuhal_child_device(context->listing.devices[d].index);
     }
 }
 
@@ -55,7 +53,7 @@ static void expect_needed(void *user, const char *name)
 
 /* The compiler's own start code has one of each. Libraries that are linked in statically may bring more, so this is no verdict.
  */
-static void remark_constructors(void *user, unsigned constructors, unsigned destructors)
+static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
     if (constructors > 1 || destructors > 1) {
@@ -64,14 +62,15 @@ static void remark_constructors(void *user, unsigned constructors, unsigned dest
     }
 }
 
-/* Names of several plugins, drivers and engines meet in one process: whatever is exported besides the query can be bound to by
- * somebody else's call. */
-void gpuhal_check_symbols(gpuhal_trial *trial)
+/* Several plugins, drivers and engines share one process: whatever is exported besides the query can be bound to by
+ * another library's call. */
+void gpuhal_check_symbols(gpuhal_context *context)
 {
     bool found = false;
-    const gpuhal_elf_visitor visitor = {
-        .user = &found, .exported = expect_export, .needed = expect_needed, .constructors = remark_constructors};
-    if (!gpuhal_elf_visit(trial->options->file, &visitor)) {
+    gpuhal_session_load(context);
+    const gpuhal_image_visitor visitor = {
+        .user = &found, .exported = expect_export, .needed = expect_needed, .constructors = note_constructors};
+    if (!gpuhal_image_visit(context->options->file, &visitor)) {
         gpuhal_fail("the dynamic section of the file cannot be read");
     }
     if (!found) {
@@ -80,10 +79,10 @@ void gpuhal_check_symbols(gpuhal_trial *trial)
 }
 
 /* The library has loaded the file already; this only finds the handle again. */
-static gpuhal_plugin_query_fn *find_query(const gpuhal_trial *trial)
+static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
 {
     gpuhal_plugin_query_fn *query = NULL;
-    void *handle = dlopen(trial->options->file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    void *handle = dlopen(context->options->file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     void *symbol = handle != NULL ? dlsym(handle, "gpuhal_plugin_query") : NULL;
     if (symbol == NULL) {
         gpuhal_fail("gpuhal_plugin_query is not found in the loaded file");
@@ -94,22 +93,22 @@ static gpuhal_plugin_query_fn *find_query(const gpuhal_trial *trial)
 
 /* The core asks files whose device is never used. Threads and descriptors may only come with start(); the answer is kept by
  * every copy of the core, so it has to be one constant. */
-void gpuhal_check_query(gpuhal_trial *trial)
+void gpuhal_check_query(gpuhal_context *context)
 {
-    const gpuhal_holdings before = gpuhal_holdings_now();
-    gpuhal_session_load(trial);
-    gpuhal_plugin_query_fn *query = find_query(trial);
+    const gpuhal_resources before = gpuhal_resources_now();
+    gpuhal_session_load(context);
+    gpuhal_plugin_query_fn *query = find_query(context);
     gpuhal_step("the query");
-    const gpuhal_plugin *again = query(GPUHAL_ABI, trial->host);
-    if (again != trial->plugin) {
-        gpuhal_fail("the query answered with another constant the second time");
+    const gpuhal_plugin *again = query(GPUHAL_ABI, context->host);
+    if (again != context->plugin) {
+        gpuhal_fail("the query returned another constant the second time");
     }
     const gpuhal_plugin copy = *again;
-    const gpuhal_host second = *trial->host;
+    const gpuhal_host second = *context->host;
     if (query(GPUHAL_ABI, &second) != again || memcmp(again, &copy, sizeof copy) != 0) {
-        gpuhal_fail("the query answered a second copy of the core with another constant");
+        gpuhal_fail("the query returned another constant to a second copy of the core");
     }
-    const gpuhal_holdings now = gpuhal_holdings_settled(&before);
+    const gpuhal_resources now = gpuhal_resources_settled(&before);
     if (now.threads > before.threads || now.descriptors > before.descriptors) {
         gpuhal_fail("loading and the query started %u threads and opened %u descriptors", now.threads - before.threads,
                     now.descriptors - before.descriptors);
@@ -127,17 +126,17 @@ static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, 
 }
 
 /* A plugin that accepts a core which it was not built for is called through slots that have moved. */
-void gpuhal_check_other_abi(gpuhal_trial *trial)
+void gpuhal_check_other_abi(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    gpuhal_plugin_query_fn *query = find_query(trial);
-    gpuhal_host later = *trial->host;
+    gpuhal_session_load(context);
+    gpuhal_plugin_query_fn *query = find_query(context);
+    gpuhal_host later = *context->host;
     later.abi = (GPUHAL_ABI_MAJOR + 1) << 16;
     later.report = take_report;
     reported = GPUHAL_OK;
     gpuhal_step("the query with another ABI");
     if (query(later.abi, &later) != NULL) {
-        gpuhal_fail("the query accepted ABI %u.0 instead of answering NULL", GPUHAL_ABI_MAJOR + 1);
+        gpuhal_fail("the query accepted ABI %u.0 instead of returning NULL", GPUHAL_ABI_MAJOR + 1);
     }
     if (reported != GPUHAL_ERROR_INCOMPATIBLE) {
         gpuhal_fail("the query refused ABI %u.0 without reporting INCOMPATIBLE through the host", GPUHAL_ABI_MAJOR + 1);
@@ -145,16 +144,16 @@ void gpuhal_check_other_abi(gpuhal_trial *trial)
 }
 
 /* Members that the loader does not need, yet people and later versions do. */
-void gpuhal_check_members(gpuhal_trial *trial)
+void gpuhal_check_members(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    const gpuhal_plugin *plugin = trial->plugin;
+    gpuhal_session_load(context);
+    const gpuhal_plugin *plugin = context->plugin;
     if (plugin->version == NULL || plugin->version[0] == '\0') {
         gpuhal_fail("the plugin has no version");
     }
     for (const char *at = plugin->version; *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || at - plugin->version > 100) {
-            gpuhal_fail("the version of the plugin is no short line of text");
+            gpuhal_fail("the version of the plugin is not a short line of text");
         }
     }
     if ((plugin->flags & ~(uint32_t)(GPUHAL_PLUGIN_FORK_SAFE | GPUHAL_PLUGIN_HONORS_TIMEOUTS)) != 0) {
@@ -227,16 +226,16 @@ static const gpuhal_host gone = {.size = sizeof gone, .abi = GPUHAL_ABI, .log = 
                                  .u64 = gone_u64, .text = gone_text, .missing = gone_missing};
 
 /* Two engines in one process, each with a copy of the core: nothing orders their calls of start(). */
-void gpuhal_check_two_hosts(gpuhal_trial *trial)
+void gpuhal_check_two_hosts(gpuhal_context *context)
 {
     pthread_barrier_t together;
     pthread_t threads[2];
-    gpuhal_session_load(trial);
+    gpuhal_session_load(context);
     pthread_barrier_init(&together, NULL, 2);
     start_arguments arguments[2];
     gpuhal_step("start, called by two copies of the core");
     for (int i = 0; i < 2; i++) {
-        arguments[i] = (start_arguments){.plugin = trial->plugin, .host = *trial->host, .together = &together};
+        arguments[i] = (start_arguments){.plugin = context->plugin, .host = *context->host, .together = &together};
         if (pthread_create(&threads[i], NULL, start_one, &arguments[i]) != 0) {
             gpuhal_fail("gpuhal-check cannot make a thread");
         }
@@ -246,18 +245,18 @@ void gpuhal_check_two_hosts(gpuhal_trial *trial)
     }
     for (int i = 0; i < 2; i++) {
         if (arguments[i].status != GPUHAL_OK) {
-            gpuhal_fail_by(8, "start answered %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
+            gpuhal_fail_by(8, "start returned %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
         }
         arguments[i].host = gone;
     }
     /* The copy of the core that goes on is neither the first nor the last one that came. */
-    gpuhal_session_start(trial);
-    gpuhal_host last = *trial->host;
+    gpuhal_session_start(context);
+    gpuhal_host last = *context->host;
     gpuhal_plugin_instance *instance = NULL;
-    gpuhal_expect_ok(trial->plugin->start(&last, &instance), "start by a further copy of the core");
+    gpuhal_expect_ok(context->plugin->start(&last, &instance), "start by a further copy of the core");
     last = gone;
-    gpuhal_session_enumerate(trial);
-    if (trial->listing.count == 0) {
+    gpuhal_session_enumerate(context);
+    if (context->listing.count == 0) {
         gpuhal_fail("after two copies of the core have started the plugin, it lists no device");
     }
 }
@@ -298,45 +297,45 @@ static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status sta
 }
 
 /* More than any device has: refused, and said why. */
-static gpuhal_status allocate_too_much(const gpuhal_opening *opening)
+static gpuhal_status allocate_too_much(const gpuhal_opened *opened)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = UINT64_C(1) << 60};
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot allocate with more than the device has");
-    return opening->slots.ops.allocate(opening->device, &alloc, &memory);
+    return opened->slots.ops.allocate(opened->device, &alloc, &memory);
 }
 
-static void open_with(gpuhal_trial *trial, const gpuhal_host *host, gpuhal_plugin_instance *instance,
-                      gpuhal_opening *out_opening)
+static void open_with(gpuhal_context *context, const gpuhal_host *host, gpuhal_plugin_instance *instance,
+                      gpuhal_opened *out_opened)
 {
-    gpuhal_trial own = *trial;
+    gpuhal_context own = *context;
     own.host = host;
     own.instance = instance;
-    gpuhal_session_open(&own, out_opening);
+    gpuhal_session_open(&own, out_opened);
 }
 
 /* The first copy of the core opens, and leaves; the second one is still there, and gets its own reports. */
-void gpuhal_check_hosts_apart(gpuhal_trial *trial)
+void gpuhal_check_hosts_apart(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    hosts[0] = hosts[1] = *trial->host;
+    gpuhal_session_load(context);
+    hosts[0] = hosts[1] = *context->host;
     hosts[0].report = report_to_first;
     hosts[1].report = report_to_second;
     gpuhal_step("start, called by two copies of the core");
     gpuhal_plugin_instance *instances[2] = {NULL, NULL};
-    gpuhal_expect_ok(trial->plugin->start(&hosts[0], &instances[0]), "start");
-    gpuhal_expect_ok(trial->plugin->start(&hosts[1], &instances[1]), "start by a second copy of the core");
+    gpuhal_expect_ok(context->plugin->start(&hosts[0], &instances[0]), "start");
+    gpuhal_expect_ok(context->plugin->start(&hosts[1], &instances[1]), "start by a second copy of the core");
     if (instances[0] != NULL && instances[0] == instances[1]) {
         gpuhal_fail("start gave a second copy of the core the instance of the first one");
     }
     for (unsigned i = 0; i < 2; i++) {
-        trial->instance = instances[i];
-        gpuhal_device_snapshot_finish(&trial->listing);
-        gpuhal_session_enumerate(trial);
+        context->instance = instances[i];
+        gpuhal_listing_finish(&context->listing);
+        gpuhal_session_enumerate(context);
     }
-    gpuhal_opening of_first, of_second;
-    open_with(trial, &hosts[0], instances[0], &of_first);
-    open_with(trial, &hosts[1], instances[1], &of_second);
+    gpuhal_opened of_first, of_second;
+    open_with(context, &hosts[0], instances[0], &of_first);
+    open_with(context, &hosts[1], instances[1], &of_second);
     reports[0] = reports[1] = (taken){0};
     gpuhal_status status = allocate_too_much(&of_second);
     if (reports[0].count > 0 || reports[1].of_other) {
@@ -348,52 +347,51 @@ void gpuhal_check_hosts_apart(gpuhal_trial *trial)
         gpuhal_fail("an allocation on a device that the first copy of the core opened was reported to the second one");
     }
     gpuhal_step("close");
-    trial->plugin->close(of_first.device);
+    context->plugin->close(of_first.device);
     hosts[0] = gone;
     gpuhal_status again = allocate_too_much(&of_second);
     if (again != status) {
-        gpuhal_fail("allocate returned %s for what was %s before the other opening was closed", gpuhal_status_text(again),
+        gpuhal_fail("allocate returned %s for what was %s before the other opened device was closed", gpuhal_status_text(again),
                     gpuhal_status_name(status));
     }
-    trial->plugin->close(of_second.device);
+    context->plugin->close(of_second.device);
 }
 
-/* Applications look for what other vendors, or later versions, offer: whatever is handed out is called. */
-void gpuhal_check_extensions(gpuhal_trial *trial)
+/* Applications look for what other vendors, or later versions, offer, and call whatever they get. */
+void gpuhal_check_extensions(gpuhal_context *context)
 {
     static char long_name[4096];
     memset(long_name, 'x', sizeof long_name - 1);
     const char *const names[] = {"", ".", "gpuhal-check.no_such_extension", long_name};
-    const gpuhal_plugin *plugin = trial->plugin;
-    if (plugin->size < offsetof(gpuhal_plugin, query_extension) + sizeof plugin->query_extension ||
-        plugin->query_extension == NULL) {
+    const gpuhal_plugin *plugin = context->plugin;
+    if (!PLUGIN_HAS(plugin, query_extension)) {
         gpuhal_skip("the plugin offers no extensions");
         return;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        gpuhal_step("query_extension with a name that there is not");
-        const void *first = plugin->query_extension(trial->host, trial->instance, names[i]);
-        if (plugin->query_extension(trial->host, trial->instance, names[i]) != first) {
-            gpuhal_fail("query_extension answered the name \"%.40s\" with another address the second time", names[i]);
+        gpuhal_step("query_extension with an unknown name");
+        const void *first = plugin->query_extension(context->host, context->instance, names[i]);
+        if (plugin->query_extension(context->host, context->instance, names[i]) != first) {
+            gpuhal_fail("query_extension returned another address for the name \"%.40s\" the second time", names[i]);
         }
         if (first != NULL) {
-            gpuhal_fail("query_extension answered the name \"%.40s\", which no plugin has, with an address", names[i]);
+            gpuhal_fail("query_extension returned an address for the name \"%.40s\", which no plugin has", names[i]);
         }
     }
 }
 
-/* Without a detail an application can only say "too large", and nobody learns what the driver said. */
-void gpuhal_check_report(gpuhal_trial *trial)
+/* Without a detail an application can only say "too large", and the driver's reason is lost. */
+void gpuhal_check_report(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    gpuhal_opening opening;
-    hosts[0] = *trial->host;
+    gpuhal_session_load(context);
+    gpuhal_opened opened;
+    hosts[0] = *context->host;
     hosts[0].report = report_to_first;
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
-    open_with(trial, &hosts[0], trial->instance, &opening);
+    gpuhal_session_start(context);
+    gpuhal_session_enumerate(context);
+    open_with(context, &hosts[0], context->instance, &opened);
     reports[0] = (taken){0};
-    gpuhal_status status = allocate_too_much(&opening);
+    gpuhal_status status = allocate_too_much(&opened);
     if (status < 0 && reports[0].count == 0) {
         gpuhal_fail("allocate returned %s without host->report(): a user learns neither the vendor's call nor its code",
                     gpuhal_status_text(status));
@@ -405,5 +403,5 @@ void gpuhal_check_report(gpuhal_trial *trial)
         gpuhal_fail("allocate reported one status, %d, and returned another, %s", reports[0].status, gpuhal_status_text(status));
     }
     gpuhal_step("close");
-    trial->plugin->close(opening.device);
+    context->plugin->close(opened.device);
 }

@@ -1,6 +1,6 @@
 /* checks_process.c: what belongs to the process as a whole stays as it is, whatever the plugin is asked to do. */
 #include "area.h"
-#include "process.h"
+#include "resources.h"
 
 #include <locale.h>
 #include <signal.h>
@@ -9,96 +9,96 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORK_WORKED = 42 }; /* exit code of the forked process; after a failure it has told why, and leaves with another */
+enum { FORK_WORKED = 42 }; /* exit code of the forked process; after a failure it has sent the reason, and exits with another */
 
 /* Looks after every step, so that the sentence names the step which is to blame. */
-static void use_device(const gpuhal_trial *trial, gpuhal_process_state *before)
+static void use_device(const gpuhal_context *context, gpuhal_process_state *before)
 {
-    const char *file = trial->options->file;
-    gpuhal_opening opening;
+    const char *file = context->options->file;
+    gpuhal_opened opened;
     gpuhal_area from, to;
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    gpuhal_session_open(trial, &opening);
+    const uint64_t bytes = gpuhal_area_usual(context);
+    gpuhal_session_open(context, &opened);
     gpuhal_process_state_expect(before, "open", file);
-    gpuhal_area_init(&from, trial, &opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&to, trial, &opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&from, context, &opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&to, context, &opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_process_state_expect(before, "allocate", file);
     gpuhal_area_reset(&from, 1, ROUTE_ANY);
     gpuhal_process_state_expect(before, "write", file);
-    gpuhal_plain_copy(&opening, &to.memory, 0, &from.memory, 0, bytes);
+    gpuhal_plain_copy(&opened, &to.memory, 0, &from.memory, 0, bytes);
     gpuhal_process_state_expect(before, "copy", file);
     memcpy(to.expected, from.expected, (size_t)bytes);
     gpuhal_area_verify(&to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "copy");
     gpuhal_process_state_expect(before, "read", file);
-    if (opening.slots.ops.fill != NULL) {
+    if (opened.slots.ops.fill != NULL) {
         gpuhal_step("the slot fill");
-        gpuhal_expect_ok(opening.slots.ops.fill(opening.device, NULL, &to.memory, 0, bytes, 0, 4), "fill");
+        gpuhal_expect_ok(opened.slots.ops.fill(opened.device, NULL, &to.memory, 0, bytes, 0, 4), "fill");
         gpuhal_process_state_expect(before, "fill", file);
     }
     gpuhal_area_finish(&from);
     gpuhal_area_finish(&to);
     gpuhal_process_state_expect(before, "release", file);
-    gpuhal_session_close(trial, &opening);
+    gpuhal_session_close(context, &opened);
     gpuhal_process_state_expect(before, "close", file);
 }
 
 /* The process is the engine's. What a plugin changes in it shows up in code that has nothing to do with devices: a decimal
  * comma, a file that is not found, a core that is not dumped. */
-void gpuhal_check_process_state(gpuhal_trial *trial)
+void gpuhal_check_process_state(gpuhal_context *context)
 {
-    const char *file = trial->options->file;
+    const char *file = context->options->file;
     setlocale(LC_ALL, "C.UTF-8"); /* not the one that every process begins with, so that a reset is seen */
     gpuhal_process_state *before = gpuhal_process_state_now();
-    gpuhal_session_load(trial);
+    gpuhal_session_load(context);
     gpuhal_process_state_expect(before, "loading", file);
-    gpuhal_session_start(trial);
+    gpuhal_session_start(context);
     gpuhal_process_state_expect(before, "start", file);
-    gpuhal_session_enumerate(trial);
+    gpuhal_session_enumerate(context);
     gpuhal_process_state_expect(before, "enumerate", file);
     gpuhal_slots slots;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &slots), "describe");
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     gpuhal_process_state_expect(before, "describe", file);
-    use_device(trial, before);
-    gpuhal_device_snapshot sample = {0};
-    if (gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, NULL, 0, &sample) == GPUHAL_OK) {
+    use_device(context, before);
+    gpuhal_listing sample = {0};
+    if (gpuhal_listing_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) == GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
     gpuhal_device_snapshot_finish(&sample);
 }
 
 /* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory too. */
-static _Noreturn void use_in_forked(const gpuhal_trial *trial, const gpuhal_opening *opening, gpuhal_area *before)
+static _Noreturn void use_in_forked(const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_area *before)
 {
     gpuhal_area made;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const uint64_t bytes = gpuhal_area_usual(trial);
+    const uint64_t bytes = gpuhal_area_usual(context);
     gpuhal_step("a slot in the child of a fork");
     gpuhal_area_verify(before, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory from before");
-    gpuhal_area_init(&made, trial, opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&made, context, opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&made, 2, ROUTE_ANY);
     gpuhal_area_verify(&made, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory of its own");
     gpuhal_area_finish(&made);
     _exit(FORK_WORKED);
 }
 
-/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock that nobody holds any more. */
-void gpuhal_check_fork_safe(gpuhal_trial *trial)
+/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist there. */
+void gpuhal_check_fork_safe(gpuhal_context *context)
 {
-    gpuhal_opening opening;
+    gpuhal_opened opened;
     gpuhal_area area;
-    gpuhal_session_load(trial);
-    if (!(trial->plugin->flags & GPUHAL_PLUGIN_FORK_SAFE)) {
+    gpuhal_session_load(context);
+    if (!(context->plugin->flags & GPUHAL_PLUGIN_FORK_SAFE)) {
         gpuhal_skip("the plugin does not say that it works in the child of a fork");
         return;
     }
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
-    gpuhal_session_open(trial, &opening);
-    gpuhal_area_init(&area, trial, &opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial));
+    gpuhal_session_start(context);
+    gpuhal_session_enumerate(context);
+    gpuhal_session_open(context, &opened);
+    gpuhal_area_init(&area, context, &opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     pid_t forked = fork();
     if (forked == 0) {
-        use_in_forked(trial, &opening, &area);
+        use_in_forked(context, &opened, &area);
     }
     int status = 0;
     if (forked < 0 || waitpid(forked, &status, 0) != forked) {
@@ -108,16 +108,16 @@ void gpuhal_check_fork_safe(gpuhal_trial *trial)
         gpuhal_fail("the child of a fork crashed with signal %d", WTERMSIG(status));
     }
     if (WEXITSTATUS(status) != FORK_WORKED) {
-        _exit(0); /* the forked process has told the verdict */
+        _exit(0); /* the forked process has sent the verdict */
     }
     gpuhal_area_finish(&area);
-    gpuhal_session_close(trial, &opening);
+    gpuhal_session_close(context, &opened);
 }
 
-/* Programs write data to standard output; a driver's banner in the middle of it breaks whoever reads it. */
-void gpuhal_check_quiet(gpuhal_trial *trial)
+/* Programs write data to standard output; a driver's banner in the middle of it breaks the program that reads it. */
+void gpuhal_check_quiet(gpuhal_context *context)
 {
-    if (trial->printed[0] != '\0') {
-        gpuhal_fail("the plugin printed %s", trial->printed);
+    if (context->printed[0] != '\0') {
+        gpuhal_fail("the plugin printed %s", context->printed);
     }
 }

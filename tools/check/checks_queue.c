@@ -1,5 +1,5 @@
 /* checks_queue.c: queues and events, where the device offers them. */
-#include "process.h"
+#include "resources.h"
 #include "work.h"
 
 #include <inttypes.h>
@@ -12,21 +12,21 @@
 
 /* Host memory that is written from and read to stays valid until the event is done, as the core promises to plugins. Plugins may
  * refuse to write and read behind unfinished work; the core stages then. */
-void gpuhal_check_queue_order(gpuhal_trial *trial)
+void gpuhal_check_queue_order(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, true, "")) {
+    if (!gpuhal_work_offered(context, true, "")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
+    gpuhal_work_init(&work, context, 0);
     const gpuhal_ops *ops = work.ops;
-    const uint64_t piece = gpuhal_round_up(256, gpuhal_copy_unit(trial));
+    const uint64_t piece = gpuhal_round_up(256, gpuhal_copy_unit(context));
     unsigned char *host = gpuhal_own(malloc((size_t)work.to.bytes));
     gpuhal_work_walk(&work, 100, piece);
     if (ops->write != NULL) {
         gpuhal_pattern(host, piece, 3);
         gpuhal_step("the slot write with a queue");
-        gpuhal_status status = ops->write(work.opening->device, work.queue, &work.to.memory, piece, host, piece);
+        gpuhal_status status = ops->write(work.opened->device, work.queue, &work.to.memory, piece, host, piece);
         if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
             gpuhal_expect_ok(status, "write with a queue");
             memcpy(work.to.expected + piece, host, (size_t)piece);
@@ -36,7 +36,7 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
     bool reads = ops->read != NULL;
     if (reads) {
         gpuhal_step("the slot read with a queue");
-        gpuhal_status status = ops->read(work.opening->device, work.queue, back, &work.to.memory, 0, work.to.bytes);
+        gpuhal_status status = ops->read(work.opened->device, work.queue, back, &work.to.memory, 0, work.to.bytes);
         reads = status != GPUHAL_ERROR_NOT_SUPPORTED;
         gpuhal_expect_ok(reads ? status : GPUHAL_OK, "read with a queue");
     }
@@ -54,13 +54,13 @@ void gpuhal_check_queue_order(gpuhal_trial *trial)
 }
 
 /* Events are reused: one that still shows its former answer lets the next work be read too early. */
-void gpuhal_check_event_again(gpuhal_trial *trial)
+void gpuhal_check_event_again(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, true, "")) {
+    if (!gpuhal_work_offered(context, true, "")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
+    gpuhal_work_init(&work, context, 0);
     for (unsigned round = 0; round < 20; round++) {
         gpuhal_area_reset(&work.from, 10 + round, ROUTE_ANY);
         gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
@@ -74,20 +74,20 @@ void gpuhal_check_event_again(gpuhal_trial *trial)
 }
 
 /* Timeouts belong to the core, which asks again after one; 0 is a question like event_query(). */
-void gpuhal_check_event_block(gpuhal_trial *trial)
+void gpuhal_check_event_block(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.event_block != NULL, "event_block")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.ops.event_block != NULL, "event_block")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
+    gpuhal_work_init(&work, context, 0);
     for (unsigned round = 0; round < 10; round++) {
-        gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+        gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(context)));
         gpuhal_work_record(&work, work.queue, work.event);
         gpuhal_step("the slot event_block without time");
         gpuhal_status status = work.ops->event_block(work.event, 0);
         if (status != GPUHAL_OK && status != GPUHAL_ERROR_TIMEOUT && status != GPUHAL_NOT_READY) {
-            gpuhal_fail("event_block without time answered %s", gpuhal_status_text(status));
+            gpuhal_fail("event_block without time returned %s", gpuhal_status_text(status));
         }
         gpuhal_step("the slot event_block with 30 s");
         gpuhal_expect_ok(work.ops->event_block(work.event, 30 * SECOND_NS), "event_block with 30 s");
@@ -98,58 +98,58 @@ void gpuhal_check_event_block(gpuhal_trial *trial)
     gpuhal_work_finish(&work);
 }
 
-typedef struct notice {
+typedef struct notification {
     atomic_uint calls;
     _Atomic(gpuhal_status) status;
-} notice;
+} notification;
 
 /* May run on any thread, also inside event_notify(). */
-static void take_notice(void *user, gpuhal_status status)
+static void take_notification(void *user, gpuhal_status status)
 {
-    notice *taken = user;
+    notification *taken = user;
     atomic_store(&taken->status, status);
     atomic_fetch_add(&taken->calls, 1);
 }
 
-/* A second call would complete somebody else's wait, since the core has reused the record by then. */
-void gpuhal_check_event_notify(gpuhal_trial *trial)
+/* A second call would complete another wait, since the core has reused the record by then. */
+void gpuhal_check_event_notify(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.event_notify != NULL, "event_notify")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.ops.event_notify != NULL, "event_notify")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
-    notice taken = {0};
-    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+    gpuhal_work_init(&work, context, 0);
+    notification taken = {0};
+    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(context)));
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_step("the slot event_notify");
-    gpuhal_expect_ok(work.ops->event_notify(work.event, take_notice, &taken), "event_notify");
+    gpuhal_expect_ok(work.ops->event_notify(work.event, take_notification, &taken), "event_notify");
     gpuhal_step("a function given to event_notify that is never called");
     while (atomic_load(&taken.calls) == 0) {
         nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
     }
     gpuhal_expect_ok(atomic_load(&taken.status), "the work before event_notify");
-    gpuhal_expect_ok(work.ops->event_query(work.event), "event_query after the notice");
+    gpuhal_expect_ok(work.ops->event_query(work.event), "event_query after the notification");
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
     if (atomic_load(&taken.calls) != 1) {
         gpuhal_fail("the function given to event_notify was called %u times", atomic_load(&taken.calls));
     }
-    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY, "the work before a notice");
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY, "the work before a notification");
     gpuhal_work_finish(&work);
 }
 
-/* A pair of queues that cannot wait for each other is fair: the core then holds the work back itself. */
-void gpuhal_check_queue_wait(gpuhal_trial *trial)
+/* A pair of queues that cannot wait for each other is allowed: the core then defers the work itself. */
+void gpuhal_check_queue_wait(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.queue_wait != NULL, "queue_wait")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.ops.queue_wait != NULL, "queue_wait")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
-    gpuhal_plugin_queue *second = gpuhal_work_queue(work.opening, 0);
-    gpuhal_plugin_event *end = gpuhal_work_event(work.opening, 0);
+    gpuhal_work_init(&work, context, 0);
+    gpuhal_plugin_queue *second = gpuhal_work_queue(work.opened, 0);
+    gpuhal_plugin_event *end = gpuhal_work_event(work.opened, 0);
     gpuhal_area last;
-    gpuhal_area_init(&last, trial, work.opening, GPUHAL_MEMORY_DEVICE, work.to.bytes);
+    gpuhal_area_init(&last, context, work.opened, GPUHAL_MEMORY_DEVICE, work.to.bytes);
     for (unsigned round = 0; round < 20; round++) {
         gpuhal_area_reset(&work.from, 30 + round, ROUTE_ANY);
         gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.from.bytes);
@@ -161,7 +161,7 @@ void gpuhal_check_queue_wait(gpuhal_trial *trial)
         }
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
             gpuhal_work_await(&work, work.event);
-            gpuhal_note("queue_wait does not support two queues of one opening");
+            gpuhal_note("queue_wait does not support two queues of one opened device");
         } else {
             gpuhal_expect_ok(status, "queue_wait");
         }
@@ -178,17 +178,17 @@ void gpuhal_check_queue_wait(gpuhal_trial *trial)
 }
 
 /* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. */
-void gpuhal_check_elapsed(gpuhal_trial *trial)
+void gpuhal_check_elapsed(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.elapsed != NULL, "elapsed")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
         return;
     }
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, GPUHAL_TIMED);
-    gpuhal_plugin_event *begin = gpuhal_work_event(work.opening, GPUHAL_TIMED);
+    gpuhal_work_init(&work, context, GPUHAL_TIMED);
+    gpuhal_plugin_event *begin = gpuhal_work_event(work.opened, GPUHAL_TIMED);
     const uint64_t started = gpuhal_tool_now_ns();
     gpuhal_work_record(&work, work.queue, begin);
-    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(trial)));
+    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(context)));
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_work_await(&work, begin);
     gpuhal_work_await(&work, work.event);
@@ -208,24 +208,22 @@ void gpuhal_check_elapsed(gpuhal_trial *trial)
 /* With work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
 static void make_and_destroy(void *user)
 {
-    const gpuhal_trial *trial = user;
-    const gpuhal_work work = {.opening = &trial->opening, .ops = &trial->opening.slots.ops};
-    gpuhal_plugin_queue *queue = gpuhal_work_queue(&trial->opening, 0);
-    gpuhal_plugin_event *event = gpuhal_work_event(&trial->opening, 0);
+    const gpuhal_context *context = user;
+    const gpuhal_work work = {.opened = &context->opened, .ops = &context->opened.slots.ops};
+    gpuhal_plugin_queue *queue = gpuhal_work_queue(&context->opened, 0);
+    gpuhal_plugin_event *event = gpuhal_work_event(&context->opened, 0);
     gpuhal_work_record(&work, queue, event);
     gpuhal_work_await(&work, event);
     work.ops->event_destroy(event);
     work.ops->queue_destroy(queue);
 }
 
-void gpuhal_check_queue_100(gpuhal_trial *trial)
+void gpuhal_check_queue_100(gpuhal_context *context)
 {
-    gpuhal_session_load(trial);
-    gpuhal_session_start(trial);
-    gpuhal_session_enumerate(trial);
-    gpuhal_session_open(trial, &trial->opening);
-    if (gpuhal_work_offered(trial, true, "")) {
-        gpuhal_expect_no_leak("making queues and events", 20, 80, make_and_destroy, trial);
+    gpuhal_session_list(context);
+    gpuhal_session_open(context, &context->opened);
+    if (gpuhal_work_offered(context, true, "")) {
+        gpuhal_expect_no_leak("making queues and events", 20, 80, make_and_destroy, context);
     }
-    gpuhal_session_close(trial, &trial->opening);
+    gpuhal_session_close(context, &context->opened);
 }

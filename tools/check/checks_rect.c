@@ -2,6 +2,7 @@
 #include "area.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static const shape shapes[] = {
     {31, 1, 1, 7, 100, 0, 9, 31, 0},       /* one row */
     {1, 40, 1, 2, 3, 0, 5, 2, 0},          /* one column */
     {7, 5, 4, 0, 8, 0, 0, 16, 0},          /* three dimensions */
-    {7, 5, 4, 3, 9, 13, 11, 7, 5},         /* slices with a gap that is no multiple of the row */
+    {7, 5, 4, 3, 9, 13, 11, 7, 5},         /* slices with a gap that is not a multiple of the row */
     {16, 4, 3, 1, 16, 16, 2, 16, 64},      /* rows without gaps, slices with */
     {100, 6, 2, 50, 128, 7, 25, 101, 300}, /* larger than a cache line */
     {3, 1, 9, 4, 5, 6, 7, 3, 0},           /* slices of one row */
@@ -58,9 +59,9 @@ static void copy_rows(unsigned char *to, const side *to_place, const unsigned ch
 }
 
 /* Room for the largest of the shapes. */
-static uint64_t area_bytes(const gpuhal_trial *trial)
+static uint64_t area_bytes(const gpuhal_context *context)
 {
-    const uint64_t usual = gpuhal_area_usual(trial), needed = 2048 * gpuhal_copy_unit(trial);
+    const uint64_t usual = gpuhal_area_usual(context), needed = 2048 * gpuhal_copy_unit(context);
     return usual > needed ? usual : needed;
 }
 
@@ -89,136 +90,119 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
 }
 
 /* Slices are multiples of nothing but the alignment: OpenCL wants them to be multiples of the row, so a plugin has to split.
- * False: the plugin refuses host memory for this side, which the core makes up for. */
-static bool call_rect(const gpuhal_trial *trial, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+ * False: the plugin refuses host memory for this side, for which the core has a fallback. */
+static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
     gpuhal_step("the slot copy_rect");
-    gpuhal_status status = trial->opening.slots.ops.copy_rect(trial->opening.device, NULL, to, from, extent);
+    gpuhal_status status = context->opened.slots.ops.copy_rect(context->opened.device, NULL, to, from, extent);
     const bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && (to->memory == NULL || from->memory == NULL);
     gpuhal_expect_ok(refused ? GPUHAL_OK : status, "copy_rect");
     return !refused;
 }
 
-#define RECT_FORMAT                                                                                                              \
-    "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64 " to %" PRIu64             \
-    ", slice pitch %" PRIu64 " to %" PRIu64
-#define RECT_ARGUMENTS(words)                                                                                                    \
-    extent[0], extent[1], extent[2], words, from.row_pitch, to.row_pitch, from.slice_pitch, to.slice_pitch
-
-static bool offered(const gpuhal_trial *trial)
+/* An area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the host's memory belong to the
+ * caller, who may be writing there at this moment. */
+static void init_end(gpuhal_area *area, const gpuhal_context *context, bool host, uint64_t bytes)
 {
-    if (trial->opening.slots.ops.copy_rect == NULL) {
-        gpuhal_skip("the slot copy_rect is not offered");
-        return false;
+    if (!host) {
+        gpuhal_area_init(area, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
+        return;
     }
-    return true;
+    *area = (gpuhal_area){.context = context, .opened = &context->opened, .bytes = bytes};
+    area->expected = gpuhal_own(malloc((size_t)bytes));
+    area->before = gpuhal_own(malloc((size_t)bytes));
+    area->actual = gpuhal_own(malloc((size_t)bytes));
 }
 
-static void expect_some(unsigned refused)
+static void reset_end(gpuhal_area *area, bool host, uint64_t seed)
 {
-    if (refused == SHAPES) {
-        gpuhal_skip("copy_rect refuses host memory for this kind of memory");
+    if (!host) {
+        gpuhal_area_reset(area, seed, ROUTE_ANY);
+        return;
+    }
+    gpuhal_pattern(area->expected, area->bytes, seed);
+    memcpy(area->before, area->expected, (size_t)area->bytes);
+    memcpy(area->actual, area->expected, (size_t)area->bytes);
+}
+
+static void finish_end(gpuhal_area *area, bool host)
+{
+    if (!host) {
+        gpuhal_area_finish(area);
+        return;
+    }
+    free(area->expected);
+    free(area->before);
+    free(area->actual);
+}
+
+static void expect_rect(gpuhal_area *target, bool to_host, gpuhal_claim claim, const char *what)
+{
+    char fault[400];
+    if (!to_host) {
+        gpuhal_area_verify(target, claim, ROUTE_ANY, "%s", what);
+        return;
+    }
+    claim.expected = target->expected;
+    claim.actual = target->actual;
+    claim.before = target->before;
+    claim.total = target->bytes;
+    if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+        gpuhal_fail("%s: %s", what, fault);
     }
 }
 
 /* Both sides filled with different patterns before every shape: a gap that was overwritten shows. */
-void gpuhal_check_rect_device(gpuhal_trial *trial)
+static void check_rects(const gpuhal_context *context, bool to_host, bool from_host, const char *where)
 {
-    if (!offered(trial)) {
-        return;
-    }
     gpuhal_area target, source;
-    const uint64_t bytes = area_bytes(trial);
-    gpuhal_area_init(&target, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&source, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    const uint64_t bytes = area_bytes(context);
+    unsigned refused = 0;
+    if (!gpuhal_offered(context->opened.slots.ops.copy_rect != NULL, "copy_rect")) {
+        return;
+    }
+    init_end(&target, context, to_host, bytes);
+    init_end(&source, context, from_host, bytes);
     for (unsigned s = 0; s < SHAPES; s++) {
         side to, from;
         uint64_t extent[3];
-        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
-        gpuhal_area_reset(&target, 2 * s, ROUTE_ANY);
-        gpuhal_area_reset(&source, 2 * s + 1, ROUTE_ANY);
-        const gpuhal_plugin_rect to_rect = rect_of(&target.memory, NULL, &to), from_rect = rect_of(&source.memory, NULL, &from);
-        (void)call_rect(trial, &to_rect, &from_rect, extent); /* no side is host memory */
+        char what[256];
+        place_both(&shapes[s], gpuhal_copy_unit(context), &to, &from, extent);
+        reset_end(&target, to_host, 2 * s);
+        reset_end(&source, from_host, 2 * s + 1);
+        const gpuhal_plugin_rect to_rect = rect_of(to_host ? NULL : &target.memory, to_host ? target.actual : NULL, &to);
+        const gpuhal_plugin_rect from_rect =
+            rect_of(from_host ? NULL : &source.memory, from_host ? source.actual : NULL, &from);
+        if (!call_rect(context, &to_rect, &from_rect, extent)) {
+            refused++;
+            continue;
+        }
         copy_rows(target.expected, &to, source.expected, &from, extent);
-        gpuhal_area_verify(&target, claim_of(&to, &from, extent, source.expected, bytes), ROUTE_ANY, RECT_FORMAT,
-                           RECT_ARGUMENTS("within the device"));
+        snprintf(what, sizeof what,
+                 "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64
+                 " to %" PRIu64 ", slice pitch %" PRIu64 " to %" PRIu64,
+                 extent[0], extent[1], extent[2], where, from.row_pitch, to.row_pitch, from.slice_pitch, to.slice_pitch);
+        expect_rect(&target, to_host, claim_of(&to, &from, extent, source.expected, bytes), what);
     }
-    gpuhal_area_finish(&target);
-    gpuhal_area_finish(&source);
+    if (refused == SHAPES) {
+        gpuhal_skip("copy_rect refuses host memory for this kind of memory");
+    }
+    finish_end(&target, to_host);
+    finish_end(&source, from_host);
 }
 
-/* The source is only read; it may lie in memory that is not writable. */
-void gpuhal_check_rect_upload(gpuhal_trial *trial)
+void gpuhal_check_rect_device(gpuhal_context *context)
 {
-    if (!offered(trial)) {
-        return;
-    }
-    gpuhal_area target;
-    const uint64_t bytes = area_bytes(trial);
-    unsigned char *source = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&target, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    unsigned refused = 0;
-    for (unsigned s = 0; s < SHAPES; s++) {
-        side to, from;
-        uint64_t extent[3];
-        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
-        gpuhal_area_reset(&target, 2 * s, ROUTE_ANY);
-        gpuhal_pattern(source, bytes, 2 * s + 1);
-        const gpuhal_plugin_rect to_rect = rect_of(&target.memory, NULL, &to), from_rect = rect_of(NULL, source, &from);
-        if (!call_rect(trial, &to_rect, &from_rect, extent)) {
-            refused++;
-            continue;
-        }
-        copy_rows(target.expected, &to, source, &from, extent);
-        gpuhal_area_verify(&target, claim_of(&to, &from, extent, source, bytes), ROUTE_ANY, RECT_FORMAT,
-                           RECT_ARGUMENTS("from host memory"));
-    }
-    expect_some(refused);
-    gpuhal_area_finish(&target);
-    free(source);
+    check_rects(context, false, false, "within the device");
 }
 
-/* Gaps in the caller's memory belong to the caller, who may be writing there at this moment. */
-void gpuhal_check_rect_readback(gpuhal_trial *trial)
+void gpuhal_check_rect_upload(gpuhal_context *context)
 {
-    if (!offered(trial)) {
-        return;
-    }
-    gpuhal_area source;
-    const uint64_t bytes = area_bytes(trial);
-    unsigned char *actual = gpuhal_own(malloc((size_t)bytes));
-    unsigned char *expected = gpuhal_own(malloc((size_t)bytes));
-    unsigned char *before = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&source, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    unsigned refused = 0;
-    for (unsigned s = 0; s < SHAPES; s++) {
-        side to, from;
-        uint64_t extent[3];
-        place_both(&shapes[s], gpuhal_copy_unit(trial), &to, &from, extent);
-        gpuhal_area_reset(&source, 2 * s, ROUTE_ANY);
-        gpuhal_pattern(before, bytes, 2 * s + 1);
-        memcpy(actual, before, (size_t)bytes);
-        memcpy(expected, before, (size_t)bytes);
-        const gpuhal_plugin_rect to_rect = rect_of(NULL, actual, &to), from_rect = rect_of(&source.memory, NULL, &from);
-        if (!call_rect(trial, &to_rect, &from_rect, extent)) {
-            refused++;
-            continue;
-        }
-        copy_rows(expected, &to, source.expected, &from, extent);
-        gpuhal_claim claim = claim_of(&to, &from, extent, source.expected, bytes);
-        claim.expected = expected;
-        claim.actual = actual;
-        claim.before = before;
-        claim.total = bytes;
-        char fault[400];
-        if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
-            gpuhal_fail(RECT_FORMAT ": %s", RECT_ARGUMENTS("to host memory"), fault);
-        }
-    }
-    expect_some(refused);
-    gpuhal_area_finish(&source);
-    free(before);
-    free(expected);
-    free(actual);
+    check_rects(context, false, true, "from host memory");
+}
+
+void gpuhal_check_rect_readback(gpuhal_context *context)
+{
+    check_rects(context, true, false, "to host memory");
 }

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* The member is optional and stands behind the mandatory ones, so its size has to be looked at first. */
-static bool offered(const gpuhal_trial *trial)
+static bool offered(const gpuhal_context *context)
 {
-    const gpuhal_plugin *plugin = trial->plugin;
-    if (plugin->size < offsetof(gpuhal_plugin, sample) + sizeof plugin->sample || plugin->sample == NULL) {
+    if (!PLUGIN_HAS(context->plugin, sample)) {
         gpuhal_skip("the plugin has no sample");
         return false;
     }
@@ -51,40 +49,33 @@ static void expect_range(const gpuhal_listed_fact *fact)
     }
 }
 
-static void expect_value(const gpuhal_trial *trial, const gpuhal_listed_fact *fact)
+static void expect_value(const gpuhal_context *context, const gpuhal_listed_fact *fact)
 {
     const char *key = gpuhal_listed_key(fact->key);
-    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     const bool is_vendors = fact->key >= GPUHAL_VENDOR_FIRST;
     if (!is_value(fact->key) && !is_vendors) {
-        gpuhal_fail("sample gave %s, which is no value of a device; keys of your own begin with GPUHAL_VENDOR_FIRST", key);
+        gpuhal_fail("sample gave %s, which is not a value of a device; keys of your own begin with GPUHAL_VENDOR_FIRST", key);
     }
-    if (fact->told == TOLD_TEXT && !is_vendors) {
+    if (fact->kind == LISTED_TEXT && !is_vendors) {
         gpuhal_fail("sample gave %s as a text, and it is a number", key);
     }
-    if (fact->told == TOLD_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
-        gpuhal_fail_by(13, "sample says that %s is missing with %u, which is no reason", key, fact->reason);
+    if (fact->kind == LISTED_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+        gpuhal_fail_by(13, "sample says that %s is missing with %u, which is not a reason", key, fact->reason);
     }
     const bool of_memory = fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES || fact->key == GPUHAL_VALUE_MEMORY_USED_BYTES;
-    if (of_memory && fact->told == TOLD_NUMBER && fact->number > total) {
+    if (of_memory && fact->kind == LISTED_NUMBER && fact->number > total) {
         gpuhal_fail("sample gave %s as %" PRIu64 ", and memory_total_bytes is %" PRIu64, key, fact->number, total);
     }
-    if (fact->told == TOLD_NUMBER) {
+    if (fact->kind == LISTED_NUMBER) {
         expect_range(fact);
     }
 }
 
-/* The number of a value in a sample; `otherwise` when it is missing. */
-static uint64_t value_in(const gpuhal_device_snapshot *sample, gpuhal_key key, uint64_t otherwise)
+static gpuhal_listing sampled(const gpuhal_context *context, const gpuhal_key *keys, uint32_t count, const char *what)
 {
-    const gpuhal_listed_fact *fact = gpuhal_listed_find(&sample->devices[0], key);
-    return fact != NULL && fact->told == TOLD_NUMBER ? fact->number : otherwise;
-}
-
-static gpuhal_device_snapshot sampled(const gpuhal_trial *trial, const gpuhal_key *keys, uint32_t count, const char *what)
-{
-    gpuhal_device_snapshot sample = {0};
-    gpuhal_expect_told(gpuhal_device_snapshot_sample(trial->plugin, trial->instance, trial->index, keys, count, &sample), what);
+    gpuhal_listing sample = {0};
+    gpuhal_expect_reported(gpuhal_listing_sample(context->plugin, context->instance, context->index, keys, count, &sample), what);
     if (sample.count != 1) {
         gpuhal_fail("sample named a device; it is asked about one");
     }
@@ -92,21 +83,21 @@ static gpuhal_device_snapshot sampled(const gpuhal_trial *trial, const gpuhal_ke
 }
 
 /* Monitors ask for all values, and programs for one: both have to come to the same. */
-void gpuhal_check_sample_all(gpuhal_trial *trial)
+void gpuhal_check_sample_all(gpuhal_context *context)
 {
-    if (!offered(trial)) {
+    if (!offered(context)) {
         return;
     }
-    gpuhal_device_snapshot all = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_listing all = sampled(context, NULL, 0, "sample without keys");
     for (size_t i = 0; i < all.devices[0].count; i++) {
-        expect_value(trial, &all.devices[0].facts[i]);
+        expect_value(context, &all.devices[0].facts[i]);
     }
     /* What can be had by its key is among all. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; is_value(key); key++) {
-        gpuhal_device_snapshot one = sampled(trial, &key, 1, "sample of one key");
+        gpuhal_listing one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
         const gpuhal_listed_fact *among = gpuhal_listed_find(&all.devices[0], key);
-        if (alone != NULL && alone->told == TOLD_NUMBER && (among == NULL || among->told != TOLD_NUMBER)) {
+        if (alone != NULL && alone->kind == LISTED_NUMBER && (among == NULL || among->kind != LISTED_NUMBER)) {
             gpuhal_fail("sample gives %s when it is asked for, and not among all", gpuhal_listed_key(key));
         }
         gpuhal_device_snapshot_finish(&one);
@@ -115,17 +106,17 @@ void gpuhal_check_sample_all(gpuhal_trial *trial)
 }
 
 /* What was just allocated of the device's memory was free before, and free and used are parts of one total. */
-void gpuhal_check_sample_memory(gpuhal_trial *trial)
+void gpuhal_check_sample_memory(gpuhal_context *context)
 {
-    if (!offered(trial)) {
+    if (!offered(context)) {
         return;
     }
-    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     const uint64_t bytes = total / 8 < UINT64_C(32) << 20 ? total / 8 : UINT64_C(32) << 20;
-    gpuhal_device_snapshot sample = sampled(trial, NULL, 0, "sample without keys");
-    const uint64_t free_bytes = value_in(&sample, GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_MAX);
-    const uint64_t used_bytes = value_in(&sample, GPUHAL_VALUE_MEMORY_USED_BYTES, UINT64_MAX);
-    gpuhal_device_snapshot_finish(&sample);
+    gpuhal_listing sample = sampled(context, NULL, 0, "sample without keys");
+    const uint64_t free_bytes = gpuhal_listed_number(&sample.devices[0], GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_MAX);
+    const uint64_t used_bytes = gpuhal_listed_number(&sample.devices[0], GPUHAL_VALUE_MEMORY_USED_BYTES, UINT64_MAX);
+    gpuhal_listing_finish(&sample);
     if (free_bytes == UINT64_MAX || bytes == 0) {
         gpuhal_skip("sample does not give the free memory, or the total is missing");
         return;
@@ -135,11 +126,11 @@ void gpuhal_check_sample_memory(gpuhal_trial *trial)
                     used_bytes, total);
     }
     gpuhal_memory memory;
-    if (gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory) != GPUHAL_OK) {
+    if (gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory) != GPUHAL_OK) {
         gpuhal_skip("an eighth of the memory cannot be allocated: other programs hold it");
         return;
     }
-    gpuhal_plain_release(&trial->opening, &memory);
+    gpuhal_plain_release(&context->opened, &memory);
     if (free_bytes < bytes / 16) {
         gpuhal_fail("sample gave memory_free_bytes as %" PRIu64 ", and an allocation of %" PRIu64 " bytes succeeded right after: the unit is "
                     "bytes", free_bytes, bytes);
@@ -148,7 +139,7 @@ void gpuhal_check_sample_memory(gpuhal_trial *trial)
 
 static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, gpuhal_key key)
 {
-    const uint64_t was = value_in(before, key, 0), is = value_in(after, key, UINT64_MAX);
+    const uint64_t was = gpuhal_listed_number(&before->devices[0], key, 0), is = gpuhal_listed_number(&after->devices[0], key, UINT64_MAX);
     if (is < was) {
         gpuhal_fail("sample gave %s as %" PRIu64 ", and later as %" PRIu64 "; it only grows", gpuhal_listed_key(key), was, is);
     }
@@ -157,8 +148,8 @@ static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuha
 /* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as much. */
 static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, uint64_t elapsed_ns)
 {
-    const uint64_t energy[] = {value_in(before, GPUHAL_VALUE_ENERGY_MICROJOULES, 0), value_in(after, GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
-    const uint64_t power = value_in(after, GPUHAL_VALUE_POWER_MICROWATTS, 0);
+    const uint64_t energy[] = {gpuhal_listed_number(&before->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0), gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
+    const uint64_t power = gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_POWER_MICROWATTS, 0);
     if (energy[0] == 0 || power == 0) {
         return;
     }
@@ -170,24 +161,24 @@ static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_dev
 }
 
 /* Counters are read by monitors that take differences; some drivers bring them up to date every 100 ms only. */
-void gpuhal_check_sample_time(gpuhal_trial *trial)
+void gpuhal_check_sample_time(gpuhal_context *context)
 {
-    if (!offered(trial)) {
+    if (!offered(context)) {
         return;
     }
     static const gpuhal_key counters[] = {GPUHAL_VALUE_ENERGY_MICROJOULES, GPUHAL_VALUE_ECC_CORRECTED_TOTAL,
                                           GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL};
     const uint64_t begin = gpuhal_tool_now_ns();
-    gpuhal_device_snapshot before = sampled(trial, NULL, 0, "sample without keys");
-    const bool counts = value_in(&before, counters[0], 0) != 0 || value_in(&before, counters[1], 0) != 0 ||
-                        value_in(&before, counters[2], 0) != 0;
+    gpuhal_listing before = sampled(context, NULL, 0, "sample without keys");
+    const bool counts = gpuhal_listed_number(&before.devices[0], counters[0], 0) != 0 || gpuhal_listed_number(&before.devices[0], counters[1], 0) != 0 ||
+                        gpuhal_listed_number(&before.devices[0], counters[2], 0) != 0;
     if (!counts) {
         gpuhal_skip("sample gives no value that counts");
         gpuhal_device_snapshot_finish(&before);
         return;
     }
     nanosleep(&(const struct timespec){.tv_nsec = 400000000}, NULL);
-    gpuhal_device_snapshot after = sampled(trial, NULL, 0, "sample without keys");
+    gpuhal_listing after = sampled(context, NULL, 0, "sample without keys");
     for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
         expect_not_falling(&before, &after, counters[c]);
     }
@@ -197,27 +188,27 @@ void gpuhal_check_sample_time(gpuhal_trial *trial)
 }
 
 /* Keys of later versions reach plugins of today; one error would cost the monitor all the others. */
-void gpuhal_check_sample_keys(gpuhal_trial *trial)
+void gpuhal_check_sample_keys(gpuhal_context *context)
 {
-    if (!offered(trial)) {
+    if (!offered(context)) {
         return;
     }
     static const gpuhal_key keys[] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0x1fff, GPUHAL_FACT_NAME, UINT32_MAX};
-    gpuhal_device_snapshot some = sampled(trial, keys, sizeof keys / sizeof *keys, "sample with keys that nobody knows");
+    gpuhal_listing some = sampled(context, keys, sizeof keys / sizeof *keys, "sample with unknown keys");
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
-            expect_value(trial, fact);
-        } else if (fact->told != TOLD_MISSING) {
+            expect_value(context, fact);
+        } else if (fact->kind != LISTED_MISSING) {
             gpuhal_fail("sample gave a value for %s, which %s", gpuhal_listed_key(fact->key),
-                        is_value(fact->key) ? "was not asked for" : "is no value of a device");
+                        is_value(fact->key) ? "was not asked for" : "is not a value of a device");
         }
     }
-    gpuhal_device_snapshot_finish(&some);
-    gpuhal_device_snapshot nobody = {0};
-    gpuhal_status status = gpuhal_device_snapshot_sample(trial->plugin, trial->instance, UINT32_MAX, NULL, 0, &nobody);
+    gpuhal_listing_finish(&some);
+    gpuhal_listing nothing = {0};
+    gpuhal_status status = gpuhal_listing_sample(context->plugin, context->instance, UINT32_MAX, NULL, 0, &nothing);
     if (status >= 0) {
-        gpuhal_fail("sample answered %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
+        gpuhal_fail("sample returned %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }
-    gpuhal_device_snapshot_finish(&nobody);
+    gpuhal_listing_finish(&nothing);
 }

@@ -1,6 +1,6 @@
 /* checks_share.c: memory and handles that others use too: native objects, taking over and wrapping them, imported host memory,
  * exported memory. */
-#include "process.h"
+#include "resources.h"
 #include "work.h"
 
 #include <gpuhal/native.h>
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whoever asked for a handle will call the vendor's API with it at once: 0 is never a handle. A device of HIP is a number. */
+/* The caller passes the handle to the vendor's API at once: 0 is never a handle. A device of HIP is a number. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {
-        gpuhal_fail("the slot %s is there, and answered %s", slot, gpuhal_status_text(status));
+        gpuhal_fail("the slot %s is there, and returned %s", slot, gpuhal_status_text(status));
     }
     if (native->size != sizeof *native) {
         gpuhal_fail("%s changed the size member of gpuhal_native to %u", slot, native->size);
@@ -29,12 +29,12 @@ static void expect_native(gpuhal_status status, const gpuhal_native *native, con
     }
 }
 
-static void check_native_queue(const gpuhal_trial *trial)
+static void check_native_queue(const gpuhal_context *context)
 {
-    const gpuhal_ops *ops = &trial->opening.slots.ops;
-    const gpuhal_work work = {.opening = &trial->opening, .ops = ops};
-    gpuhal_plugin_queue *queue = gpuhal_work_queue(work.opening, 0);
-    gpuhal_plugin_event *event = gpuhal_work_event(work.opening, 0);
+    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const gpuhal_work work = {.opened = &context->opened, .ops = ops};
+    gpuhal_plugin_queue *queue = gpuhal_work_queue(work.opened, 0);
+    gpuhal_plugin_event *event = gpuhal_work_event(work.opened, 0);
     gpuhal_native native = {.size = sizeof native};
     gpuhal_work_record(&work, queue, event);
     if (ops->native_queue != NULL) {
@@ -52,10 +52,10 @@ static void check_native_queue(const gpuhal_trial *trial)
 }
 
 /* Which type stands for what is in native.h; here it is enough that there is one, and a value. */
-void gpuhal_check_native(gpuhal_trial *trial)
+void gpuhal_check_native(gpuhal_context *context)
 {
-    const gpuhal_opening *opening = &trial->opening;
-    const gpuhal_ops *ops = &opening->slots.ops;
+    const gpuhal_opened *opened = &context->opened;
+    const gpuhal_ops *ops = &opened->slots.ops;
     gpuhal_native native = {.size = sizeof native};
     if (ops->native_device == NULL && ops->native_memory == NULL && ops->native_queue == NULL && ops->native_event == NULL) {
         gpuhal_skip("no native handles are offered");
@@ -63,18 +63,18 @@ void gpuhal_check_native(gpuhal_trial *trial)
     }
     if (ops->native_device != NULL) {
         gpuhal_step("the slot native_device");
-        expect_native(ops->native_device(opening->device, &native), &native, "native_device");
+        expect_native(ops->native_device(opened->device, &native), &native, "native_device");
     }
     if (ops->native_memory != NULL) {
         gpuhal_memory memory;
-        gpuhal_expect_ok(gpuhal_plain_allocate(opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial), 0, &memory), "allocate");
+        gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context), 0, &memory), "allocate");
         native = (gpuhal_native){.size = sizeof native};
         gpuhal_step("the slot native_memory");
-        expect_native(ops->native_memory(opening->device, &memory, &native), &native, "native_memory");
-        gpuhal_plain_release(opening, &memory);
+        expect_native(ops->native_memory(opened->device, &memory, &native), &native, "native_memory");
+        gpuhal_plain_release(opened, &memory);
     }
     if (ops->queue_create != NULL && (ops->native_queue != NULL || ops->native_event != NULL)) {
-        check_native_queue(trial);
+        check_native_queue(context);
     }
 }
 
@@ -85,7 +85,7 @@ static void *unlock(void *user)
     return NULL;
 }
 
-/* Native access may end on another thread than the one that began it; two at once there are none. */
+/* A native section may end on another thread than the one that began it; there are never two at once. */
 static void lock_and_unlock(gpuhal_work *work)
 {
     pthread_t thread;
@@ -105,20 +105,20 @@ static void lock_and_unlock(gpuhal_work *work)
 }
 
 /* The caller submits to the vendor's queue in between: what was enqueued before has to be there already. */
-void gpuhal_check_native_lock(gpuhal_trial *trial)
+void gpuhal_check_native_lock(gpuhal_context *context)
 {
-    if (!gpuhal_work_offered(trial, trial->opening.slots.ops.native_lock != NULL, "native_lock")) {
+    if (!gpuhal_work_offered(context, context->opened.slots.ops.native_lock != NULL, "native_lock")) {
         return;
     }
     enum { TRIES = 1000 };
     gpuhal_work work;
-    gpuhal_work_init(&work, trial, 0);
+    gpuhal_work_init(&work, context, 0);
     const uint64_t bytes = work.to.bytes;
     gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, bytes);
     lock_and_unlock(&work);
     bool arrived = gpuhal_is_sanitized(); /* to look while the copy runs is a data race, and an event would submit the copy itself */
     for (unsigned t = 0; t < TRIES && !arrived; t++) {
-        gpuhal_plain_get(&trial->opening, &work.to.memory, 0, work.to.actual, bytes, ROUTE_ANY);
+        gpuhal_plain_get(&context->opened, &work.to.memory, 0, work.to.actual, bytes, ROUTE_ANY);
         arrived = memcmp(work.to.actual, work.from.expected, (size_t)bytes) == 0;
         usleep(arrived ? 0 : 1000);
     }
@@ -137,76 +137,76 @@ void gpuhal_check_native_lock(gpuhal_trial *trial)
 }
 
 /* Ownership of a descriptor goes to the plugin when this succeeds. */
-static gpuhal_memory import(const gpuhal_opening *opening, const gpuhal_alloc *alloc)
+static gpuhal_memory import(const gpuhal_opened *opened, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot allocate with an import");
-    gpuhal_expect_ok(opening->slots.ops.allocate(opening->device, alloc, &memory), "allocate with an import");
+    gpuhal_expect_ok(opened->slots.ops.allocate(opened->device, alloc, &memory), "allocate with an import");
     if (memory.bytes < alloc->bytes) {
         gpuhal_fail("an import of %" PRIu64 " bytes gave %" PRIu64, alloc->bytes, memory.bytes);
     }
     return memory;
 }
 
-static bool in_kinds(const gpuhal_trial *trial, gpuhal_key fact, gpuhal_handle_kind kind)
+static bool in_kinds(const gpuhal_context *context, gpuhal_key fact, gpuhal_handle_kind kind)
 {
-    return gpuhal_trial_fact(trial, fact, 0) >> kind & 1;
+    return gpuhal_device_fact(context, fact, 0) >> kind & 1;
 }
 
-/* A second opening takes over what the first one is made of, as an application's own device would be. */
-void gpuhal_check_adopt_own(gpuhal_trial *trial)
+/* A second opened device takes over what the first one is made of, as an application's own device would be. */
+void gpuhal_check_adopt_own(gpuhal_context *context)
 {
-    const gpuhal_opening *opening = &trial->opening;
+    const gpuhal_opened *opened = &context->opened;
     gpuhal_native native = {.size = sizeof native};
-    if (opening->slots.ops.native_device == NULL) {
+    if (opened->slots.ops.native_device == NULL) {
         gpuhal_skip("the slot native_device is not offered");
         return;
     }
     gpuhal_step("the slot native_device");
-    expect_native(opening->slots.ops.native_device(opening->device, &native), &native, "native_device");
-    if (native.type >= 64 || !in_kinds(trial, GPUHAL_FACT_ADOPT_KINDS, native.type)) {
+    expect_native(opened->slots.ops.native_device(opened->device, &native), &native, "native_device");
+    if (native.type >= 64 || !in_kinds(context, GPUHAL_FACT_ADOPT_KINDS, native.type)) {
         gpuhal_skip("adopt_kinds does not state the type %u that native_device gives", native.type);
         return;
     }
-    gpuhal_opening second;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &second.slots), "describe");
-    gpuhal_step("open over the device of another opening");
+    gpuhal_opened second;
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &second.slots), "describe");
+    gpuhal_step("open over an opened device");
     gpuhal_expect_ok(
-        trial->plugin->open(trial->host, trial->instance, trial->index, &native, &second.device, &second.slots.ops),
+        context->plugin->open(context->host, context->instance, context->index, &native, &second.device, &second.slots.ops),
         "open over a native device");
     gpuhal_area first_area, second_area;
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    gpuhal_area_init(&first_area, trial, opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&second_area, trial, &second, GPUHAL_MEMORY_DEVICE, bytes);
+    const uint64_t bytes = gpuhal_area_usual(context);
+    gpuhal_area_init(&first_area, context, opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&second_area, context, &second, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&first_area, 1, ROUTE_ANY);
     gpuhal_area_reset(&second_area, 2, ROUTE_ANY);
-    gpuhal_area_verify(&second_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory of an opening that took over a device");
+    gpuhal_area_verify(&second_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory of an opened device that took over another");
     gpuhal_area_finish(&second_area);
-    gpuhal_session_close(trial, &second);
+    gpuhal_session_close(context, &second);
     gpuhal_area_verify(&first_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
-                       "memory of a device after the opening that took it over");
+                       "memory of a device after the device that took it over");
     gpuhal_area_reset(&first_area, 3, ROUTE_ANY);
     gpuhal_area_verify(&first_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
-                       "a device after the opening that took it over was closed");
+                       "a device after the one that took it over was closed");
     gpuhal_area_finish(&first_area);
 }
 
-static void expect_not_wrapped(const gpuhal_opening *opening, gpuhal_native native, uint64_t bytes, const char *what)
+static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native, uint64_t bytes, const char *what)
 {
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot wrap_memory");
-    gpuhal_status status = opening->slots.ops.wrap_memory(opening->device, &native, bytes, &memory);
+    gpuhal_status status = opened->slots.ops.wrap_memory(opened->device, &native, bytes, &memory);
     if (status != GPUHAL_ERROR_INVALID_ARGUMENT) {
-        gpuhal_fail("wrap_memory answered %s to %s, instead of invalid argument", gpuhal_status_text(status), what);
+        gpuhal_fail("wrap_memory returned %s for %s, instead of invalid argument", gpuhal_status_text(status), what);
     }
 }
 
-/* What native_memory gives is wrapped again, in the opening that it came from. Where wrapping wants to know more than that says
+/* What native_memory gives is wrapped again, in the opened device that it came from. Where wrapping wants to know more than that says
  * (Vulkan: the usage), only the refusals can be checked. */
-void gpuhal_check_wrap_memory(gpuhal_trial *trial)
+void gpuhal_check_wrap_memory(gpuhal_context *context)
 {
-    const gpuhal_opening *opening = &trial->opening;
-    const gpuhal_ops *ops = &opening->slots.ops;
+    const gpuhal_opened *opened = &context->opened;
+    const gpuhal_ops *ops = &opened->slots.ops;
     if (ops->wrap_memory == NULL || ops->native_memory == NULL) {
         gpuhal_skip("the slots wrap_memory and native_memory are not both offered");
         return;
@@ -214,53 +214,53 @@ void gpuhal_check_wrap_memory(gpuhal_trial *trial)
     gpuhal_area area;
     gpuhal_native native = {.size = sizeof native};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
-    gpuhal_area_init(&area, trial, opening, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(trial));
+    gpuhal_area_init(&area, context, opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_step("the slot native_memory");
-    expect_native(ops->native_memory(opening->device, &area.memory, &native), &native, "native_memory");
+    expect_native(ops->native_memory(opened->device, &area.memory, &native), &native, "native_memory");
     gpuhal_native other = native;
     other.type = 0xdeadbeef;
-    expect_not_wrapped(opening, other, area.bytes, "an object of a type that does not exist");
+    expect_not_wrapped(opened, other, area.bytes, "an object of a type that does not exist");
     gpuhal_step("the slot wrap_memory");
-    gpuhal_status status = ops->wrap_memory(opening->device, &native, area.bytes, &wrapped);
+    gpuhal_status status = ops->wrap_memory(opened->device, &native, area.bytes, &wrapped);
     if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
         gpuhal_note("wrap_memory wants more than native_memory gives");
     } else {
         gpuhal_expect_ok(status, "wrap_memory");
-        expect_not_wrapped(opening, native, UINT64_C(1) << 60, "a size that the object cannot hold");
+        expect_not_wrapped(opened, native, UINT64_C(1) << 60, "a size that the object cannot hold");
         gpuhal_area_reset(&area, 1, ROUTE_ANY);
         gpuhal_pattern(area.expected, area.bytes, 2);
-        gpuhal_plain_put(opening, &wrapped, 0, area.expected, area.bytes, ROUTE_ANY);
-        gpuhal_plain_release(opening, &wrapped);
+        gpuhal_plain_put(opened, &wrapped, 0, area.expected, area.bytes, ROUTE_ANY);
+        gpuhal_plain_release(opened, &wrapped);
         gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY,
                            "bytes written through a wrapped buffer that was released");
     }
     gpuhal_area_finish(&area);
 }
 
-/* Stated host addresses are what other drivers are handed: they count on them, and on their alignment. */
-void gpuhal_check_host_pages(gpuhal_trial *trial)
+/* Stated host addresses are passed to other drivers, which rely on them, and on their alignment. */
+void gpuhal_check_host_pages(gpuhal_context *context)
 {
     bool any = false;
-    const bool device_too = in_kinds(trial, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
+    const bool device_too = in_kinds(context, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
-        if (!gpuhal_states_kind(trial, kind) || (kind == GPUHAL_MEMORY_DEVICE && !device_too)) {
+        if (!gpuhal_states_kind(context, kind) || (kind == GPUHAL_MEMORY_DEVICE && !device_too)) {
             continue;
         }
         for (uint64_t alignment = 64; alignment <= 65536; alignment *= 4) {
             gpuhal_memory memory;
-            gpuhal_status status = gpuhal_plain_allocate(&trial->opening, kind, 65536, alignment, &memory);
+            gpuhal_status status = gpuhal_plain_allocate(&context->opened, kind, 65536, alignment, &memory);
             if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
                 continue;
             }
             gpuhal_expect_ok(status, "allocate");
             if (memory.host == NULL) {
-                gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_word(kind));
+                gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
             }
             if ((uintptr_t)memory.host % alignment != 0) {
                 gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p",
-                            alignment, gpuhal_kind_word(kind), memory.host);
+                            alignment, gpuhal_kind_name(kind), memory.host);
             }
-            gpuhal_plain_release(&trial->opening, &memory);
+            gpuhal_plain_release(&context->opened, &memory);
             any = true;
         }
     }
@@ -271,35 +271,35 @@ void gpuhal_check_host_pages(gpuhal_trial *trial)
 
 /* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there afterwards: a
  * memory_invalidate() that moves more than its range brings old bytes of the one over new ones of the other. */
-static void expect_narrow_clean(const gpuhal_opening *opening, const gpuhal_memory *memory, gpuhal_area *other,
+static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, gpuhal_area *other,
                                 unsigned char *host)
 {
-    const uint64_t half = gpuhal_round_up(other->bytes / 2, gpuhal_copy_unit(other->trial));
+    const uint64_t half = gpuhal_round_up(other->bytes / 2, gpuhal_copy_unit(other->context));
     gpuhal_area_reset(other, 4, ROUTE_ANY);
     gpuhal_pattern(other->expected + half, other->bytes - half, 5);
     memcpy(host + half, other->expected + half, (size_t)(other->bytes - half));
-    gpuhal_plain_copy(opening, memory, 0, &other->memory, 0, half);
-    gpuhal_host_reads(opening, memory, 0, half);
-    gpuhal_host_wrote(opening, memory, half, other->bytes - half);
+    gpuhal_plain_copy(opened, memory, 0, &other->memory, 0, half);
+    gpuhal_host_reads(opened, memory, 0, half);
+    gpuhal_host_wrote(opened, memory, half, other->bytes - half);
     if (memcmp(host, other->expected, (size_t)other->bytes) != 0) {
         gpuhal_fail("imported host memory of which device and host wrote a half each: the host does not see both");
     }
-    gpuhal_plain_copy(opening, &other->memory, 0, memory, 0, other->bytes);
+    gpuhal_plain_copy(opened, &other->memory, 0, memory, 0, other->bytes);
     gpuhal_area_verify(other, (gpuhal_claim){.bytes = other->bytes}, ROUTE_ANY,
                        "imported host memory of which device and host wrote a half each, as the device sees it");
 }
 
 /* An import that copies gives the right bytes once; that it is the same memory shows only in both directions. */
-void gpuhal_check_import_host(gpuhal_trial *trial)
+void gpuhal_check_import_host(gpuhal_context *context)
 {
-    if (!in_kinds(trial, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
+    if (!in_kinds(context, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
         gpuhal_skip("import_kinds does not state host memory");
         return;
     }
-    const gpuhal_opening *opening = &trial->opening;
-    const uint64_t unit = gpuhal_trial_fact(trial, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
+    const gpuhal_opened *opened = &context->opened;
+    const uint64_t unit = gpuhal_device_fact(context, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
     gpuhal_area other;
-    gpuhal_area_init(&other, trial, opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(trial), unit));
+    gpuhal_area_init(&other, context, opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(context), unit));
     unsigned char *host = gpuhal_own(aligned_alloc((size_t)(unit < sizeof(void *) ? sizeof(void *) : unit), (size_t)other.bytes));
     gpuhal_pattern(host, other.bytes, 1);
     const gpuhal_alloc alloc = {
@@ -307,23 +307,23 @@ void gpuhal_check_import_host(gpuhal_trial *trial)
         .bytes = other.bytes,
         .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = host},
     };
-    gpuhal_memory memory = import(opening, &alloc);
+    gpuhal_memory memory = import(opened, &alloc);
     if (memory.host != host) {
-        gpuhal_fail("imported host memory has another host address than the one handed in");
+        gpuhal_fail("imported host memory has another host address than the one that was passed");
     }
     gpuhal_area_reset(&other, 2, ROUTE_ANY);
-    gpuhal_host_wrote(opening, &memory, 0, other.bytes);
-    gpuhal_plain_copy(opening, &other.memory, 0, &memory, 0, other.bytes);
+    gpuhal_host_wrote(opened, &memory, 0, other.bytes);
+    gpuhal_plain_copy(opened, &other.memory, 0, &memory, 0, other.bytes);
     gpuhal_area_changed(&other, 0, host, other.bytes);
     gpuhal_area_verify(&other, (gpuhal_claim){.bytes = other.bytes}, ROUTE_ANY, "copy from imported host memory");
     gpuhal_area_reset(&other, 3, ROUTE_ANY);
-    gpuhal_plain_copy(opening, &memory, 0, &other.memory, 0, other.bytes);
-    gpuhal_host_reads(opening, &memory, 0, other.bytes);
+    gpuhal_plain_copy(opened, &memory, 0, &other.memory, 0, other.bytes);
+    gpuhal_host_reads(opened, &memory, 0, other.bytes);
     if (memcmp(host, other.expected, (size_t)other.bytes) != 0) {
         gpuhal_fail("copy to imported host memory: the host does not see the bytes at its own address");
     }
-    expect_narrow_clean(opening, &memory, &other, host);
-    gpuhal_plain_release(opening, &memory);
+    expect_narrow_invalidate(opened, &memory, &other, host);
+    gpuhal_plain_release(opened, &memory);
     if (memcmp(host, other.expected, (size_t)other.bytes) != 0) {
         gpuhal_fail("releasing imported host memory changed its bytes");
     }
@@ -332,7 +332,7 @@ void gpuhal_check_import_host(gpuhal_trial *trial)
 }
 
 /* A descriptor of something else must be refused, and stays the caller's. */
-static void expect_refused_descriptor(const gpuhal_opening *opening, const gpuhal_alloc *exported, gpuhal_handle_kind kind)
+static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_alloc *exported, gpuhal_handle_kind kind)
 {
     gpuhal_alloc alloc = *exported;
     gpuhal_memory memory = {.size = sizeof memory};
@@ -342,9 +342,9 @@ static void expect_refused_descriptor(const gpuhal_opening *opening, const gpuha
     }
     alloc.import = (gpuhal_handle){.size = sizeof alloc.import, .kind = kind, .as.os = ends[0]};
     gpuhal_step("the slot allocate with a pipe as import");
-    gpuhal_status status = opening->slots.ops.allocate(opening->device, &alloc, &memory);
+    gpuhal_status status = opened->slots.ops.allocate(opened->device, &alloc, &memory);
     if (status >= 0) {
-        gpuhal_fail("allocate answered %s to an import of a pipe as kind %u", gpuhal_status_text(status), kind);
+        gpuhal_fail("allocate returned %s for an import of a pipe as kind %u", gpuhal_status_text(status), kind);
     }
     if (fcntl(ends[0], F_GETFD) < 0) {
         gpuhal_fail("allocate refused an import of kind %u, and closed the descriptor", kind);
@@ -353,12 +353,12 @@ static void expect_refused_descriptor(const gpuhal_opening *opening, const gpuha
     close(ends[1]);
 }
 
-/* Through a second opening: what another process would see is the same handle. */
-static void import_again(const gpuhal_trial *trial, gpuhal_area *area, const gpuhal_alloc *exported, const gpuhal_handle *handle,
+/* Through a second opened device: what another process would see is the same handle. */
+static void import_again(const gpuhal_context *context, gpuhal_area *area, const gpuhal_alloc *exported, const gpuhal_handle *handle,
                          uint64_t offset)
 {
-    gpuhal_opening second;
-    gpuhal_session_open(trial, &second);
+    gpuhal_opened second;
+    gpuhal_session_open(context, &second);
     expect_refused_descriptor(&second, exported, handle->kind);
     gpuhal_alloc alloc = *exported;
     alloc.import = *handle;
@@ -369,58 +369,57 @@ static void import_again(const gpuhal_trial *trial, gpuhal_area *area, const gpu
     gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_ANY, "bytes written through an import of kind %u",
                        handle->kind);
     gpuhal_plain_release(&second, &same);
-    gpuhal_session_close(trial, &second);
+    gpuhal_session_close(context, &second);
     if (fcntl((int)handle->as.os, F_GETFD) >= 0) {
         gpuhal_fail_by(34, "the descriptor that an import of kind %u took is still open after its release", handle->kind);
     }
 }
 
-static void export_and_import(const gpuhal_trial *trial, gpuhal_handle_kind kind)
+static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind kind)
 {
-    const gpuhal_opening *opening = &trial->opening;
-    const uint64_t bytes = gpuhal_area_usual(trial);
+    const gpuhal_opened *opened = &context->opened;
+    const uint64_t bytes = gpuhal_area_usual(context);
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes, .export_kinds = 1u << kind};
-    gpuhal_area area = {.trial = trial, .opening = opening, .bytes = bytes};
+    gpuhal_area area = {.context = context, .opened = opened, .bytes = bytes};
     area.memory.size = sizeof area.memory;
     area.expected = gpuhal_own(calloc(3, (size_t)bytes));
     area.before = area.expected + bytes;
     area.actual = area.before + bytes;
     gpuhal_step("the slot allocate for export");
-    gpuhal_expect_ok(opening->slots.ops.allocate(opening->device, &alloc, &area.memory), "allocate for export");
+    gpuhal_expect_ok(opened->slots.ops.allocate(opened->device, &alloc, &area.memory), "allocate for export");
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
     gpuhal_step("the slot export_memory");
-    gpuhal_expect_ok(opening->slots.ops.export_memory(opening->device, &area.memory, kind, &handle, &offset), "export_memory");
+    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, &area.memory, kind, &handle, &offset), "export_memory");
     if (handle.kind != kind) {
         gpuhal_fail("export_memory gave a handle of kind %u instead of %u", handle.kind, kind);
     }
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
     const int flags = is_fd ? fcntl((int)handle.as.os, F_GETFD) : FD_CLOEXEC;
     if (flags < 0) {
-        gpuhal_fail("export_memory gave %" PRIdPTR " as a descriptor, which is none", handle.as.os);
+        gpuhal_fail("export_memory gave %" PRIdPTR " which is not a descriptor", handle.as.os);
     }
     if (!(flags & FD_CLOEXEC)) {
         gpuhal_fail("export_memory gave a descriptor that programs started by this one would inherit");
     }
-    if (is_fd && in_kinds(trial, GPUHAL_FACT_IMPORT_KINDS, kind)) {
-        import_again(trial, &area, &alloc, &handle, offset);
+    if (is_fd && in_kinds(context, GPUHAL_FACT_IMPORT_KINDS, kind)) {
+        import_again(context, &area, &alloc, &handle, offset);
     } else if (is_fd) {
         close((int)handle.as.os);
     }
-    gpuhal_plain_release(opening, &area.memory);
+    gpuhal_plain_release(opened, &area.memory);
     free(area.expected);
 }
 
 /* A host pointer needs no slot: host_pages looks at those. */
-void gpuhal_check_export_import(gpuhal_trial *trial)
+void gpuhal_check_export_import(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.export_memory == NULL) {
-        gpuhal_skip("the slot export_memory is not offered");
+    if (!gpuhal_offered(context->opened.slots.ops.export_memory != NULL, "export_memory")) {
         return;
     }
     for (gpuhal_handle_kind kind = GPUHAL_HANDLE_OPAQUE_FD; kind <= GPUHAL_HANDLE_IPC; kind++) {
-        if (in_kinds(trial, GPUHAL_FACT_EXPORT_KINDS, kind)) {
-            export_and_import(trial, kind);
+        if (in_kinds(context, GPUHAL_FACT_EXPORT_KINDS, kind)) {
+            export_and_import(context, kind);
         }
     }
 }

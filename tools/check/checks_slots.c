@@ -1,4 +1,4 @@
-/* checks_slots.c: describe, and whether slots, facts and openings agree about what is offered. */
+/* checks_slots.c: describe, and whether slots, facts and opened devices agree about what is offered. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The slots by name and place. A group is filled whole or not at all; 0 is no group. */
+/* The slots by name and place. A group is filled whole or not at all; 0: in no group. */
 enum {
     GROUP_NONE,
     GROUP_COHERENCE,
@@ -19,7 +19,7 @@ enum {
     GROUP_NATIVE_LOCK,
     GROUP_COUNT
 };
-static const char *const group_words[] = {
+static const char *const group_names[] = {
     "", "memory_flush and memory_invalidate", "register_host and unregister_host", "map and unmap", "queues and events", "peers",
     "virtual memory", "programs", "native_lock and native_unlock"};
 
@@ -86,7 +86,7 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
             gpuhal_fail("%s left the mandatory slot %s empty", who, slots[s].name);
         }
         if (value != 0 && !is_code(value)) {
-            gpuhal_fail("%s filled the slot %s with %#" PRIxPTR ", which is no function", who, slots[s].name, value);
+            gpuhal_fail("%s filled the slot %s with %#" PRIxPTR ", which is not a function", who, slots[s].name, value);
         }
         of_group[group]++;
         in_group[group] += value != 0;
@@ -95,16 +95,16 @@ static void expect_slots(const gpuhal_slots *filled, const char *who)
     for (int g = 1; g < GROUP_COUNT; g++) {
         if (in_group[g] != 0 && in_group[g] != of_group[g]) {
             gpuhal_fail("%s filled %u of the %u slots for %s, and not %s; a group is offered whole or not at all", who,
-                        in_group[g], of_group[g], group_words[g], first_missing[g]);
+                        in_group[g], of_group[g], group_names[g], first_missing[g]);
         }
     }
 }
 
 /* The slots are read here as the core reads them, before any device is opened. */
-void gpuhal_check_describe(gpuhal_trial *trial)
+void gpuhal_check_describe(gpuhal_context *context)
 {
     gpuhal_slots filled;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
     /* While the ABI is 0.x both sides know the same slots. */
     for (size_t i = sizeof(gpuhal_ops); i < GPUHAL_OPS_SPACE; i++) {
         if (filled.space[i] != 0) {
@@ -118,33 +118,33 @@ void gpuhal_check_describe(gpuhal_trial *trial)
 }
 
 /* The index comes from applications, also from those that were started before a device was unplugged. */
-void gpuhal_check_describe_unknown(gpuhal_trial *trial)
+void gpuhal_check_describe_unknown(gpuhal_context *context)
 {
-    const uint32_t wild[] = {trial->index + 1, trial->index + 1000, UINT32_MAX};
+    const uint32_t wild[] = {context->index + 1, context->index + 1000, UINT32_MAX};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
-        if (gpuhal_device_snapshot_find(&trial->listing, wild[i]) != NULL) {
+        if (gpuhal_listing_find(&context->listing, wild[i]) != NULL) {
             continue;
         }
         gpuhal_slots filled;
-        gpuhal_status status = gpuhal_session_describe(trial, wild[i], &filled);
+        gpuhal_status status = gpuhal_session_describe(context, wild[i], &filled);
         if (status != GPUHAL_ERROR_NOT_FOUND) {
-            gpuhal_fail("describe answered %s for device %u, which was never listed, instead of not found",
+            gpuhal_fail("describe returned %s for device %u, which was never listed, instead of not found",
                         gpuhal_status_text(status), wild[i]);
         }
         gpuhal_plugin_device *device = NULL;
-        gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
+        gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
         gpuhal_step("open of an unknown device");
-        status = trial->plugin->open(trial->host, trial->instance, wild[i], NULL, &device, &filled.ops);
+        status = context->plugin->open(context->host, context->instance, wild[i], NULL, &device, &filled.ops);
         if (status >= 0) {
-            gpuhal_fail("open answered %s for device %u, which was never listed", gpuhal_status_text(status), wild[i]);
+            gpuhal_fail("open returned %s for device %u, which was never listed", gpuhal_status_text(status), wild[i]);
         }
     }
 }
 
 /* Capabilities are shown from both, and must not contradict each other. */
-static void expect_agree(const gpuhal_trial *trial, gpuhal_key key, uint64_t without, bool slot, const char *name)
+static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t without, bool slot, const char *name)
 {
-    const bool fact = (gpuhal_trial_fact(trial, key, 0) & ~without) != 0;
+    const bool fact = (gpuhal_device_fact(context, key, 0) & ~without) != 0;
     if (fact != slot) {
         gpuhal_fail("the fact %s says %s, and the slot %s is %s", gpuhal_listed_key(key), fact ? "yes" : "none", name,
                     slot ? "there" : "missing");
@@ -152,22 +152,22 @@ static void expect_agree(const gpuhal_trial *trial, gpuhal_key key, uint64_t wit
 }
 
 /* Without write, the core stages bytes through upload memory; without either, nothing can be done with the device. */
-void gpuhal_check_slots_facts(gpuhal_trial *trial)
+void gpuhal_check_slots_facts(gpuhal_context *context)
 {
     gpuhal_slots filled;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &filled), "describe");
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
     /* A host address is given out without a slot. */
-    expect_agree(trial, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER, filled.ops.export_memory != NULL, "export_memory");
-    if (filled.ops.wrap_memory != NULL && gpuhal_trial_fact(trial, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
+    expect_agree(context, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER, filled.ops.export_memory != NULL, "export_memory");
+    if (filled.ops.wrap_memory != NULL && gpuhal_device_fact(context, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
         gpuhal_fail("the slot wrap_memory is there, and the fact adopt_kinds names nothing to wrap");
     }
     if (filled.ops.launch != NULL && filled.ops.queue_create == NULL) {
         gpuhal_fail("the slot launch is there, and no queue to launch in");
     }
-    if (filled.ops.write == NULL && (gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
+    if (filled.ops.write == NULL && (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
         gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
     }
-    if (filled.ops.read == NULL && (gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
+    if (filled.ops.read == NULL && (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
         gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
     }
     if (filled.ops.native_queue != NULL && filled.ops.queue_create == NULL) {
@@ -175,20 +175,20 @@ void gpuhal_check_slots_facts(gpuhal_trial *trial)
     }
 }
 
-/* Applications choose a device by what describe() told. An opening may have less, such as one that was taken over, but never
+/* Applications choose a device by what describe() filled in. An opened device may have less, such as one that was taken over, but never
  * more. */
-void gpuhal_check_slots_open(gpuhal_trial *trial)
+void gpuhal_check_slots_open(gpuhal_context *context)
 {
     gpuhal_slots described;
-    gpuhal_opening opening;
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &described), "describe");
-    gpuhal_session_open(trial, &opening);
-    expect_slots(&opening.slots, "open");
+    gpuhal_opened opened;
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &described), "describe");
+    gpuhal_session_open(context, &opened);
+    expect_slots(&opened.slots, "open");
     for (size_t s = 0; s < SLOT_COUNT; s++) {
-        const uintptr_t before = slot_value(&described, s), after = slot_value(&opening.slots, s);
+        const uintptr_t before = slot_value(&described, s), after = slot_value(&opened.slots, s);
         if (after != 0 && after != before) {
             gpuhal_fail("open %s the slot %s; it may only clear slots", before == 0 ? "added" : "replaced", slots[s].name);
         }
     }
-    gpuhal_session_close(trial, &opening);
+    gpuhal_session_close(context, &opened);
 }

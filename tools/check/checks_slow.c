@@ -42,10 +42,10 @@ static void enqueue_marked(load *made, uint64_t seed)
 }
 
 /* The event said that everything before it has ended: the bytes have to be there at once. */
-static void expect_ended(load *made, const char *who)
+static void expect_ended(load *made, const char *call)
 {
     gpuhal_area_verify(&made->work.to, (gpuhal_claim){.bytes = made->work.to.bytes}, ROUTE_ANY,
-                       "%s said that the work before the event has ended, and it has not", who);
+                       "%s said that the work before the event has ended, and it has not", call);
 }
 
 /* @return how long the work goes on after the last call returned */
@@ -69,14 +69,14 @@ static void load_finish(load *made)
 }
 
 /* Some devices do the work inside the calls; there is nothing to wait for then, and the check says so. */
-static bool load_init(load *made, const gpuhal_trial *trial)
+static bool load_init(load *made, const gpuhal_context *context)
 {
-    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     const uint64_t bytes = total / 32 < UINT64_C(4) << 20 ? total / 32 : UINT64_C(4) << 20;
     uint64_t lasts = 0, calls = 0;
-    gpuhal_work_init(&made->work, trial, 0);
-    gpuhal_area_init(&made->from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(trial)));
-    gpuhal_area_init(&made->to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, made->from.bytes);
+    gpuhal_work_init(&made->work, context, 0);
+    gpuhal_area_init(&made->from, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(context)));
+    gpuhal_area_init(&made->to, context, &context->opened, GPUHAL_MEMORY_DEVICE, made->from.bytes);
     gpuhal_area_reset(&made->from, 3, ROUTE_ANY);
     gpuhal_area_reset(&made->to, 4, ROUTE_ANY);
     for (made->copies = 16; lasts < LASTS_NS && (calls < GIVE_UP_NS || lasts > calls / 20) && made->copies < COPIES_MAX; made->copies *= 2) {
@@ -139,21 +139,21 @@ static void block_unfinished(load *made, lateness *block)
     }
 }
 
-typedef struct notice {
+typedef struct notification {
     atomic_uint calls;
-} notice;
+} notification;
 
-static void take_notice(void *user, gpuhal_status status)
+static void take_notification(void *user, gpuhal_status status)
 {
     (void)status;
-    atomic_fetch_add(&((notice *)user)->calls, 1);
+    atomic_fetch_add(&((notification *)user)->calls, 1);
 }
 
 static void notify_unfinished(load *made)
 {
-    notice taken = {0};
+    notification taken = {0};
     gpuhal_step("the slot event_notify");
-    gpuhal_expect_ok(made->work.ops->event_notify(made->work.event, take_notice, &taken), "event_notify");
+    gpuhal_expect_ok(made->work.ops->event_notify(made->work.event, take_notification, &taken), "event_notify");
     while (atomic_load(&taken.calls) == 0) {
         nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
     }
@@ -161,21 +161,21 @@ static void notify_unfinished(load *made)
 }
 
 /* Waits of an application end in their time only if both slots do, where the plugin says that they do. */
-static void expect_prompt(const gpuhal_trial *trial, const lateness *late, const char *call)
+static void expect_prompt(const gpuhal_context *context, const lateness *late, const char *call)
 {
-    const bool promised = (trial->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
+    const bool promised = (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
     if (promised && late->tries >= TRIES && late->ns > LATE_NS) {
         gpuhal_fail_by(28, "%s took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS", call,
                        late->ns / MILLISECOND_NS, TRIES);
     }
 }
 
-/* An application reads what it waited for: one that is told too early reads old bytes. */
-void gpuhal_check_event_slow(gpuhal_trial *trial)
+/* An application reads what it waited for: one that continues too early reads old bytes. */
+void gpuhal_check_event_slow(gpuhal_context *context)
 {
     load made;
     lateness query = {0}, block = {0};
-    if (!gpuhal_work_offered(trial, true, "") || !load_init(&made, trial)) {
+    if (!gpuhal_work_offered(context, true, "") || !load_init(&made, context)) {
         return;
     }
     for (uint64_t round = 0; round < TRIES || (round < ROUNDS_MAX && made.work.ops->event_block != NULL && block.tries < TRIES); round++) {
@@ -186,8 +186,8 @@ void gpuhal_check_event_slow(gpuhal_trial *trial)
         gpuhal_work_await(&made.work, made.work.event);
         expect_ended(&made, "event_query");
     }
-    expect_prompt(trial, &query, "event_query");
-    expect_prompt(trial, &block, "event_block with 1 ms");
+    expect_prompt(context, &query, "event_query");
+    expect_prompt(context, &block, "event_block with 1 ms");
     if (made.work.ops->event_notify != NULL) {
         enqueue_marked(&made, 200);
         notify_unfinished(&made);
@@ -227,7 +227,7 @@ static void enqueue_fill(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot fill with a queue");
     do {
-        status = work->ops->fill(work->opening->device, work->queue, &order->made.to.memory, PART_FILL * order->part, order->part, 0x5a, 1);
+        status = work->ops->fill(work->opened->device, work->queue, &order->made.to.memory, PART_FILL * order->part, order->part, 0x5a, 1);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "fill with a queue")) {
         memset(order->made.to.expected + PART_FILL * order->part, 0x5a, (size_t)order->part);
@@ -241,7 +241,7 @@ static void enqueue_write(ordering *order)
     gpuhal_pattern(order->host, order->part, 60);
     gpuhal_step("the slot write with a queue");
     do {
-        status = work->ops->write(work->opening->device, work->queue, &order->made.to.memory, PART_WRITE * order->part, order->host,
+        status = work->ops->write(work->opened->device, work->queue, &order->made.to.memory, PART_WRITE * order->part, order->host,
                                   order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "write with a queue")) {
@@ -259,7 +259,7 @@ static void enqueue_rect(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot copy_rect with a queue");
     do {
-        status = work->ops->copy_rect(work->opening->device, work->queue, &to, &from, extent);
+        status = work->ops->copy_rect(work->opened->device, work->queue, &to, &from, extent);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "copy_rect with a queue")) {
         expect_part(order, PART_RECT, work->from.expected);
@@ -273,7 +273,7 @@ static void enqueue_read(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot read with a queue");
     do {
-        status = work->ops->read(work->opening->device, work->queue, order->back, &order->made.to.memory, PARTS * order->part, order->part);
+        status = work->ops->read(work->opened->device, work->queue, order->back, &order->made.to.memory, PARTS * order->part, order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     order->reads = enqueued(status, "read with a queue");
 }
@@ -323,7 +323,7 @@ static void expect_parts(ordering *order)
 {
     static const char *const names[] = {"copy", "fill", "write", "copy_rect"};
     load *made = &order->made;
-    gpuhal_plain_get(&made->to.trial->opening, &made->to.memory, 0, made->to.actual, made->to.bytes, ROUTE_ANY);
+    gpuhal_plain_get(&made->to.context->opened, &made->to.memory, 0, made->to.actual, made->to.bytes, ROUTE_ANY);
     for (int part = 0; part < PARTS; part++) {
         const uint64_t at = (uint64_t)part * order->part;
         if (memcmp(made->to.actual + at, made->to.expected + at, (size_t)order->part) != 0) {
@@ -336,12 +336,12 @@ static void expect_parts(ordering *order)
     }
 }
 
-void gpuhal_check_queue_slow(gpuhal_trial *trial)
+void gpuhal_check_queue_slow(gpuhal_context *context)
 {
-    ordering order = {.part = gpuhal_round_up(2048, gpuhal_copy_unit(trial))};
-    const uint64_t fill_unit = gpuhal_trial_fact(trial, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    ordering order = {.part = gpuhal_round_up(2048, gpuhal_copy_unit(context))};
+    const uint64_t fill_unit = gpuhal_device_fact(context, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     order.part = gpuhal_round_up(order.part, fill_unit != 0 && fill_unit <= 65536 ? fill_unit : 1);
-    if (!gpuhal_work_offered(trial, true, "") || !load_init(&order.made, trial)) {
+    if (!gpuhal_work_offered(context, true, "") || !load_init(&order.made, context)) {
         return;
     }
     order.host = gpuhal_own(malloc((size_t)(2 * order.part)));
@@ -349,8 +349,8 @@ void gpuhal_check_queue_slow(gpuhal_trial *trial)
     gpuhal_area_reset(&order.made.to, 50, ROUTE_ANY);
     run_in_order(&order);
     if (order.made.work.ops->queue_wait != NULL) {
-        gpuhal_plugin_queue *second = gpuhal_work_queue(&trial->opening, 0);
-        gpuhal_plugin_event *end = gpuhal_work_event(&trial->opening, 0);
+        gpuhal_plugin_queue *second = gpuhal_work_queue(&context->opened, 0);
+        gpuhal_plugin_event *end = gpuhal_work_event(&context->opened, 0);
         enqueue_behind(&order, second, end);
         gpuhal_work_await(&order.made.work, end);
         gpuhal_area_verify(&order.made.work.to, (gpuhal_claim){.bytes = order.part}, ROUTE_ANY,
@@ -368,24 +368,24 @@ void gpuhal_check_queue_slow(gpuhal_trial *trial)
 
 enum { SMALL_COPIES = 2500 };
 
-/* Rings of hardware have a few hundred places. The core cannot know how many, so the plugin says when there is none left. */
-void gpuhal_check_queue_full(gpuhal_trial *trial)
+/* Rings of hardware have a few hundred places. The core cannot know how many, so the plugin says when it is full. */
+void gpuhal_check_queue_full(gpuhal_context *context)
 {
     gpuhal_work work;
-    if (!gpuhal_work_offered(trial, true, "")) {
+    if (!gpuhal_work_offered(context, true, "")) {
         return;
     }
-    gpuhal_work_init(&work, trial, 0);
-    const uint64_t piece = gpuhal_round_up(64, gpuhal_copy_unit(trial)), places = work.to.bytes / piece;
+    gpuhal_work_init(&work, context, 0);
+    const uint64_t piece = gpuhal_round_up(64, gpuhal_copy_unit(context)), places = work.to.bytes / piece;
     for (unsigned c = 0; c < SMALL_COPIES; c++) {
         gpuhal_status status;
         const uint64_t to = c % places * piece, from = (c + c / places) % places * piece; /* one that is left out shows */
         gpuhal_step("the slot copy with a queue");
         do {
-            status = work.ops->copy(trial->opening.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
+            status = work.ops->copy(context->opened.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
         } while (gpuhal_work_full(&work, work.queue, status));
         if (status != GPUHAL_OK) {
-            gpuhal_fail("copy number %u in one queue returned %s: a queue that is full is no error", c + 1, gpuhal_status_text(status));
+            gpuhal_fail("copy number %u in one queue returned %s: a full queue is not an error", c + 1, gpuhal_status_text(status));
         }
         memcpy(work.to.expected + to, work.from.expected + from, (size_t)piece);
     }

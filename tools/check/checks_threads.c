@@ -9,8 +9,8 @@
 enum { THREADS = 8, ROUNDS = 24 };
 
 typedef struct worker {
-    const gpuhal_trial *trial;
-    const gpuhal_opening *opening;
+    const gpuhal_context *context;
+    const gpuhal_opened *opened;
     const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread has a slice of its own */
     uint64_t slice_bytes;
     unsigned number;
@@ -19,7 +19,7 @@ typedef struct worker {
 } worker;
 
 /* All start at a barrier, so that even short work overlaps. */
-static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opening *openings, void *(*work)(void *))
+static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *openings, void *(*work)(void *))
 {
     pthread_barrier_t together;
     pthread_barrier_init(&together, NULL, THREADS);
@@ -27,7 +27,7 @@ static void start_threads(worker workers[THREADS], const worker *model, const gp
         workers[t] = *model;
         workers[t].number = t;
         workers[t].together = &together;
-        workers[t].opening = openings != NULL ? &openings[t] : model->opening;
+        workers[t].opened = openings != NULL ? &openings[t] : model->opened;
         if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0) {
             gpuhal_fail("gpuhal-check cannot make a thread");
         }
@@ -42,17 +42,17 @@ static void start_threads(worker workers[THREADS], const worker *model, const gp
 static void *use_own_memory(void *user)
 {
     const worker *self = user;
-    const uint64_t unit = gpuhal_copy_unit(self->trial);
+    const uint64_t unit = gpuhal_copy_unit(self->context);
     const uint64_t bytes = gpuhal_round_up(16384 + self->number * 3000, unit) + 8 * unit;
     pthread_barrier_wait(self->together);
     for (unsigned round = 0; round < ROUNDS; round++) {
         gpuhal_area from, to;
-        gpuhal_area_init(&from, self->trial, self->opening, GPUHAL_MEMORY_DEVICE, bytes);
-        gpuhal_area_init(&to, self->trial, self->opening, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_init(&from, self->context, self->opened, GPUHAL_MEMORY_DEVICE, bytes);
+        gpuhal_area_init(&to, self->context, self->opened, GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&from, 1000 * (self->number + 1) + 2 * round, ROUTE_ANY);
         gpuhal_area_reset(&to, 1000 * (self->number + 1) + 2 * round + 1, ROUTE_ANY);
         const uint64_t offset = unit * (self->number % 4), count = bytes - 8 * unit;
-        gpuhal_plain_copy(self->opening, &to.memory, offset, &from.memory, 4 * unit, count);
+        gpuhal_plain_copy(self->opened, &to.memory, offset, &from.memory, 4 * unit, count);
         gpuhal_area_changed(&to, offset, from.expected + 4 * unit, count);
         gpuhal_area_verify(&to, (gpuhal_claim){.offset = offset, .bytes = count}, ROUTE_ANY,
                            "thread %u of %d working at once, copy of %" PRIu64 " bytes", self->number, THREADS, count);
@@ -62,25 +62,25 @@ static void *use_own_memory(void *user)
     return NULL;
 }
 
-void gpuhal_check_threads_one_opening(gpuhal_trial *trial)
+void gpuhal_check_threads_one_opening(gpuhal_context *context)
 {
     worker workers[THREADS];
-    const worker model = {.trial = trial, .opening = &trial->opening};
+    const worker model = {.context = context, .opened = &context->opened};
     start_threads(workers, &model, NULL, use_own_memory);
 }
 
 /* Openings are separate for the core, yet a plugin may keep something that all of them share. */
-void gpuhal_check_threads_openings(gpuhal_trial *trial)
+void gpuhal_check_threads_openings(gpuhal_context *context)
 {
     worker workers[THREADS];
-    gpuhal_opening openings[THREADS];
-    const worker model = {.trial = trial};
+    gpuhal_opened openings[THREADS];
+    const worker model = {.context = context};
     for (unsigned t = 0; t < THREADS; t++) {
-        gpuhal_session_open(trial, &openings[t]);
+        gpuhal_session_open(context, &openings[t]);
     }
     start_threads(workers, &model, openings, use_own_memory);
     for (unsigned t = 0; t < THREADS; t++) {
-        gpuhal_session_close(trial, &openings[t]);
+        gpuhal_session_close(context, &openings[t]);
     }
 }
 
@@ -93,10 +93,10 @@ static void *use_slice(void *user)
     pthread_barrier_wait(self->together);
     for (unsigned round = 0; round < ROUNDS; round++) {
         gpuhal_pattern(expected, bytes, 100 * (self->number + 1) + round);
-        gpuhal_plain_put(self->opening, self->shared[0], offset, expected, bytes, ROUTE_ANY);
-        gpuhal_plain_copy(self->opening, self->shared[1], offset, self->shared[0], offset, bytes);
+        gpuhal_plain_put(self->opened, self->shared[0], offset, expected, bytes, ROUTE_ANY);
+        gpuhal_plain_copy(self->opened, self->shared[1], offset, self->shared[0], offset, bytes);
         memset(actual, 0, (size_t)bytes);
-        gpuhal_plain_get(self->opening, self->shared[1], offset, actual, bytes, ROUTE_ANY);
+        gpuhal_plain_get(self->opened, self->shared[1], offset, actual, bytes, ROUTE_ANY);
         char fault[400];
         const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = bytes, .bytes = bytes};
         if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
@@ -108,15 +108,15 @@ static void *use_slice(void *user)
     return NULL;
 }
 
-void gpuhal_check_threads_one_memory(gpuhal_trial *trial)
+void gpuhal_check_threads_one_memory(gpuhal_context *context)
 {
     worker workers[THREADS];
     gpuhal_memory from, to;
-    const uint64_t slice = gpuhal_round_up(20000, gpuhal_copy_unit(trial));
-    gpuhal_expect_ok(gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
-    gpuhal_expect_ok(gpuhal_plain_allocate(&trial->opening, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
-    const worker model = {.trial = trial, .opening = &trial->opening, .shared = {&from, &to}, .slice_bytes = slice};
+    const uint64_t slice = gpuhal_round_up(20000, gpuhal_copy_unit(context));
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
+    const worker model = {.context = context, .opened = &context->opened, .shared = {&from, &to}, .slice_bytes = slice};
     start_threads(workers, &model, NULL, use_slice);
-    gpuhal_plain_release(&trial->opening, &from);
-    gpuhal_plain_release(&trial->opening, &to);
+    gpuhal_plain_release(&context->opened, &from);
+    gpuhal_plain_release(&context->opened, &to);
 }

@@ -11,18 +11,18 @@ static const uint64_t sizes[] = {1, 2, 3, 7, 16, 65, 255, 4096, 4097};
 enum { OFFSETS = sizeof offsets / sizeof *offsets, SIZES = sizeof sizes / sizeof *sizes };
 
 /* The next that the alignment allows. */
-static uint64_t aligned(const gpuhal_trial *trial, uint64_t value)
+static uint64_t aligned(const gpuhal_context *context, uint64_t value)
 {
-    return gpuhal_round_up(value, gpuhal_copy_unit(trial));
+    return gpuhal_round_up(value, gpuhal_copy_unit(context));
 }
 
 /* Compared through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may refuse
  * memory that it cannot write directly, and must have left it alone then. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
-    const gpuhal_opening *opening = area->opening;
+    const gpuhal_opened *opened = area->opened;
     gpuhal_step("the slot write");
-    gpuhal_status status = opening->slots.ops.write(opening->device, NULL, &area->memory, offset, source, bytes);
+    gpuhal_status status = opened->slots.ops.write(opened->device, NULL, &area->memory, offset, source, bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ,
                            "memory after a write of %" PRIu64 " bytes to offset %" PRIu64 " was refused", bytes, offset);
@@ -36,25 +36,24 @@ static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned cha
 }
 
 /* Every offset with every size: drivers split at odd ends, and each kind of end has a path of its own. */
-void gpuhal_check_write(gpuhal_trial *trial)
+void gpuhal_check_write(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.write == NULL) {
-        gpuhal_skip("the slot write is not offered");
+    if (!gpuhal_offered(context->opened.slots.ops.write != NULL, "write")) {
         return;
     }
     gpuhal_area area;
-    const uint64_t bytes = gpuhal_area_usual(trial);
+    const uint64_t bytes = gpuhal_area_usual(context);
     unsigned char *source = gpuhal_own(malloc((size_t)bytes + 1));
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     unsigned written = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
         for (unsigned s = 0; s < SIZES; s++) {
             /* Host memory may lie anywhere. */
             unsigned char *from = source + (o + s) % 2;
-            const uint64_t count = aligned(trial, sizes[s]);
+            const uint64_t count = aligned(context, sizes[s]);
             gpuhal_pattern(from, count, 100 + o * SIZES + s);
-            written += write_checked(&area, aligned(trial, offsets[o]), from, count);
+            written += write_checked(&area, aligned(context, offsets[o]), from, count);
         }
     }
     gpuhal_pattern(source, bytes, 2);
@@ -70,7 +69,7 @@ void gpuhal_check_write(gpuhal_trial *trial)
 static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes)
 {
     enum { GUARD = 64 };
-    const gpuhal_opening *opening = area->opening;
+    const gpuhal_opened *opened = area->opened;
     const uint64_t total = bytes + 2 * GUARD;
     unsigned char *room = gpuhal_own(malloc((size_t)(2 * total + 1)));
     unsigned char *expected = room, *actual = room + total + offset % 2;
@@ -78,7 +77,7 @@ static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t byte
     memset(expected, 0xd7, (size_t)total);
     memcpy(expected + GUARD, area->expected + offset, (size_t)bytes);
     gpuhal_step("the slot read");
-    gpuhal_status status = opening->slots.ops.read(opening->device, NULL, actual + GUARD, &area->memory, offset, bytes);
+    gpuhal_status status = opened->slots.ops.read(opened->device, NULL, actual + GUARD, &area->memory, offset, bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         memset(expected, 0xd7, (size_t)total); /* nothing was done */
     } else {
@@ -103,26 +102,25 @@ static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t byte
     return status == GPUHAL_OK;
 }
 
-/* The contents change by a way that the slot read knows nothing of: a cache in the plugin would answer with old bytes. */
-void gpuhal_check_read(gpuhal_trial *trial)
+/* The contents change without the slot read: a cache in the plugin would return old bytes. */
+void gpuhal_check_read(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.read == NULL) {
-        gpuhal_skip("the slot read is not offered");
+    if (!gpuhal_offered(context->opened.slots.ops.read != NULL, "read")) {
         return;
     }
     gpuhal_area area;
-    const uint64_t bytes = gpuhal_area_usual(trial);
+    const uint64_t bytes = gpuhal_area_usual(context);
     unsigned char *fresh = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     unsigned done = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
         /* New contents at every turn, at the same places: what was read before must not come again. */
         gpuhal_pattern(fresh, bytes, 200 + o);
-        gpuhal_plain_put(&trial->opening, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
+        gpuhal_plain_put(&context->opened, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
         gpuhal_area_changed(&area, 0, fresh, bytes);
         for (unsigned s = 0; s < SIZES; s++) {
-            done += read_checked(&area, aligned(trial, offsets[o]), aligned(trial, sizes[s]));
+            done += read_checked(&area, aligned(context, offsets[o]), aligned(context, sizes[s]));
         }
         done += read_checked(&area, 0, bytes);
     }
@@ -136,7 +134,7 @@ void gpuhal_check_read(gpuhal_trial *trial)
 /* One copy, and then every byte of both sides. */
 static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
 {
-    gpuhal_plain_copy(to->opening, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    gpuhal_plain_copy(to->opened, &to->memory, to_offset, &from->memory, from_offset, bytes);
     gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
     const gpuhal_claim claim = {.offset = to_offset,
                                 .bytes = bytes,
@@ -147,20 +145,20 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                        from_offset, to_offset, to == from ? " of the same memory" : "");
 }
 
-/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to meet every path, and quick on devices
+/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and quick on devices
  * where a call takes long. */
-void gpuhal_check_copy(gpuhal_trial *trial)
+void gpuhal_check_copy(gpuhal_context *context)
 {
     gpuhal_area to, from;
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    gpuhal_area_init(&from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    const uint64_t bytes = gpuhal_area_usual(context);
+    gpuhal_area_init(&from, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&to, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&from, 1, ROUTE_ANY);
     gpuhal_area_reset(&to, 2, ROUTE_ANY);
     for (unsigned t = 0; t < OFFSETS; t++) {
         for (unsigned f = 0; f < OFFSETS; f++) {
             for (unsigned s = (t + f) % 3; s < SIZES; s += 3) {
-                copy_checked(&to, aligned(trial, offsets[t]), &from, aligned(trial, offsets[f]), aligned(trial, sizes[s]));
+                copy_checked(&to, aligned(context, offsets[t]), &from, aligned(context, offsets[f]), aligned(context, sizes[s]));
             }
         }
         gpuhal_area_reset(&from, 10 + t, ROUTE_ANY);
@@ -172,14 +170,14 @@ void gpuhal_check_copy(gpuhal_trial *trial)
 }
 
 /* Ranges that touch and do not overlap: an API that compares one byte too many refuses them. */
-void gpuhal_check_copy_within(gpuhal_trial *trial)
+void gpuhal_check_copy_within(gpuhal_context *context)
 {
     gpuhal_area area;
-    const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (unsigned s = 0; s < SIZES; s++) {
-        const uint64_t count = aligned(trial, sizes[s]);
+        const uint64_t count = aligned(context, sizes[s]);
         copy_checked(&area, count + unit, &area, unit, count);      /* right behind */
         copy_checked(&area, unit, &area, count + unit, count);      /* right before */
         copy_checked(&area, bytes - count, &area, 3 * unit, count); /* up to the end */
@@ -189,20 +187,20 @@ void gpuhal_check_copy_within(gpuhal_trial *trial)
 }
 
 /* Staging goes through upload and readback memory in both directions, and some APIs have a different call for each pair. */
-void gpuhal_check_copy_kinds(gpuhal_trial *trial)
+void gpuhal_check_copy_kinds(gpuhal_context *context)
 {
-    const uint64_t bytes = gpuhal_area_usual(trial), unit = gpuhal_copy_unit(trial);
+    const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
     for (gpuhal_memory_kind a = GPUHAL_MEMORY_DEVICE; a <= GPUHAL_MEMORY_DEVICE_MAPPED; a++) {
         for (gpuhal_memory_kind b = GPUHAL_MEMORY_DEVICE; b <= GPUHAL_MEMORY_DEVICE_MAPPED; b++) {
-            if (!gpuhal_states_kind(trial, a) || !gpuhal_states_kind(trial, b)) {
+            if (!gpuhal_states_kind(context, a) || !gpuhal_states_kind(context, b)) {
                 continue;
             }
             gpuhal_area from, to;
-            gpuhal_area_init(&from, trial, &trial->opening, a, bytes);
-            gpuhal_area_init(&to, trial, &trial->opening, b, bytes);
+            gpuhal_area_init(&from, context, &context->opened, a, bytes);
+            gpuhal_area_init(&to, context, &context->opened, b, bytes);
             gpuhal_area_reset(&from, 1 + a, ROUTE_ANY);
             gpuhal_area_reset(&to, 11 + b, ROUTE_ANY);
-            copy_checked(&to, 3 * unit, &from, 5 * unit, aligned(trial, 4097));
+            copy_checked(&to, 3 * unit, &from, 5 * unit, aligned(context, 4097));
             copy_checked(&to, 0, &from, 0, bytes);
             gpuhal_area_finish(&to);
             gpuhal_area_finish(&from);
@@ -211,13 +209,13 @@ void gpuhal_check_copy_kinds(gpuhal_trial *trial)
 }
 
 /* Offsets are odd on purpose, so that large sizes do not take the aligned path alone. */
-static void move_large(const gpuhal_trial *trial, uint64_t count, uint64_t seed, bool by_copy)
+static void move_large(const gpuhal_context *context, uint64_t count, uint64_t seed, bool by_copy)
 {
-    const gpuhal_ops *ops = &trial->opening.slots.ops;
-    const uint64_t unit = gpuhal_copy_unit(trial), bytes = count + 4 * unit;
+    const gpuhal_ops *ops = &context->opened.slots.ops;
+    const uint64_t unit = gpuhal_copy_unit(context), bytes = count + 4 * unit;
     gpuhal_area from, to;
-    gpuhal_area_init(&from, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&to, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&from, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&to, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&from, seed, ROUTE_ANY);
     gpuhal_area_reset(&to, seed + 50, ROUTE_ANY);
     if (by_copy) {
@@ -233,17 +231,17 @@ static void move_large(const gpuhal_trial *trial, uint64_t count, uint64_t seed,
     gpuhal_area_finish(&from);
 }
 
-void gpuhal_check_copy_sizes(gpuhal_trial *trial)
+void gpuhal_check_copy_sizes(gpuhal_context *context)
 {
     static const uint64_t large[] = {32768, 65535, 65537, 262144, 1048575, 1048577, 4194304};
-    const uint64_t total = gpuhal_trial_fact(trial, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
-    const uint64_t most = gpuhal_trial_fact(trial, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    const uint64_t most = gpuhal_device_fact(context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
     /* Copies first: write and read are compared through copies. */
     for (unsigned s = 0; s < 2 * (sizeof large / sizeof *large); s++) {
-        const uint64_t count = aligned(trial, large[s % (sizeof large / sizeof *large)]);
-        const uint64_t bytes = count + 4 * gpuhal_copy_unit(trial);
+        const uint64_t count = aligned(context, large[s % (sizeof large / sizeof *large)]);
+        const uint64_t bytes = count + 4 * gpuhal_copy_unit(context);
         if (bytes <= most && bytes <= total / 4) {
-            move_large(trial, count, 1 + s, s < sizeof large / sizeof *large);
+            move_large(context, count, 1 + s, s < sizeof large / sizeof *large);
         }
     }
 }
@@ -252,7 +250,7 @@ void gpuhal_check_copy_sizes(gpuhal_trial *trial)
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {
-    const gpuhal_opening *opening = area->opening;
+    const gpuhal_opened *opened = area->opened;
     const uint16_t half = (uint16_t)pattern;
     const unsigned char quarter = (unsigned char)pattern;
     const void *number = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
@@ -260,7 +258,7 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
         memcpy(image + i, number, pattern_bytes);
     }
     gpuhal_step("the slot fill");
-    gpuhal_expect_ok(opening->slots.ops.fill(opening->device, NULL, &area->memory, offset, bytes, pattern, pattern_bytes),
+    gpuhal_expect_ok(opened->slots.ops.fill(opened->device, NULL, &area->memory, offset, bytes, pattern, pattern_bytes),
                      "fill");
     gpuhal_area_changed(area, offset, image, bytes);
     gpuhal_area_verify(area, (gpuhal_claim){.offset = offset, .bytes = bytes}, ROUTE_ANY,
@@ -270,18 +268,17 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
 
 /* OpenCL wants offsets that are multiples of the pattern and Vulkan knows four bytes only: a plugin has to say so in its
  * alignment, or to make up for it. */
-void gpuhal_check_fill(gpuhal_trial *trial)
+void gpuhal_check_fill(gpuhal_context *context)
 {
-    if (trial->opening.slots.ops.fill == NULL) {
-        gpuhal_skip("the slot fill is not offered");
+    if (!gpuhal_offered(context->opened.slots.ops.fill != NULL, "fill")) {
         return;
     }
-    const uint64_t stated = gpuhal_trial_fact(trial, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
+    const uint64_t stated = gpuhal_device_fact(context, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     const uint64_t unit = stated == 0 || stated > 65536 ? 1 : stated;
     gpuhal_area area;
-    const uint64_t bytes = gpuhal_area_usual(trial) + 32 * unit;
+    const uint64_t bytes = gpuhal_area_usual(context) + 32 * unit;
     unsigned char *image = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&area, trial, &trial->opening, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes, gpuhal_copy_unit(trial)));
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes, gpuhal_copy_unit(context)));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (uint32_t pattern_bytes = 1; pattern_bytes <= 4; pattern_bytes *= 2) {
         for (unsigned o = 0; o < OFFSETS; o++) {

@@ -1,4 +1,4 @@
-/* child.c: what happens in a child process: meet the plugin, run checks, tell the verdicts.
+/* child.c: what happens in a child process: open the plugin, run checks, report the verdicts.
  *
  * The state here is global because a verdict may come from any thread and from any depth; there is one set per child,
  * made before the first check runs.
@@ -25,7 +25,7 @@ static struct {
 } child = {.failing = ATOMIC_FLAG_INIT};
 
 /* One write per record: a crash in another thread cannot leave half a record in the pipe. */
-static void tell(const gpuhal_record *record)
+static void send(const gpuhal_record *record)
 {
     gpuhal_tool_send(child.pipe, record, sizeof *record);
 }
@@ -40,7 +40,7 @@ static _Noreturn void fail(unsigned rule, const char *hint, const char *format, 
     gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = VERDICT_FAILED, .rule = rule};
     snprintf(record.hint, sizeof record.hint, "%s", hint);
     vsnprintf(record.text, sizeof record.text, format, arguments);
-    tell(&record);
+    send(&record);
     _exit(0);
 }
 
@@ -102,6 +102,14 @@ void gpuhal_skip(const char *format, ...)
     child.skipped = true;
 }
 
+bool gpuhal_offered(bool slot, const char *name)
+{
+    if (!slot) {
+        gpuhal_skip("the slot %s is not offered", name);
+    }
+    return slot;
+}
+
 void gpuhal_note(const char *format, ...)
 {
     gpuhal_record record = {.kind = RECORD_NOTE};
@@ -109,13 +117,13 @@ void gpuhal_note(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(record.text, sizeof record.text, format, arguments);
     va_end(arguments);
-    tell(&record);
+    send(&record);
 }
 
 void gpuhal_child_device(uint32_t index)
 {
     const gpuhal_record record = {.kind = RECORD_DEVICE, .index = index};
-    tell(&record);
+    send(&record);
 }
 
 void gpuhal_child_plugin(const gpuhal_plugin *plugin)
@@ -151,12 +159,12 @@ void gpuhal_expect_ok(gpuhal_status status, const char *what)
     }
 }
 
-void gpuhal_expect_told(gpuhal_status status, const char *what)
+void gpuhal_expect_reported(gpuhal_status status, const char *what)
 {
     if (status < 0) {
         gpuhal_fail_status(status, "%s failed: %s", what, gpuhal_last_error()->sentence);
     } else if (status > 0) {
-        gpuhal_fail("%s answered %s", what, gpuhal_status_text(status));
+        gpuhal_fail("%s returned %s", what, gpuhal_status_text(status));
     }
 }
 
@@ -176,47 +184,45 @@ static void become_harmless(int output)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child; an opening lasts for one check, so that what it leaves open
+/* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves open
  * goes with it. */
-static void meet(gpuhal_trial *trial, const gpuhal_job *job)
+static void prepare(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;
-    trial->index = job->index;
+    context->index = job->index;
     if (needs == NEEDS_NOTHING || needs == NEEDS_FRESH) {
         return;
     }
-    if (trial->plugin == NULL) {
-        gpuhal_session_load(trial);
-        gpuhal_session_start(trial);
-        gpuhal_session_enumerate(trial);
+    if (context->plugin == NULL) {
+        gpuhal_session_list(context);
     }
-    trial->listed = gpuhal_device_snapshot_find(&trial->listing, job->index);
-    if (trial->listed == NULL && needs != NEEDS_PLUGIN) {
+    context->listed = gpuhal_listing_find(&context->listing, job->index);
+    if (context->listed == NULL && needs != NEEDS_PLUGIN) {
         gpuhal_fail("enumerate lists device %u in one process and not in another", job->index);
     }
     if (needs == NEEDS_DEVICE) {
-        gpuhal_session_open(trial, &trial->opening);
+        gpuhal_session_open(context, &context->opened);
     }
 }
 
-/* Buffered words of the plugin are flushed before the verdict, so that they count to the check that caused them. */
-static void run_one(gpuhal_trial *trial, const gpuhal_job *job)
+/* Buffered output of the plugin is flushed before the verdict, so that it counts to the check that caused it. */
+static void run_one(gpuhal_context *context, const gpuhal_job *job)
 {
     const gpuhal_record begin = {.kind = RECORD_BEGIN};
-    tell(&begin);
+    send(&begin);
     child.skipped = false;
     child.rule = job->check->rule;
-    meet(trial, job);
-    job->check->run(trial);
-    if (trial->opening.device != NULL) {
-        gpuhal_session_close(trial, &trial->opening);
+    prepare(context, job);
+    job->check->run(context);
+    if (context->opened.device != NULL) {
+        gpuhal_session_close(context, &context->opened);
     }
     fflush(stdout);
     gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = child.skipped ? VERDICT_SKIPPED : VERDICT_PASSED};
     if (child.skipped) {
         memcpy(record.text, child.reason, sizeof record.text);
     }
-    tell(&record);
+    send(&record);
 }
 
 void gpuhal_child_main(void *user, int pipe)
@@ -227,9 +233,9 @@ void gpuhal_child_main(void *user, int pipe)
     child.step = runner->step;
     gpuhal_step("the preparations");
     become_harmless(runner->output);
-    gpuhal_trial trial = {.options = runner->options, .printed = runner->printed};
+    gpuhal_context context = {.options = runner->options, .printed = runner->printed};
     for (unsigned j = 0; j < batch->count; j++) {
-        run_one(&trial, &batch->jobs[j]);
+        run_one(&context, &batch->jobs[j]);
     }
     _exit(0);
 }

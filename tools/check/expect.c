@@ -25,7 +25,7 @@ bool gpuhal_job_is(const gpuhal_job *job, const char *name)
            (number == NULL || device == job->index);
 }
 
-/* An unknown name is an error and no remark: a typing error would otherwise hide that a failure is not expected any more. */
+/* An unknown name is an error: a typing error would otherwise hide that a failure is not expected any more. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
     line = gpuhal_trimmed(line);

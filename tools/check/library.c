@@ -15,17 +15,17 @@ static void write_line(FILE *stream, const char *key, const char *value)
 }
 
 /* The manifest of the author, with an absolute path; what the library says about a line of it has the line's number. */
-static void write_given(FILE *stream, const gpuhal_trial *trial)
+static void write_given(FILE *stream, const gpuhal_context *context)
 {
     char line[4096];
-    FILE *given = fopen(trial->options->manifest, "re");
+    FILE *given = fopen(context->options->manifest, "re");
     if (given == NULL) {
-        gpuhal_fail("%s cannot be read", trial->options->manifest);
+        gpuhal_fail("%s cannot be read", context->options->manifest);
     }
     while (fgets(line, sizeof line, given) != NULL) {
         const char *key = line + strspn(line, " \t");
         if (strncmp(key, "library", 7) == 0 && strchr(" \t=", key[7]) != NULL) {
-            write_line(stream, "library", trial->options->file);
+            write_line(stream, "library", context->options->file);
         } else {
             fputs(line, stream);
         }
@@ -33,11 +33,11 @@ static void write_given(FILE *stream, const gpuhal_trial *trial)
     fclose(given);
 }
 
-static void write_made(FILE *stream, const gpuhal_trial *trial, const char *name)
+static void write_made(FILE *stream, const gpuhal_context *context, const char *name)
 {
     fputs("[plugin]\n", stream);
     write_line(stream, "name", name);
-    write_line(stream, "library", trial->options->file);
+    write_line(stream, "library", context->options->file);
     fprintf(stream, "abi = %u.%u\n", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
 }
 
@@ -50,28 +50,28 @@ static void take_log(void *user, int32_t level, const char *line)
     }
 }
 
-void gpuhal_library_open(gpuhal_library *library, const gpuhal_trial *trial, const char *name)
+void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context, const char *name)
 {
     static const char *const variables[] = {"GPUHAL_BACKENDS", "GPUHAL_DEVICES", "GPUHAL_ISOLATION", "GPUHAL_LOG", "GPUHAL_PLUGIN_PATH"};
     char path[PATH_MAX];
     *library = (gpuhal_library){0};
     snprintf(library->name, sizeof library->name, "%s", name);
-    snprintf(path, sizeof path, "%s/plugin.gpuhal", trial->options->folder);
+    snprintf(path, sizeof path, "%s/plugin.gpuhal", context->options->folder);
     FILE *stream = fopen(path, "we");
     if (stream == NULL) {
         gpuhal_fail("gpuhal-check cannot write %s", path);
     }
-    if (trial->options->manifest != NULL) {
-        write_given(stream, trial);
+    if (context->options->manifest != NULL) {
+        write_given(stream, context);
     } else {
-        write_made(stream, trial, name);
+        write_made(stream, context, name);
     }
     fclose(stream);
     for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) {
         unsetenv(variables[v]);
     }
     setenv("GPUHAL_REGISTRY", "none", 1);
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = trial->options->folder,
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = context->options->folder,
                                   .backends = name, .log = take_log, .log_user = library};
     gpuhal_step("gpuhal_open()");
     if (gpuhal_open(&config, &library->gpu) != GPUHAL_OK) {
@@ -91,13 +91,13 @@ static bool is_same_file(const char *one, const char *other)
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_trial *trial)
+gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_context *context)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
     for (uint32_t p = 0; p < gpuhal_plugin_count(library->gpu); p++) {
         const bool got = gpuhal_plugin_report_get(library->gpu, p, &report) == GPUHAL_OK;
-        const bool by_manifest = strncmp(report.file, trial->options->folder, strlen(trial->options->folder)) == 0;
-        if (got && (by_manifest || is_same_file(report.file, trial->options->file))) {
+        const bool by_manifest = strncmp(report.file, context->options->folder, strlen(context->options->folder)) == 0;
+        if (got && (by_manifest || is_same_file(report.file, context->options->file))) {
             return report;
         }
     }

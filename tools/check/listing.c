@@ -1,4 +1,4 @@
-/* listing.c: see listing.h. A tool that has no memory left for a few facts has nothing sensible to say, so it fails the check. */
+/* listing.c: see listing.h. Where the tool has no memory left, the check fails. */
 #include "check.h"
 
 #include <gpuhal/device.h>
@@ -35,17 +35,17 @@ static void add_fact(gpuhal_device_snapshot *listing, gpuhal_listed_fact fact, c
 
 static void add_number(void *user, gpuhal_key key, uint64_t value)
 {
-    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_NUMBER, .number = value}, NULL);
+    add_fact(user, (gpuhal_listed_fact){.key = key, .kind = LISTED_NUMBER, .number = value}, NULL);
 }
 
 static void add_text(void *user, gpuhal_key key, const char *value)
 {
-    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_TEXT}, value);
+    add_fact(user, (gpuhal_listed_fact){.key = key, .kind = LISTED_TEXT}, value);
 }
 
 static void add_missing(void *user, gpuhal_key key, gpuhal_missing reason, const char *why)
 {
-    add_fact(user, (gpuhal_listed_fact){.key = key, .told = TOLD_MISSING, .reason = reason}, why);
+    add_fact(user, (gpuhal_listed_fact){.key = key, .kind = LISTED_MISSING, .reason = reason}, why);
 }
 
 static gpuhal_direct_listener listener_into(gpuhal_device_snapshot *listing)
@@ -113,16 +113,16 @@ const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal
     return NULL;
 }
 
-void gpuhal_listed_words(const gpuhal_listed_fact *fact, char *out_words, size_t size)
+void gpuhal_listed_format(const gpuhal_listed_fact *fact, char *out_text, size_t size)
 {
     if (fact == NULL) {
-        snprintf(out_words, size, "not mentioned");
-    } else if (fact->told == TOLD_NUMBER) {
-        snprintf(out_words, size, "%" PRIu64, fact->number);
-    } else if (fact->told == TOLD_TEXT) {
-        snprintf(out_words, size, fact->text != NULL ? "'%s'" : "a NULL text", fact->text);
+        snprintf(out_text, size, "not reported");
+    } else if (fact->kind == LISTED_NUMBER) {
+        snprintf(out_text, size, "%" PRIu64, fact->number);
+    } else if (fact->kind == LISTED_TEXT) {
+        snprintf(out_text, size, fact->text != NULL ? "'%s'" : "a NULL text", fact->text);
     } else {
-        snprintf(out_words, size, "missing (%s)", gpuhal_missing_name(fact->reason));
+        snprintf(out_text, size, "missing (%s)", gpuhal_missing_name(fact->reason));
     }
 }
 
@@ -137,8 +137,23 @@ const char *gpuhal_listed_key(gpuhal_key key)
     return unknown;
 }
 
-uint64_t gpuhal_trial_fact(const gpuhal_trial *trial, gpuhal_key key, uint64_t otherwise)
+uint64_t gpuhal_listed_number(const gpuhal_listed *listed, gpuhal_key key, uint64_t otherwise)
 {
-    const gpuhal_listed_fact *fact = gpuhal_listed_find(trial->listed, key);
-    return fact != NULL && fact->told == TOLD_NUMBER ? fact->number : otherwise;
+    const gpuhal_listed_fact *fact = gpuhal_listed_find(listed, key);
+    return fact != NULL && fact->kind == LISTED_NUMBER ? fact->number : otherwise;
+}
+
+uint64_t gpuhal_device_fact(const gpuhal_context *context, gpuhal_key key, uint64_t otherwise)
+{
+    return gpuhal_listed_number(context->listed, key, otherwise);
+}
+
+bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t *out_bytes)
+{
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    gpuhal_listing sample = {0};
+    gpuhal_status status = gpuhal_listing_sample(context->plugin, context->instance, index, &key, 1, &sample);
+    *out_bytes = status == GPUHAL_OK ? gpuhal_listed_number(&sample.devices[0], key, UINT64_MAX) : UINT64_MAX;
+    gpuhal_listing_finish(&sample);
+    return *out_bytes != UINT64_MAX;
 }

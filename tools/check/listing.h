@@ -1,4 +1,4 @@
-/* listing.h: devices and facts as a plugin told them, in the order in which it told them and with every repetition. */
+/* listing.h: devices and facts as a plugin reports them, in its order and with every repetition. */
 #ifndef GPUHAL_CHECK_LISTING_H
 #define GPUHAL_CHECK_LISTING_H
 
@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum gpuhal_told { TOLD_NUMBER, TOLD_TEXT, TOLD_MISSING } gpuhal_told;
+typedef enum gpuhal_listed_kind { LISTED_NUMBER, LISTED_TEXT, LISTED_MISSING } gpuhal_listed_kind;
 
 typedef struct gpuhal_listed_fact {
     gpuhal_key key;
-    gpuhal_told told;
-    uint64_t number;       /* TOLD_NUMBER */
-    gpuhal_missing reason; /* TOLD_MISSING */
+    gpuhal_listed_kind kind;
+    uint64_t number;       /* LISTED_NUMBER */
+    gpuhal_missing reason; /* LISTED_MISSING */
     char *text;            /* the text, or why it is missing; NULL when the plugin gave NULL */
 } gpuhal_listed_fact;
 
@@ -26,8 +26,8 @@ typedef struct gpuhal_listed {
 typedef struct gpuhal_device_snapshot {
     gpuhal_listed *devices;
     size_t count;
-    bool stray; /* a fact was told before any device */
-} gpuhal_device_snapshot;
+    bool stray; /* a fact was reported before any device */
+} gpuhal_listing;
 
 /* Asks the plugin; @p out_listing is empty before. */
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
@@ -40,12 +40,14 @@ gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_pl
                                   uint32_t to, gpuhal_device_snapshot *out_listing);
 void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing);
 
-const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index);
-/* The last word on a key, or NULL when the plugin never mentioned it. */
+const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index);
+/* The last fact with this key, or NULL when the plugin never reported it. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key);
-/* The value in words: "12 (0xc)", "“PoCL”", "missing: not supported". */
-void gpuhal_listed_words(const gpuhal_listed_fact *fact, char *out_words, size_t size);
-/* The name of a key, also of one that nobody knows. In a buffer of the calling thread. */
+/* The number of a fact, or `otherwise` when it is missing or a text. */
+uint64_t gpuhal_listed_number(const gpuhal_listed *listed, gpuhal_key key, uint64_t otherwise);
+/* The value for a message: 12, 'PoCL', missing (not supported). */
+void gpuhal_listed_format(const gpuhal_listed_fact *fact, char *out_text, size_t size);
+/* The name of a key, also of an unknown one. In a buffer of the calling thread. */
 const char *gpuhal_listed_key(gpuhal_key key);
 
 #endif

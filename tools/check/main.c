@@ -168,7 +168,7 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
     gpuhal_tap tap = {.expectations = expectations};
     const gpuhal_job first = {.check = &gpuhal_checks[0]};
     gpuhal_result result = {0};
-    if (options->file == NULL) { /* the manifest names none */
+    if (options->file == NULL) { /* the manifest names no library */
         gpuhal_tap_version();
         return give_up(&tap, &first, refused_manifest(options, &result));
     }
@@ -211,7 +211,7 @@ static void make_absolute(const char *file, char *out_file, size_t size)
     }
 }
 
-/* The plugin of NAME.gpuhal is the library that it names; NULL when it names none. */
+/* The plugin of NAME.gpuhal is the library that it names; NULL when there is none. */
 static void take_manifest(gpuhal_check_options *options, char *out_library, size_t size)
 {
     gpuhal_manifest manifest;

@@ -1,4 +1,4 @@
-/* manifest.h: NAME.gpuhal as its author wrote it: the lines `key = value`. Whether the file as a whole is right is the library's to say. */
+/* manifest.h: NAME.gpuhal as its author wrote it: the lines `key = value`. The library judges the file as a whole. */
 #ifndef GPUHAL_CHECK_MANIFEST_H
 #define GPUHAL_CHECK_MANIFEST_H
 
@@ -23,7 +23,7 @@ bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char 
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
 /* The value of a key, or NULL. */
 const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *key);
-/* The path of the library that the manifest at @p file names; false when it names none. */
+/* The path of the library that the manifest at @p file names; false when there is none. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size);
 
 /* The line without blanks around it, in its own place. */

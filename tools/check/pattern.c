@@ -62,8 +62,8 @@ static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *
     return memmem(claim->source, (size_t)claim->source_total, wrong_bytes, 8);
 }
 
-/* Where a byte of the range lies, in the words of a rectangle or of a plain range. */
-static void say_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
+/* Where a byte of the range lies, as part of a rectangle or of a plain range. */
+static void format_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
 {
     uint64_t in = at - claim->offset;
     if (claim->width == 0) {
@@ -79,11 +79,11 @@ static void say_place(const gpuhal_claim *claim, uint64_t at, char *out_text, si
                                     : "");
 }
 
-static void say_inside(const gpuhal_claim *claim, const wrong *found, char *out_fault, size_t size)
+static void format_inside(const gpuhal_claim *claim, const wrong *found, char *out_fault, size_t size)
 {
     const uint64_t end = claim->offset + claim->bytes;
     char place[96];
-    say_place(claim, found->first, place, sizeof place);
+    format_place(claim, found->first, place, sizeof place);
     const unsigned char is = claim->actual[found->first], should = claim->expected[found->first];
     const unsigned char *source = find_source(claim, found);
     const uint64_t right = claim->source_offset + (found->first - claim->offset);
@@ -112,7 +112,7 @@ bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
     const wrong ahead = count_wrong(claim, 0, claim->offset);
     size_t used = 0;
     if (inside.count > 0) {
-        say_inside(claim, &inside, out_fault, size);
+        format_inside(claim, &inside, out_fault, size);
         used = strlen(out_fault);
     }
     if (behind.count > 0) {

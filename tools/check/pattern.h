@@ -1,4 +1,4 @@
-/* pattern.h: bytes that tell where they belong, and the comparison that says in words what went wrong with them. */
+/* pattern.h: bytes that show where they belong, and the comparison that describes what went wrong with them. */
 #ifndef GPUHAL_CHECK_PATTERN_H
 #define GPUHAL_CHECK_PATTERN_H
 

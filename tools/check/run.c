@@ -1,4 +1,4 @@
-/* run.c: the parent's side: makes a child, listens until it has told everything, died, or run out of time. A verdict
+/* run.c: the parent's side: makes a child, listens until it has reported everything, died, or run out of time. A verdict
  * comes from the pipe; only a check that is without one when the child is gone is judged by how the child ended.
  */
 #include "run.h"
@@ -30,7 +30,7 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
     return true;
 }
 
-/* Takes the end of what was printed since the last check: a sanitizer's or an assertion's last words matter most. */
+/* Takes the end of what was printed since the last check: a sanitizer's or an assertion's last lines matter most. */
 static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
 {
     off_t end = lseek(runner->output, 0, SEEK_END);

@@ -20,14 +20,14 @@ typedef enum gpuhal_verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } 
 
 typedef struct gpuhal_result {
     gpuhal_verdict verdict;
-    unsigned rule;       /* that a failure breaks; 0: none of the guide */
+    unsigned rule;       /* that a failure breaks; 0: not one of the guide */
     char hint[256];      /* what to do about a failure; "": what the rule says */
     char sentence[1024]; /* the fault, or the reason for skipping */
-    char notes[2048];    /* remarks, one a line */
+    char notes[2048];    /* one a line */
     char printed[512];   /* what the plugin printed on both streams, as far as it fits */
 } gpuhal_result;
 
-/* What the child hands to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
+/* What the child sends to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
 typedef struct gpuhal_record {
     enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_VERDICT } kind;
     gpuhal_verdict verdict;
@@ -46,12 +46,12 @@ typedef struct gpuhal_runner {
     _Atomic(const char *) *step;   /* shared with the child: what the plugin is doing */
     unsigned hangs;                /* checks that ran past the deadline */
     char printed[512];             /* the first that was printed in a check that passed, and in which */
-    uint32_t devices[DEVICES_MAX]; /* what the first check told */
+    uint32_t devices[DEVICES_MAX]; /* what the first check reported */
     unsigned device_count;
 } gpuhal_runner;
 
 bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *options);
-/* Runs at least the first of @p jobs, and as many after it as one child can; hands out each result in turn.
+/* Runs at least the first of @p jobs, and as many after it as one child can; passes each result to @p settled in turn.
  * @return how many are settled; 0 when no child could be made */
 unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count,
                            void (*settled)(void *user, const gpuhal_job *job, const gpuhal_result *result), void *user);
@@ -63,9 +63,9 @@ typedef struct gpuhal_batch {
     unsigned count;
 } gpuhal_batch;
 
-/* The child's side (child.c): runs the jobs of the batch @p user and tells about them through @p pipe. Never returns. */
+/* The child's side (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
 _Noreturn void gpuhal_child_main(void *user, int pipe);
-/* Tells the parent of a device; for the first check. */
+/* Reports a device to the parent; for the first check. */
 void gpuhal_child_device(uint32_t index);
 
 #endif

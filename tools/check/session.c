@@ -1,5 +1,5 @@
-/* session.c: meeting a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check
- * with a sentence when the plugin does not play its part. */
+/* session.c: using a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check
+ * with a sentence when the plugin fails it. */
 #include "check.h"
 
 #include <gpuhal/error.h>
@@ -9,83 +9,90 @@
 
 #define GUARD 0xc5
 
-_Noreturn void gpuhal_fail_file(const gpuhal_trial *trial, gpuhal_status status, const char *sentence)
+_Noreturn void gpuhal_fail_file(const gpuhal_context *context, gpuhal_status status, const char *sentence)
 {
     const char *hint = GPUHAL_HINT_FILE;
     if (status == GPUHAL_ERROR_INCOMPATIBLE) {
         hint = "Build the plugin for the machine that gpuhal-check runs on.";
     } else if (status == GPUHAL_ERROR_NO_PERMISSION) {
         hint = "Run gpuhal-check as a user who may read the file.";
-    } else if (trial->options->manifest != NULL) {
+    } else if (context->options->manifest != NULL) {
         hint = "Build the library, or correct the line 'library' of the manifest.";
     }
     gpuhal_fail_with(hint, "%s", sentence);
 }
 
-void gpuhal_session_load(gpuhal_trial *trial)
+void gpuhal_session_load(gpuhal_context *context)
 {
     gpuhal_plugin_stage stage = GPUHAL_STAGE_FILE;
     gpuhal_step("loading the file");
-    gpuhal_status status = gpuhal_direct_load(trial->options->file, &trial->plugin, &stage);
-    const bool readable = access(trial->options->file, R_OK) == 0;
+    gpuhal_status status = gpuhal_direct_load(context->options->file, &context->plugin, &stage);
+    const bool readable = access(context->options->file, R_OK) == 0;
     if (status != GPUHAL_OK && stage == GPUHAL_STAGE_FILE && (status != GPUHAL_ERROR_NO_PERMISSION || !readable)) {
-        gpuhal_fail_file(trial, status, gpuhal_last_error()->sentence);
+        gpuhal_fail_file(context, status, gpuhal_last_error()->sentence);
     }
     if (status != GPUHAL_OK) {
         const unsigned rule = stage == GPUHAL_STAGE_HANDSHAKE ? 6 : stage == GPUHAL_STAGE_FILE ? 4 : 2;
         gpuhal_fail_by(rule, "refused at stage %s: %s", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
     }
-    trial->host = gpuhal_direct_host();
-    gpuhal_child_plugin(trial->plugin);
+    context->host = gpuhal_direct_host();
+    gpuhal_child_plugin(context->plugin);
 }
 
-void gpuhal_session_start(gpuhal_trial *trial)
+void gpuhal_session_start(gpuhal_context *context)
 {
     gpuhal_step("start");
-    gpuhal_expect_ok(trial->plugin->start(trial->host, &trial->instance), "start");
+    gpuhal_expect_ok(context->plugin->start(context->host, &context->instance), "start");
 }
 
-void gpuhal_session_enumerate(gpuhal_trial *trial)
+void gpuhal_session_enumerate(gpuhal_context *context)
 {
-    gpuhal_expect_told(gpuhal_device_snapshot_enumerate(trial->plugin, trial->instance, &trial->listing), "enumerate");
-    trial->listed = gpuhal_device_snapshot_find(&trial->listing, trial->index);
+    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &context->listing), "enumerate");
+    context->listed = gpuhal_listing_find(&context->listing, context->index);
+}
+
+void gpuhal_session_list(gpuhal_context *context)
+{
+    gpuhal_session_load(context);
+    gpuhal_session_start(context);
+    gpuhal_session_enumerate(context);
 }
 
 /* Behind the space there are guards, so that a plugin that writes too far damages this and nothing else. */
-static void expect_guard(const gpuhal_slots *slots, const char *who)
+static void expect_guard(const gpuhal_slots *slots, const char *call)
 {
     size_t written = sizeof slots->guard;
     while (written > 0 && slots->guard[written - 1] == GUARD) {
         written--;
     }
     if (written > 0) {
-        gpuhal_fail("%s wrote %zu bytes behind the %u bytes that it may fill", who, written, GPUHAL_OPS_SPACE);
+        gpuhal_fail("%s wrote %zu bytes behind the %u bytes that it may fill", call, written, GPUHAL_OPS_SPACE);
     }
 }
 
-gpuhal_status gpuhal_session_describe(const gpuhal_trial *trial, uint32_t index, gpuhal_slots *out_slots)
+gpuhal_status gpuhal_session_describe(const gpuhal_context *context, uint32_t index, gpuhal_slots *out_slots)
 {
     memset(out_slots, 0, sizeof *out_slots);
     memset(out_slots->guard, GUARD, sizeof out_slots->guard);
     out_slots->ops.size = sizeof out_slots->ops;
     gpuhal_step("describe");
-    gpuhal_status status = trial->plugin->describe(trial->host, trial->instance, index, &out_slots->ops);
+    gpuhal_status status = context->plugin->describe(context->host, context->instance, index, &out_slots->ops);
     expect_guard(out_slots, "describe");
     return status;
 }
 
-/* Slots are described anew for every opening, since open() may clear some. */
-void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
+/* Slots are described anew each time, since open() may clear some. */
+void gpuhal_session_open(const gpuhal_context *context, gpuhal_opened *out_opened)
 {
-    gpuhal_expect_ok(gpuhal_session_describe(trial, trial->index, &out_opening->slots), "describe");
+    gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &out_opened->slots), "describe");
     gpuhal_step("open");
-    out_opening->device = NULL;
-    gpuhal_expect_ok(trial->plugin->open(trial->host, trial->instance, trial->index, NULL, &out_opening->device,
-                                         &out_opening->slots.ops),
+    out_opened->device = NULL;
+    gpuhal_expect_ok(context->plugin->open(context->host, context->instance, context->index, NULL, &out_opened->device,
+                                         &out_opened->slots.ops),
                      "open");
-    expect_guard(&out_opening->slots, "open");
-    const gpuhal_ops *ops = &out_opening->slots.ops;
-    if (out_opening->device == NULL) {
+    expect_guard(&out_opened->slots, "open");
+    const gpuhal_ops *ops = &out_opened->slots.ops;
+    if (out_opened->device == NULL) {
         gpuhal_fail("open returned OK and no device");
     }
     if (ops->allocate == NULL || ops->release == NULL || ops->copy == NULL) {
@@ -95,9 +102,9 @@ void gpuhal_session_open(const gpuhal_trial *trial, gpuhal_opening *out_opening)
     }
 }
 
-void gpuhal_session_close(const gpuhal_trial *trial, gpuhal_opening *opening)
+void gpuhal_session_close(const gpuhal_context *context, gpuhal_opened *opened)
 {
     gpuhal_step("close");
-    trial->plugin->close(opening->device);
-    opening->device = NULL;
+    context->plugin->close(opened->device);
+    opened->device = NULL;
 }

@@ -25,7 +25,7 @@ static void put_plain(const char *text)
     }
 }
 
-/* A double-quoted YAML text: the plugin's words may hold anything. */
+/* A double-quoted YAML text: the plugin's text may hold anything. */
 static void put_quoted(const char *text)
 {
     putchar('"');
@@ -104,7 +104,7 @@ static void put_notes(const char *notes)
     }
 }
 
-/* TAP has a directive for failures that are known: whoever reads the report does not count them. */
+/* TAP has a directive for failures that are known: readers of the report do not count them. */
 void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_result *result)
 {
     const char *expected = gpuhal_expectations_find(tap->expectations, job);

@@ -5,34 +5,31 @@
 #include <time.h>
 
 /* Plugins without queues are whole plugins: the core makes queues of its own for them. */
-bool gpuhal_work_offered(const gpuhal_trial *trial, bool slot, const char *name)
+bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name)
 {
-    if (trial->opening.slots.ops.queue_create == NULL) {
+    if (context->opened.slots.ops.queue_create == NULL) {
         gpuhal_skip("queues and events are not offered");
         return false;
     }
-    if (!slot) {
-        gpuhal_skip("the slot %s is not offered", name);
-    }
-    return slot;
+    return gpuhal_offered(slot, name);
 }
 
-gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opening *opening, uint32_t flags)
+gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opened *opened, uint32_t flags)
 {
     gpuhal_plugin_queue *queue = NULL;
     gpuhal_step("the slot queue_create");
-    gpuhal_expect_ok(opening->slots.ops.queue_create(opening->device, 0, flags, NULL, &queue), "queue_create");
+    gpuhal_expect_ok(opened->slots.ops.queue_create(opened->device, 0, flags, NULL, &queue), "queue_create");
     if (queue == NULL) {
         gpuhal_fail("queue_create returned OK and no queue");
     }
     return queue;
 }
 
-gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opening *opening, uint32_t flags)
+gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t flags)
 {
     gpuhal_plugin_event *event = NULL;
     gpuhal_step("the slot event_create");
-    gpuhal_expect_ok(opening->slots.ops.event_create(opening->device, flags, &event), "event_create");
+    gpuhal_expect_ok(opened->slots.ops.event_create(opened->device, flags, &event), "event_create");
     if (event == NULL) {
         gpuhal_fail("event_create returned OK and no event");
     }
@@ -40,14 +37,14 @@ gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opening *opening, uint32_t f
 }
 
 /* The memory is filled before anything is enqueued, with blocking calls. */
-void gpuhal_work_init(gpuhal_work *work, const gpuhal_trial *trial, uint32_t flags)
+void gpuhal_work_init(gpuhal_work *work, const gpuhal_context *context, uint32_t flags)
 {
-    const uint64_t bytes = gpuhal_area_usual(trial);
-    *work = (gpuhal_work){.opening = &trial->opening, .ops = &trial->opening.slots.ops};
-    work->queue = gpuhal_work_queue(work->opening, flags);
-    work->event = gpuhal_work_event(work->opening, flags);
-    gpuhal_area_init(&work->from, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
-    gpuhal_area_init(&work->to, trial, work->opening, GPUHAL_MEMORY_DEVICE, bytes);
+    const uint64_t bytes = gpuhal_area_usual(context);
+    *work = (gpuhal_work){.opened = &context->opened, .ops = &context->opened.slots.ops};
+    work->queue = gpuhal_work_queue(work->opened, flags);
+    work->event = gpuhal_work_event(work->opened, flags);
+    gpuhal_area_init(&work->from, context, work->opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_area_init(&work->to, context, work->opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&work->from, 1, ROUTE_ANY);
     gpuhal_area_reset(&work->to, 2, ROUTE_ANY);
 }
@@ -89,7 +86,7 @@ void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const
     gpuhal_status status;
     gpuhal_step("the slot copy with a queue");
     do {
-        status = work->ops->copy(work->opening->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
+        status = work->ops->copy(work->opened->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
     } while (gpuhal_work_full(work, queue, status));
     gpuhal_expect_ok(status, "copy with a queue");
 }

@@ -7,18 +7,18 @@
 
 /* A queue, an event, and memory to work on. */
 typedef struct gpuhal_work {
-    const gpuhal_opening *opening;
+    const gpuhal_opened *opened;
     const gpuhal_ops *ops;
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_area from, to;
 } gpuhal_work;
 
-/* Skips the check, and is false, where the device offers no queues, or not this slot of theirs. */
-bool gpuhal_work_offered(const gpuhal_trial *trial, bool slot, const char *name);
-gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opening *opening, uint32_t flags);
-gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opening *opening, uint32_t flags);
-void gpuhal_work_init(gpuhal_work *work, const gpuhal_trial *trial, uint32_t flags);
+/* Skips the check, and returns false, where the device offers no queues, or not this slot of theirs. */
+bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name);
+gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opened *opened, uint32_t flags);
+gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t flags);
+void gpuhal_work_init(gpuhal_work *work, const gpuhal_context *context, uint32_t flags);
 void gpuhal_work_finish(gpuhal_work *work);
 
 /* Enqueues a copy; where the queue is full, asks again. */

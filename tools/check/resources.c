@@ -1,8 +1,8 @@
-/* process.c: see process.h. Reads /proc/self, which is exact where getrusage() is not. */
-#include "process.h"
+/* resources.c: see resources.h. Reads /proc/self, which is exact where getrusage() is not. */
+#include "resources.h"
 
 #include "check.h"
-#include "elf.h"
+#include "image.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 
 #define SIGNALS    65
 #define LEAK_BYTES (UINT64_C(64) << 10)
-/* What drivers keep for their arenas grows ever more slowly: lavapipe 25 levels off after 480 openings. */
+/* What drivers keep for their arenas grows ever more slowly: lavapipe 25 levels off after opening 480 times. */
 #define LEAK_ROUNDS 8
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -39,7 +39,7 @@ bool gpuhal_is_sanitized(void)
     return SANITIZED;
 }
 
-/* ---- holdings */
+/* ---- resources */
 
 static unsigned count_entries(const char *path)
 {
@@ -70,35 +70,35 @@ static uint64_t resident_bytes(void)
     return kib << 10;
 }
 
-gpuhal_holdings gpuhal_holdings_now(void)
+gpuhal_resources gpuhal_resources_now(void)
 {
-    return (gpuhal_holdings){.resident_bytes = resident_bytes(),
+    return (gpuhal_resources){.resident_bytes = resident_bytes(),
                              .threads = count_entries("/proc/self/task"),
                              .descriptors = count_entries("/proc/self/fd")};
 }
 
-gpuhal_holdings gpuhal_holdings_settled(const gpuhal_holdings *limit)
+gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit)
 {
-    gpuhal_holdings now = gpuhal_holdings_now();
+    gpuhal_resources now = gpuhal_resources_now();
     for (int tries = 0; tries < 100 && (now.threads > limit->threads || now.descriptors > limit->descriptors); tries++) {
         nanosleep(&(const struct timespec){.tv_nsec = 10000000}, NULL);
-        now = gpuhal_holdings_now();
+        now = gpuhal_resources_now();
     }
     return now;
 }
 
-static uint64_t grown(const gpuhal_holdings *before, const gpuhal_holdings *now)
+static uint64_t grown(const gpuhal_resources *before, const gpuhal_resources *now)
 {
     return !SANITIZED && now->resident_bytes > before->resident_bytes ? now->resident_bytes - before->resident_bytes : 0;
 }
 
-static gpuhal_holdings repeat(const gpuhal_holdings *before, const char *what, unsigned times, void (*once)(void *user),
+static gpuhal_resources repeat(const gpuhal_resources *before, const char *what, unsigned times, void (*once)(void *user),
                               void *user)
 {
     for (unsigned i = 0; i < times; i++) {
         once(user);
     }
-    const gpuhal_holdings now = gpuhal_holdings_settled(before);
+    const gpuhal_resources now = gpuhal_resources_settled(before);
     if (now.threads > before->threads) {
         gpuhal_fail("%s %u times left %u more threads", what, times, now.threads - before->threads);
     }
@@ -113,8 +113,8 @@ void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, v
     for (unsigned i = 0; i < warm_up; i++) {
         once(user);
     }
-    const gpuhal_holdings first = gpuhal_holdings_now();
-    gpuhal_holdings before, after = first;
+    const gpuhal_resources first = gpuhal_resources_now();
+    gpuhal_resources before, after = first;
     for (unsigned round = 0; round < LEAK_ROUNDS; round++) {
         before = after;
         after = repeat(&before, what, times, once, user);
@@ -258,8 +258,8 @@ static void expect_environment(const gpuhal_process_state *before, const gpuhal_
     if (added == NULL && lost == NULL) {
         return;
     }
-    const gpuhal_elf_visitor visitor = {.user = &to_blame, .imported = note_environment_import};
-    gpuhal_elf_visit(file, &visitor);
+    const gpuhal_image_visitor visitor = {.user = &to_blame, .imported = note_environment_import};
+    gpuhal_image_visit(file, &visitor);
     if (to_blame) {
         gpuhal_fail("%s changed the environment: %s%s", step, added != NULL ? added : lost, added != NULL ? "" : " is gone");
     }

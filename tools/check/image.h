@@ -1,0 +1,20 @@
+/* image.h: what a loaded shared library exports and links. The library (loader/file_check.c) alone reads files, and refuses damaged
+ * ones; here the dynamic loader has mapped the file already. */
+#ifndef GPUHAL_CHECK_IMAGE_H
+#define GPUHAL_CHECK_IMAGE_H
+
+#include <stdbool.h>
+
+/* Functions may be NULL. */
+typedef struct gpuhal_image_visitor {
+    void *user;
+    void (*exported)(void *user, const char *name); /* a defined symbol that others can see */
+    void (*imported)(void *user, const char *name); /* a symbol that others have to bring */
+    void (*needed)(void *user, const char *name);   /* a library that is loaded along */
+    void (*constructors)(void *user, unsigned count, unsigned destructors);
+} gpuhal_image_visitor;
+
+/* @return false when the file is not loaded */
+bool gpuhal_image_visit(const char *file, const gpuhal_image_visitor *visitor);
+
+#endif
