@@ -79,7 +79,7 @@ def a_run_without_a_gpu_says_so_and_passes(here):
     pairs = [(pair["from"], pair["to"]) for pair in report["copy_matrix"]]
     expect(pairs == [(a, b) for a in ids for b in ids], f"the matrix has other pairs: {pairs}", text)
     expect(all(pair["ok"] for pair in report["copy_matrix"]), "a pair of devices failed", text)
-    expect(report["probe"]["schema"] == "gpuhal.probe/1", "the report is without what gpuhal-probe printed")
+    expect(report["probe"]["schema"] == "gpuhal.probe/2", "the report is without what gpuhal-probe printed")
     for plugin in report["plugins"]:
         wanted = "passed" if plugin["state"] == "ok" else "skipped"
         expect(results(report)[f"check-{plugin['name']}"] == wanted, f"check-{plugin['name']} is not {wanted}", text)

@@ -17,7 +17,7 @@ enum kind {
     HANGS_AT_OPEN,
     PRINTS_AT_OPEN,
     COPIES_WRONG,
-    IS_A_FACE, /* two such plugins name the same PCI address */
+    HAS_A_TWIN, /* two such plugins name the same PCI address */
     HAS_A_LONG_NAME,
     HANGS_AT_COPY,
     HAS_ITS_OWN_NUMBERS /* two devices, with facts and a link that only their vendor knows */
@@ -57,7 +57,7 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_C(24) << 30);
     host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, "550.54.14-odd-and-rather-long");
     host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NO_PERMISSION, "sysfs is not mounted");
-    if (ODD_KIND == IS_A_FACE) {
+    if (ODD_KIND == HAS_A_TWIN) {
         host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0");
     }
     if (ODD_KIND == HAS_ITS_OWN_NUMBERS) {

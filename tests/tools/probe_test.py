@@ -172,20 +172,20 @@ def the_document_follows_the_schema_with_every_option(probe):
 
 
 def the_document_follows_the_schema_when_plugins_misbehave(probe):
-    plugins = ("crashing", "refused", "locked", "dying", "wrong", "longname", "face_a", "face_b")
+    plugins = ("crashing", "refused", "locked", "dying", "wrong", "longname", "twin_a", "twin_b")
     document, result = probe.json("--verify", plugins=plugins)
     check(not complaints(probe, document), complaints(probe, document), result)
     check(set(plugins) <= set(states(document)), states(document))
 
 
 def a_changed_document_does_not_pass_the_schema(probe):
-    document, _ = probe.json("--verify", "--env", "--links", plugins=("face_a", "face_b"))
+    document, _ = probe.json("--verify", "--env", "--links", plugins=("twin_a", "twin_b"))
     check(not complaints(probe, document), complaints(probe, document))
     # One of each kind stands for all.
     document["links"] = document["links"][:1]
-    document["devices"] = [device for device in document["devices"] if device["id"] in ("cpu:0", "face_a:0")]
+    document["devices"] = [device for device in document["devices"] if device["id"] in ("cpu:0", "twin_a:0")]
     document["plugins"] = list({plugin["state"]: plugin for plugin in document["plugins"]}.values())
-    document["physical_devices"] = [one for one in document["physical_devices"] if "face_a:0" in one["faces"]]
+    document["physical_devices"] = [one for one in document["physical_devices"] if "twin_a:0" in one["interfaces"]]
     check(not complaints(probe, document), complaints(probe, document))
     evidence = ("physical_devices", 0, "evidence", 0)
     passes = validator(probe.schema_path).is_valid
@@ -204,7 +204,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
     for path, key, value in (((), "schema", "gpuhal.probe/2"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
                              (("devices", 0), "uuid", "GPU-1"), (("devices", 0), "verified", False), (("plugins", 0), "state", "fine"),
                              (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"]),
-                             (evidence[:2], "faces", []), (evidence[:2], "faces", ["face_a:0", "face_a:0"]), (evidence[:2], "faces", ["gpu"]),
+                             (evidence[:2], "interfaces", []), (evidence[:2], "interfaces", ["twin_a:0", "twin_a:0"]), (evidence[:2], "interfaces", ["gpu"]),
                              (evidence[:2], "pci_address", "c1:00.0"), (evidence[:2], "uuid", ""), (evidence[:2], "number", -1),
                              (("links", 0), "kind", "wire"), (("links", 0), "path", "native"), (("links", 0), "verified", False),
                              (("links", 0), "from", "cpu"), (("links", 0), "peer_advertised", 1),
@@ -248,36 +248,36 @@ def keys_come_in_the_order_of_the_schema(probe):
             check(list(evidence) == order(definitions["evidence"]), list(evidence))
 
 
-def every_device_is_a_face_of_the_hardware_that_it_names(probe):
+def every_device_is_an_interface_of_the_physical_device_that_it_names(probe):
     probe.use_drivers()
     for options in ([], ["--device", "opencl:0,cpu"], ["--device", "cpu"]):
-        document, result = probe.json(*options, plugins=("face_a", "face_b", "longname"))
+        document, result = probe.json(*options, plugins=("twin_a", "twin_b", "longname"))
         for physical in document["physical_devices"]:
             named = [d["id"] for d in document["devices"] if d["physical_device"] == physical["number"]]
-            check(physical["faces"] == named, physical, named)
+            check(physical["interfaces"] == named, physical, named)
             check(len(physical["evidence"]) == len(named) - 1, physical)
             check(sum(d["preferred"] for d in document["devices"] if d["id"] in named) == 1, physical)
-        listed = [face for physical in document["physical_devices"] for face in physical["faces"]]
+        listed = [one for physical in document["physical_devices"] for one in physical["interfaces"]]
         check(sorted(listed) == sorted(by_id(document)), listed)
 
 
-def evidence_tells_by_what_devices_were_matched(probe):
+def evidence_names_what_devices_were_matched_by(probe):
     probe.use_drivers()
-    document, result = probe.json(plugins=("face_a", "face_b"))
-    hardware = {face: physical for physical in document["physical_devices"] for face in physical["faces"]}
-    check(hardware["face_b:0"]["pci_address"] == "0000:c1:00.0" and hardware["face_b:0"]["uuid"] is None, hardware["face_b:0"])
-    check(hardware["face_b:0"]["evidence"] == [{
-        "device": "face_b:0", "other": "face_a:0", "same": True, "matched_by": "pci_address", "value": "0000:c1:00.0",
-        "sentence": "face_b:0 and face_a:0 state the same PCI address, 0000:c1:00.0"}], hardware["face_b:0"])
+    document, result = probe.json(plugins=("twin_a", "twin_b"))
+    hardware = {one: physical for physical in document["physical_devices"] for one in physical["interfaces"]}
+    check(hardware["twin_b:0"]["pci_address"] == "0000:c1:00.0" and hardware["twin_b:0"]["uuid"] is None, hardware["twin_b:0"])
+    check(hardware["twin_b:0"]["evidence"] == [{
+        "device": "twin_b:0", "other": "twin_a:0", "same": True, "matched_by": "pci_address", "value": "0000:c1:00.0",
+        "sentence": "twin_b:0 and twin_a:0 state the same PCI address, 0000:c1:00.0"}], hardware["twin_b:0"])
     processor = hardware["cpu:0"]
-    check({"opencl:0", "opencl:1"} < set(processor["faces"]) and processor["pci_address"] is None and processor["uuid"] is None, processor)
+    check({"opencl:0", "opencl:1"} < set(processor["interfaces"]) and processor["pci_address"] is None and processor["uuid"] is None, processor)
     for evidence in processor["evidence"]:
         check(evidence["same"] and evidence["other"] == "cpu:0" and evidence["value"] is None, evidence)
         check(evidence["matched_by"] == "host_processor" and "the host's processor" in evidence["sentence"], evidence)
 
 
-def verify_looks_at_preferred_faces_and_with_all_at_every_face(probe):
-    plugins = ("face_a", "face_b")
+def verify_tries_preferred_interfaces_and_with_all_every_interface(probe):
+    plugins = ("twin_a", "twin_b")
     document, result = probe.json("--verify", plugins=plugins)
     for device in document["devices"]:
         check(device["verified"] is (True if device["preferred"] else None), device["id"], result)
@@ -364,7 +364,7 @@ def what_only_a_vendor_knows_is_shown_by_its_number_and_a_link_by_its_name(probe
 
 
 def links_are_verified_and_measured_between_the_devices_that_are_listed(probe):
-    document, result = probe.json("--links", "--verify", "--backends", "opencl", plugins=("face_a", "face_b"))
+    document, result = probe.json("--links", "--verify", "--backends", "opencl", plugins=("twin_a", "twin_b"))
     preferred = {device["id"] for device in document["devices"] if device["preferred"]}
     for ends, link in by_ends(document).items():
         measured = [link[key] is not None and link[key] > 0 for key in ("measured_bytes_per_second", "measured_latency_ns")]
@@ -409,10 +409,10 @@ def a_link_that_lies_answers_4_and_is_named(probe):
 def the_tables_of_links_say_what_the_document_says(probe):
     settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 2; link 1 2 system")
     result = probe.run("--links", "--verify", "--backends", "cuda", **settings)
-    kinds, ways = cells_of(result.out, "from/to"), cells_of(result.out, "way")
+    kinds, paths = cells_of(result.out, "from/to"), cells_of(result.out, "path")
     check(kinds["cuda:0", "cuda:1"] == "nvlink+" and kinds["cuda:0", "cuda:2"] == "switch!", result)
     check(kinds["cuda:1", "cuda:2"] == "system" and kinds["cpu:0", "cuda:0"] == "host" and kinds["cpu:0", "cpu:0"] == ".", result)
-    check(ways["cuda:0", "cuda:1"] == "peer" and ways["cuda:0", "cuda:2"] == "staged" and ways["cuda:0", "cpu:0"] == "shared", result)
+    check(paths["cuda:0", "cuda:1"] == "peer" and paths["cuda:0", "cuda:2"] == "staged" and paths["cuda:0", "cpu:0"] == "shared", result)
     for title in ("GiB/s", "µs"):
         numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
         check(len(numbers) == 12 and all(float(cell) > 0 for cell in numbers.values()), title, result)
@@ -421,7 +421,7 @@ def the_tables_of_links_say_what_the_document_says(probe):
         check(word in result.out, word, result)
     plain = probe.run("--links", "--backends", "cuda", **settings)
     check(cells_of(plain.out, "from/to")["cuda:0", "cuda:2"] == "switch+" and "as its driver says; --verify tries" in plain.out, plain)
-    check(not cells_of(plain.out, "way") and "Express host bridge" not in plain.out, plain)
+    check(not cells_of(plain.out, "path") and "Express host bridge" not in plain.out, plain)
 
 
 def tables_of_many_links_fit_the_screen(probe):
@@ -501,7 +501,7 @@ def a_selector_of_gpus_that_finds_only_software_says_so(probe):
 def a_crashing_plugin_answers_4_and_is_explained(probe):
     result = probe.run(plugins=("crashing",))
     check(result.code == 4 and "cpu:0" in result.out, result)
-    check("1 plugin failed; gpuhal-probe --explain tells why" in result.err, result)
+    check("1 plugin failed; gpuhal-probe --explain says why" in result.err, result)
     result = probe.run("--explain", plugins=("crashing",))
     check(result.code == 4, result)
     block = result.out[result.out.index("crashing: not used, failed"):].split("\n", 2)
@@ -561,7 +561,7 @@ def a_selected_device_without_permission_answers_6(probe):
 
 def a_refused_plugin_that_nobody_selected_is_complete_with_a_hint(probe):
     result = probe.run(plugins=("refused",))
-    check(result.code == 0 and "1 plugin lacks permission; gpuhal-probe --explain tells why" in result.err, result)
+    check(result.code == 0 and "1 plugin lacks permission; gpuhal-probe --explain says why" in result.err, result)
     check(probe.run("--device", "cpu", plugins=("refused",)).code == 0)
 
 
@@ -612,15 +612,15 @@ def rows_of(result):
     return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+ ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
-def faces_of_one_device_are_hidden_until_asked_for(probe):
+def interfaces_of_one_physical_device_are_hidden_until_asked_for(probe):
     probe.use_drivers()
-    plugins = ("face_a", "face_b")
+    plugins = ("twin_a", "twin_b")
     shown, every = rows_of(probe.run(plugins=plugins)), rows_of(probe.run("--all", plugins=plugins))
-    check(shown == [("*", "face_a:0"), (" ", "cpu:0")], shown)
-    check({("*", "face_a:0"), (" ", "face_b:0"), (" ", "opencl:0"), (" ", "opencl:1"), ("+", "cpu:0")} <= set(every), every)
-    check(re.search("[0-9] more faces of these devices", probe.on_terminal(plugins=plugins).out))
+    check(shown == [("*", "twin_a:0"), (" ", "cpu:0")], shown)
+    check({("*", "twin_a:0"), (" ", "twin_b:0"), (" ", "opencl:0"), (" ", "opencl:1"), ("+", "cpu:0")} <= set(every), every)
+    check(re.search("also reachable through [0-9] more interfaces", probe.on_terminal(plugins=plugins).out))
     document, _ = probe.json(plugins=plugins)
-    a, b = by_id(document)["face_a:0"], by_id(document)["face_b:0"]
+    a, b = by_id(document)["twin_a:0"], by_id(document)["twin_b:0"]
     check(a["physical_device"] == b["physical_device"] and a["preferred"] and not b["preferred"], a, b)
 
 
@@ -634,16 +634,16 @@ def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_pass
     check("\n+ " not in result.out, "a mark that no line has is not explained", result)
 
 
-def a_selector_of_hardware_lists_its_preferred_face_and_keeps_the_others(probe):
-    plugins = ("face_a", "face_b")
+def a_selector_of_a_physical_device_lists_its_preferred_interface_and_keeps_the_others(probe):
+    plugins = ("twin_a", "twin_b")
     result = probe.run("--device", "pci=0000:c1:00.0", plugins=plugins)
-    check(rows_of(result) == [("*", "face_a:0")], result)
+    check(rows_of(result) == [("*", "twin_a:0")], result)
     document, result = probe.json("--device", "pci=0000:c1:00.0", plugins=plugins)
-    check(list(by_id(document)) == ["face_a:0", "face_b:0"] and document["chosen"]["id"] == "face_a:0", result)
-    check("face_b:0" in document["chosen"]["reason"], document["chosen"])
+    check(list(by_id(document)) == ["twin_a:0", "twin_b:0"] and document["chosen"]["id"] == "twin_a:0", result)
+    check("twin_b:0" in document["chosen"]["reason"], document["chosen"])
 
 
-def variables_alone_are_told_without_looking_at_plugins(probe):
+def variables_alone_are_printed_without_running_plugins(probe):
     begin = time.monotonic()
     result = probe.run("--env", plugins=("hanging",), GPUHAL_BACKENDS="nonsense")
     check(result.code == 0 and time.monotonic() - begin < 5, result)
@@ -659,7 +659,7 @@ def timings_name_every_plugin_that_was_met(probe):
     check(re.search(r"^opencl +\d+\.\d ms  ok$", result.out, re.M), result)
 
 
-def the_explanation_tells_why_each_plugin_is_used_or_not(probe):
+def the_explanation_says_why_each_plugin_is_used_or_not(probe):
     probe.use_drivers()
     result = probe.run("--explain", plugins=("refused",), GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
     check("refused: not used, no permission" in result.out and "/dev/odd0 may not be opened" in result.out, result)
@@ -687,7 +687,7 @@ def help_and_version_answer_0_on_standard_output(probe):
 
 # ---------------------------------------------------------------------------------------------- the screen
 
-def a_pipe_gets_one_plain_line_per_piece_of_hardware(probe):
+def a_pipe_gets_one_plain_line_per_physical_device(probe):
     document, _ = probe.json()
     result = probe.run()
     check(len(result.out.splitlines()) == len(document["physical_devices"]), result)
@@ -704,7 +704,7 @@ def is_a_path(line):
 
 def no_line_is_wider_than_the_terminal(probe):
     for columns, options in ((40, ()), (60, ("--all",)), (80, ()), (80, ("--all", "--explain")), (200, ("--all",))):
-        result = probe.on_terminal("--verify", *options, columns=columns, plugins=("longname", "face_a", "face_b"))
+        result = probe.on_terminal("--verify", *options, columns=columns, plugins=("longname", "twin_a", "twin_b"))
         lines = screen_lines(result.out)
         check(any("longname:0" in line for line in lines), result)
         for line in lines:

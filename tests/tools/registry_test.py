@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-probe shows and changes of what is remembered. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
+"""What gpuhal-probe shows and changes of the record. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
 skipped. Most records are written here, so that their dates and numbers are known."""
 
 import datetime
@@ -176,23 +176,23 @@ def the_document_has_what_the_record_has(probe):
     check(document["place"] == place.path and document["generation"] == 17 and document["damage"] is None, document)
     first = document["physical_devices"][0]
     check(first["number"] == 1 and first["present"] is True and first["first_seen"] == "2026-03-01T09:30:00Z", first)
-    check([one["number"] for one in first["faces"]] == [1, 4], first)
-    check(first["faces"][0]["drivers"] == [{"version": "550.54.14", "since": "2026-03-01T09:30:00Z"},
+    check([one["number"] for one in first["interfaces"]] == [1, 4], first)
+    check(first["interfaces"][0]["drivers"] == [{"version": "550.54.14", "since": "2026-03-01T09:30:00Z"},
                                            {"version": "560.35.03", "since": "2026-07-12T09:03:00Z"}], first)
     check(document["physical_devices"][1]["present"] is False, document)
     opencl, crashing = document["plugins"]
-    check(opencl["holds"] is False and opencl["stale"] == "POCL_DEVICES has another value", opencl)
+    check(opencl["valid"] is False and opencl["stale"] == "POCL_DEVICES has another value", opencl)
     check(crashing["signal"] == 11 and crashing["output"] == ["about to crash", "now"] and crashing["stage"] == "start", crashing)
     good, bad = document["links"]
     check((good["from"], good["to"], good["verified"], good["path"], good["bytes_per_second"]) == (1, 3, True, "peer", 25 << 30), good)
     check(bad["verified"] is False and bad["path"] is None and bad["latency_ns"] is None and "7 of 524288" in bad["reason"], bad)
     first, second, third = document["write_paths"]
-    check(first == {"face": 1, "driver": "560.35.03", "plugin": "opencl", "path": "staged", "plugin_bytes_per_second": 6 << 30,
-                    "staged_bytes_per_second": 12 << 30, "measured": "2026-07-12T09:03:00Z"}, first)
-    check((second["face"], second["path"], third["plugin"]) == (2, "plugin", "9-9-9-replaced"), second, third)
+    check(first == {"interface": 1, "driver": "560.35.03", "plugin": "opencl", "path": "staged", "plugin_bytes_per_second": 6 << 30,
+                    "staged_bytes_per_second": 12 << 30, "measured_at": "2026-07-12T09:03:00Z"}, first)
+    check((second["interface"], second["path"], third["plugin"]) == (2, "plugin", "9-9-9-replaced"), second, third)
     memory, crash = document["faults"]
-    check((memory["kind"], memory["face"], memory["count"], memory["plugin"]) == ("out_of_memory", 1, 12, None), memory)
-    check((crash["kind"], crash["face"], crash["plugin"]) == ("crash", None, "crashing"), crash)
+    check((memory["kind"], memory["interface"], memory["count"], memory["plugin"]) == ("out_of_memory", 1, 12, None), memory)
+    check((crash["kind"], crash["interface"], crash["plugin"]) == ("crash", None, "crashing"), crash)
 
 
 def a_changed_document_of_the_record_does_not_pass(probe):
@@ -208,7 +208,7 @@ def keys_of_the_record_come_in_the_order_of_the_schema(probe):
     schema = validator(probe.schema_path).schema
     check(list(document) == list(schema["properties"]), list(document))
     parts = schema["$defs"]
-    for name, objects in (("physical_device", document["physical_devices"]), ("face", document["physical_devices"][0]["faces"]),
+    for name, objects in (("physical_device", document["physical_devices"]), ("interface", document["physical_devices"][0]["interfaces"]),
                           ("plugin", document["plugins"]), ("link", document["links"]), ("write_path", document["write_paths"]),
                           ("fault", document["faults"])):
         for one in objects:
@@ -217,7 +217,7 @@ def keys_of_the_record_come_in_the_order_of_the_schema(probe):
 
 # ---------------------------------------------------------------------------------------------- changing
 
-def a_plugin_is_forgotten_with_its_faults_and_the_hardware_stays(probe):
+def a_plugin_is_forgotten_with_its_faults_and_the_physical_devices_stay(probe):
     place = Place(everything())
     result = probe.run("--forget", "crashing", **place.settings())
     check(result.code == 0 and result.err == "", result)
@@ -274,7 +274,7 @@ def a_file_that_is_not_whole_is_not_imported(probe):
         check(place.read() == before)
 
 
-def a_record_that_cannot_be_written_is_told_with_the_reason(probe):
+def a_record_that_cannot_be_written_is_reported_with_the_reason(probe):
     if os.getuid() == 0:
         print("skipped: nothing is forbidden to root")
         sys.exit(77)
@@ -307,7 +307,7 @@ def a_plugin_to_retry_that_does_not_exist_answers_5(probe):
 
 # ---------------------------------------------------------------------------------------------- comparing
 
-def a_machine_is_compared_with_what_was_remembered_of_it(probe):
+def a_machine_is_compared_with_its_record(probe):
     place = Place()
     two = fake_cuda("devices 2; link 0 1 nvlink 4 18; pci 1 0000:c1:00.0; name 1 Second Card")
     one = fake_cuda("devices 1; driver_text 599.01")
@@ -315,12 +315,12 @@ def a_machine_is_compared_with_what_was_remembered_of_it(probe):
     def diff(machine):
         return probe.run("--diff", "--backends", "cuda", **place.settings(), **machine)
     first = diff(two)
-    check(first.code == 0 and "no hardware was remembered before" in first.out, first)
+    check(first.code == 0 and "no devices were recorded before" in first.out, first)
     again = diff(two)
-    check(again.code == 0 and "nothing has changed; the hardware was last seen today" in again.out, again)
+    check(again.code == 0 and "nothing has changed; the devices were last seen today" in again.out, again)
     less = diff(one)
     check(less.code == 7 and len(less.out.splitlines()) >= 2, less)
-    check(re.search(r"^gone +Second Card, PCI 0000:c1:00.0: cuda face \d; last seen today", less.out, re.M), less)
+    check(re.search(r"^gone +Second Card, PCI 0000:c1:00.0: cuda interface \d; last seen today", less.out, re.M), less)
     check(re.search(r"^driver +cuda:0, Fake H100: version 599.01, before 580.65.06$", less.out, re.M), less)
     more = diff(two)
     check(more.code == 7 and re.search(r"^back +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
@@ -340,7 +340,7 @@ def devices_of_a_plugin_that_was_taken_away_are_not_compared(probe):
     check(result.err.count("departed: no plugin of this name is found, so its devices are not compared") == 1 and "gone" not in result.out, result)
 
 
-def a_comparison_runs_what_is_remembered_but_not_what_is_quarantined(probe):
+def a_comparison_runs_plugins_with_cached_results_but_not_quarantined_ones(probe):
     place = Place()
     settings = place.settings() | {"GPUHAL_BACKENDS": "crashing"}
 
@@ -362,89 +362,89 @@ def devices_of_the_processor_are_compared_by_name(probe):
     more = diff("5G,6G")
     check(more.code == 7 and re.search(r"^new +the host's processor: cpu:1 \(.+\)$", more.out, re.M), more)
     less = diff("5G")
-    check(less.code == 7 and re.search(r"^gone +the host's processor: cpu face \d+ \(.+\);", less.out, re.M), less)
+    check(less.code == 7 and re.search(r"^gone +the host's processor: cpu interface \d+ \(.+\);", less.out, re.M), less)
 
 
 def what_cannot_be_kept_is_said(probe):
     settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # where nobody can make a folder
     result = probe.run("--diff", "--backends", "cpu", **settings)
-    check(result.code == 0 and "no hardware was remembered before" in result.out, result)
-    check("what was found is not remembered: the record in /proc/nowhere cannot be written" in result.err, result)
+    check(result.code == 0 and "no devices were recorded before" in result.out, result)
+    check("the results are not cached: the record in /proc/nowhere cannot be written" in result.err, result)
     explained = probe.run("--explain", "--backends", "cpu", **settings)
-    check("remark: what was found is not remembered: the record in /proc/nowhere cannot be written\n" in explained.out, explained)
+    check("note: the results are not cached: the record in /proc/nowhere cannot be written\n" in explained.out, explained)
     kept = probe.run("--explain", "--backends", "cpu", **Place().settings())
-    check("is not remembered" not in kept.out, kept)
+    check("are not cached" not in kept.out, kept)
     if os.getuid() != 0:
         shown = probe.run("--registry", **settings)
-        check(shown.code == 0 and "nothing is remembered; the directory cannot be written: Permission denied\n" in shown.out, shown)
+        check(shown.code == 0 and "nothing is recorded; the directory cannot be written: Permission denied\n" in shown.out, shown)
 
 
-# ---------------------------------------------------------------------------------------------- a listing that is remembered
+# ---------------------------------------------------------------------------------------------- a listing that is cached
 
-def a_plugin_that_told_of_a_failure_itself_is_said_to_run_again(probe):
+def a_plugin_that_reported_a_failure_is_said_to_run_again(probe):
     settings = Place(registry_text(plugin("failing", state=4, stage=7, reason="it failed"))).settings(COLUMNS="400")
-    [told] = json.loads(probe.run("--registry", "--json", **settings).out)["plugins"]
-    check(told["holds"] is False and told["stale"], told)
+    [one] = json.loads(probe.run("--registry", "--json", **settings).out)["plugins"]
+    check(one["valid"] is False and one["stale"], one)
 
 
-def a_remembered_listing_says_so_and_how_to_look_afresh(probe):
+def a_cached_listing_says_so_and_how_to_refresh_it(probe):
     settings = Place().settings() | {"GPUHAL_BACKENDS": "cpu"}
     first = probe.on_terminal(columns=200, **settings)
-    check("FREE/TOTAL" in first.out and "afresh" not in first.out, first)
+    check("FREE/TOTAL" in first.out and "refreshes" not in first.out, first)
     second = probe.on_terminal(columns=200, **settings)
-    check(re.search(r"remembered from (today|yesterday) \d\d:\d\d, so without free memory; gpuhal-probe --retry all looks afresh", second.out), second)
+    check(re.search(r"cached from (today|yesterday) \d\d:\d\d, so without free memory; gpuhal-probe --retry all refreshes it", second.out), second)
     check("FREE/TOTAL" not in second.out and "TOTAL" in second.out, second)
     check("FREE/TOTAL" in probe.on_terminal("--retry", "all", columns=200, **settings).out)
-    check(re.search(r"reached +done, as remembered from \S+ \d\d:\d\d; not run again now", probe.run("--explain", **settings).out))
-    check(re.search(r"^cpu +remembered +ok$", probe.run("--timings", **settings).out, re.M))
+    check(re.search(r"reached +done, cached from \S+ \d\d:\d\d; not run again now", probe.run("--explain", **settings).out))
+    check(re.search(r"^cpu +cached +ok$", probe.run("--timings", **settings).out, re.M))
 
 
-def the_document_says_which_verdicts_are_remembered(probe):
+def the_document_says_which_results_are_cached(probe):
     settings = Place().settings() | {"GPUHAL_BACKENDS": "cpu"}
 
     def cpu(*options):
         plugins = json.loads(probe.run("--json", *options, **settings).out)["plugins"]
         return next(plugin for plugin in plugins if plugin["name"] == "cpu")
     first, second = cpu(), cpu()
-    check(not first["remembered"] and first["met"] and first["time_ms"], first)
-    check(second["remembered"] and second["met"] == first["met"] and second["time_ms"] is None, second)
-    check(not cpu("--retry", "cpu")["remembered"])
+    check(not first["cached"] and first["probed_at"] and first["time_ms"], first)
+    check(second["cached"] and second["probed_at"] == first["probed_at"] and second["time_ms"] is None, second)
+    check(not cpu("--retry", "cpu")["cached"])
 
 
 # ---------------------------------------------------------------------------------------------- links
 
-def links_that_were_measured_are_told_without_measuring(probe):
+def links_that_were_measured_are_listed_without_measuring(probe):
     place = Place()
     settings = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18")
     measured, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
     check(result.code == 0, result)
-    told, result = probe.json("--links", "--backends", "cuda", **settings)
-    check(result.code == 0 and told["links"], result)
-    for old, new in zip(measured["links"], told["links"]):
-        check(old["remembered"] is False and new["remembered"] is True and new["verified"] is True, old, new)
-        for key in ("path", "measured_bytes_per_second", "measured_latency_ns", "tried"):
+    listed, result = probe.json("--links", "--backends", "cuda", **settings)
+    check(result.code == 0 and listed["links"], result)
+    for old, new in zip(measured["links"], listed["links"]):
+        check(old["cached"] is False and new["cached"] is True and new["verified"] is True, old, new)
+        for key in ("path", "measured_bytes_per_second", "measured_latency_ns", "tried_at"):
             check(old[key] is not None and old[key] == new[key], key, old, new)
     result = probe.run("--links", "--backends", "cuda", **settings)
-    check(re.search(r"\^         remembered, measured (between )?(to|yester)day", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
+    check(re.search(r"\^         cached, measured (between )?(to|yester)day", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
     check("^" not in probe.run("--links", "--verify", "--backends", "cuda", **settings).out)
-    # The fake's script is nothing that the library knows to look at: it has to be told to look again.
+    # The fake's script is nothing that the library knows to look at: it needs an order to look again.
     newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01") | {"GPUHAL_ISOLATION": "always"}
-    told, result = probe.json("--links", "--backends", "cuda", **newer)
-    check(all(not link["remembered"] and link["verified"] is None for link in told["links"] if "cpu:0" not in (link["from"], link["to"])), result)
+    listed, result = probe.json("--links", "--backends", "cuda", **newer)
+    check(all(not link["cached"] and link["verified"] is None for link in listed["links"] if "cpu:0" not in (link["from"], link["to"])), result)
 
 
-def a_link_that_was_found_broken_is_told_so_until_it_is_verified(probe):
+def a_link_that_failed_is_listed_so_until_it_is_verified(probe):
     place = Place()
     lying = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; silent 0 1")
     honest = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18")
     check(probe.run("--links", "--verify", "--backends", "cuda", **lying).code == 4)
     result = probe.run("--links", "--backends", "cuda", **honest)
     check(result.code == 0 and re.search(r"nvlink!", result.out), result)
-    check("found broken before with these drivers" in " ".join(result.out.split()), result)
+    check("failed before with these drivers" in " ".join(result.out.split()), result)
     document, _ = probe.json("--links", "--backends", "cuda", **honest)
     pair = next(link for link in document["links"] if (link["from"], link["to"]) == ("cuda:0", "cuda:1"))
-    check(pair["verified"] is False and "found broken before" in pair["verify_error"], pair)
-    check("broken, and not used" in probe.run("--registry", **honest).out)
+    check(pair["verified"] is False and "it failed before" in pair["verify_error"], pair)
+    check("failed, and not used" in probe.run("--registry", **honest).out)
     check(probe.run("--links", "--verify", "--backends", "cuda", **honest).code == 0)
     check("nvlink+" in probe.run("--links", "--backends", "cuda", **honest).out)
 

@@ -53,7 +53,7 @@ json_t *gpuhal_probe_number(uint64_t value)
 json_t *gpuhal_probe_time(uint64_t seconds)
 {
     char stamp[GPUHAL_PROBE_TIME_BYTES];
-    gpuhal_probe_time_stamp(seconds, stamp);
+    gpuhal_probe_format_stamp(seconds, stamp);
     return gpuhal_probe_text(stamp);
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* `failed` remembers that something was lost. */
+/* `failed`: something was lost. */
 typedef struct gpuhal_probe_json {
     bool failed;
 } gpuhal_probe_json;

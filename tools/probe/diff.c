@@ -1,5 +1,5 @@
-/* diff.c: what is not as it was remembered before. Listing the machine is what brings the record up to date, so it is read first.
- * Plugins are run although they are remembered, for the record is what the machine is compared with; what is quarantined is not. */
+/* diff.c: what differs from the record. Listing the machine updates the record, so it is read first.
+ * Plugins are run although their results are cached, since the machine is compared with the record; quarantined ones are not. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -24,45 +24,45 @@ static void print_change(comparison *own, const char *label, gpuhal_probe_style 
     own->changes++;
 }
 
-/* The id of the device that has this number now; else what is remembered of it. `named`: with its name. */
-static void name_face(const comparison *own, const gpuhal_interface_record *face, bool named, char *to, size_t bytes)
+/* The id of the device that has this number now, else what is recorded of it. `named`: with its name. */
+static void name_interface(const comparison *own, const gpuhal_remembered_face *entry, bool named, char *to, size_t bytes)
 {
-    const char *name = named ? face->name : "";
+    const char *name = named ? entry->name : "";
     for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
         const gpuhal_device *device = gpuhal_device_at(own->gpu, i);
         uint32_t number = 0;
-        if (gpuhal_registry_device(device, &number, NULL) == GPUHAL_OK && number == face->number) {
+        if (gpuhal_registry_device(device, &number, NULL) == GPUHAL_OK && number == entry->number) {
             snprintf(to, bytes, "%s%s%.256s%s", gpuhal_device_id(device), *name ? " (" : "", name, *name ? ")" : "");
             return;
         }
     }
-    snprintf(to, bytes, "%.64s face %u%s%.256s%s", face->backend, face->number, *name ? " (" : "", name, *name ? ")" : "");
+    snprintf(to, bytes, "%.64s interface %u%s%.256s%s", entry->backend, entry->number, *name ? " (" : "", name, *name ? ")" : "");
 }
 
 static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
 {
-    gpuhal_interface_record face;
+    gpuhal_remembered_face entry;
     uint32_t index;
-    *out_known = gpuhal_probe_find_face(view, number, &face, &index);
-    return *out_known && face.is_present;
+    *out_known = gpuhal_probe_find_interface(view, number, &entry, &index);
+    return *out_known && entry.is_present;
 }
 
-/* The faces of a piece of hardware that are in `here` and not in `there`: their names, and whether each was known there. */
-static uint32_t name_faces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
-                           const gpuhal_physical_record *physical, bool known, char *to, size_t bytes)
+/* Names the interfaces of a physical device that are in `here` and not in `there`. `known`: those that were known there, or the others. */
+static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
+                           const gpuhal_remembered_physical *physical, bool known, char *to, size_t bytes)
 {
-    gpuhal_interface_record face = {.size = sizeof face};
+    gpuhal_remembered_face entry = {.size = sizeof entry};
     uint32_t count = 0;
     size_t used = 0;
     *to = 0;
-    for (uint32_t i = 0; gpuhal_registry_interface(here, i, &face) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_face(here, i, &entry) == GPUHAL_OK; i++) {
         bool is_known = false;
-        bool other = was_present(there, face.number, &is_known);
-        if (face.physical != physical->number || !face.is_present || other || is_known != known || used >= bytes) {
+        bool other = was_present(there, entry.number, &is_known);
+        if (entry.physical != physical->number || !entry.is_present || other || is_known != known || used >= bytes) {
             continue;
         }
         char name[384];
-        name_face(own, &face, physical->is_host, name, sizeof name); /* else the hardware's name tells enough */
+        name_interface(own, &entry, physical->is_host, name, sizeof name); /* else the physical device's name says enough */
         int length = snprintf(to + used, bytes - used, "%s%s", count++ ? ", " : "", name);
         used += length > 0 ? (size_t)length : 0;
     }
@@ -74,37 +74,37 @@ static void compare_presence(comparison *own, const gpuhal_registry_view *here, 
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(here, i, &physical) == GPUHAL_OK; i++) {
-        char faces[WORDS / 2], hardware[WORDS / 4], text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
-        if (name_faces(own, here, there, &physical, known, faces, sizeof faces) == 0) {
+        char interfaces[WORDS / 2], hardware[WORDS / 4], text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
+        if (name_interfaces(own, here, there, &physical, known, interfaces, sizeof interfaces) == 0) {
             continue;
         }
-        gpuhal_probe_hardware_words(&physical, hardware, sizeof hardware);
-        gpuhal_probe_day_words(physical.last_seen, when);
+        gpuhal_probe_format_hardware(&physical, hardware, sizeof hardware);
+        gpuhal_probe_format_day(physical.last_seen, when);
         bool gone = here == own->before;
-        snprintf(text, sizeof text, "%s: %s%s%s", hardware, faces, gone ? "; last seen " : "", gone ? when : "");
+        snprintf(text, sizeof text, "%s: %s%s%s", hardware, interfaces, gone ? "; last seen " : "", gone ? when : "");
         print_change(own, label, style, text);
     }
 }
 
 static void compare_drivers(comparison *own)
 {
-    gpuhal_interface_record face = {.size = sizeof face}, older;
+    gpuhal_remembered_face entry = {.size = sizeof entry}, older;
     uint32_t older_index = 0;
-    for (uint32_t i = 0; gpuhal_registry_interface(own->after, i, &face) == GPUHAL_OK; i++) {
-        if (!face.is_present || !gpuhal_probe_find_face(own->before, face.number, &older, &older_index)) {
+    for (uint32_t i = 0; gpuhal_registry_face(own->after, i, &entry) == GPUHAL_OK; i++) {
+        if (!entry.is_present || !gpuhal_probe_find_interface(own->before, entry.number, &older, &older_index)) {
             continue;
         }
         const char *now = gpuhal_probe_last_driver(own->after, i), *then = gpuhal_probe_last_driver(own->before, older_index);
         if (strcmp(now, then) != 0) {
             char name[128], text[WORDS];
-            name_face(own, &face, false, name, sizeof name);
-            snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, face.name, now, *then ? then : "unknown");
+            name_interface(own, &entry, false, name, sizeof name);
+            snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, entry.name, now, *then ? then : "unknown");
             print_change(own, "driver", PROBE_WARN, text);
         }
     }
 }
 
-/* When hardware was last seen before; 0 where none is remembered. */
+/* When devices were last seen before; 0 where none is recorded. */
 static uint64_t last_time(const gpuhal_registry_view *view)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -115,15 +115,15 @@ static uint64_t last_time(const gpuhal_registry_view *view)
     return last;
 }
 
-/* Devices of a backend that fails are neither there nor gone. */
-static bool tell_failures(const gpuhal *gpu)
+/* Devices of a backend that fails are neither present nor gone. */
+static bool report_failures(const gpuhal *gpu)
 {
     gpuhal_plugin_report report;
     bool failed = false;
     for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
         if (gpuhal_probe_report_is_problem(&report)) {
-            gpuhal_probe_say("%s: %s, so its devices are not compared; gpuhal-probe --explain tells why", gpuhal_probe_report_name(&report),
-                             gpuhal_probe_state_words(report.state));
+            gpuhal_probe_say("%s: %s, so its devices are not compared; gpuhal-probe --explain says why", gpuhal_probe_report_name(&report),
+                             gpuhal_probe_state_name(report.state));
             failed = true;
         }
     }
@@ -141,16 +141,16 @@ static bool is_found(const gpuhal *gpu, const char *backend)
 }
 
 /* Devices whose plugin was taken away, or is not searched for where it lies, are neither there nor gone either. */
-static void tell_absent(const comparison *own)
+static void report_absent(const comparison *own)
 {
-    gpuhal_interface_record face = {.size = sizeof face}, earlier = {.size = sizeof earlier};
-    for (uint32_t i = 0; gpuhal_registry_interface(own->before, i, &face) == GPUHAL_OK; i++) {
-        bool told = !face.is_present || is_found(own->gpu, face.backend);
-        for (uint32_t e = 0; !told && e < i && gpuhal_registry_interface(own->before, e, &earlier) == GPUHAL_OK; e++) {
-            told = earlier.is_present && strcmp(earlier.backend, face.backend) == 0;
+    gpuhal_remembered_face entry = {.size = sizeof entry}, earlier = {.size = sizeof earlier};
+    for (uint32_t i = 0; gpuhal_registry_face(own->before, i, &entry) == GPUHAL_OK; i++) {
+        bool known = !entry.is_present || is_found(own->gpu, entry.backend);
+        for (uint32_t e = 0; !known && e < i && gpuhal_registry_face(own->before, e, &earlier) == GPUHAL_OK; e++) {
+            known = earlier.is_present && strcmp(earlier.backend, entry.backend) == 0;
         }
-        if (!told) {
-            gpuhal_probe_say("%s: no plugin of this name is found, so its devices are not compared", face.backend);
+        if (!known) {
+            gpuhal_probe_say("%s: no plugin of this name is found, so its devices are not compared", entry.backend);
         }
     }
 }
@@ -161,15 +161,16 @@ static gpuhal_probe_exit compare(comparison *own)
     bool first = gpuhal_registry_physical(own->before, 0, &physical) != GPUHAL_OK;
     if (first) {
         char text[200];
-        gpuhal_interface_record face = {.size = sizeof face};
-        uint32_t count = 0, faces = 0;
+        gpuhal_remembered_face entry = {.size = sizeof entry};
+        uint32_t count = 0, interfaces = 0;
         for (; gpuhal_registry_physical(own->after, count, &physical) == GPUHAL_OK; count++) {
         }
-        for (; gpuhal_registry_interface(own->after, faces, &face) == GPUHAL_OK; faces++) {
+        for (; gpuhal_registry_face(own->after, interfaces, &entry) == GPUHAL_OK; interfaces++) {
         }
         snprintf(text, sizeof text,
-                 "no hardware was remembered before, so there is nothing to compare with; there %s %u piece%s of hardware with %u face%s now",
-                 count == 1 ? "is" : "are", count, count == 1 ? "" : "s", faces, faces == 1 ? "" : "s");
+                 "no devices were recorded before, so there is nothing to compare with; now there %s %u physical device%s with %u "
+                 "interface%s",
+                 count == 1 ? "is" : "are", count, count == 1 ? "" : "s", interfaces, interfaces == 1 ? "" : "s");
         gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
         return PROBE_COMPLETE;
     }
@@ -179,14 +180,14 @@ static gpuhal_probe_exit compare(comparison *own)
     compare_drivers(own);
     if (own->changes == 0) {
         char text[160], when[GPUHAL_PROBE_TIME_BYTES];
-        gpuhal_probe_day_words(last_time(own->before), when);
-        snprintf(text, sizeof text, "nothing has changed; the hardware was last seen %s", when);
+        gpuhal_probe_format_day(last_time(own->before), when);
+        snprintf(text, sizeof text, "nothing has changed; the devices were last seen %s", when);
         gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
     }
     return own->changes ? PROBE_DIFFERS : PROBE_COMPLETE;
 }
 
-/* What --retry names, and the plugins whose remembered verdicts hold, but for those in quarantine. malloc'ed; NULL without memory. */
+/* What --retry names, and the plugins whose cached results are valid, but for those in quarantine. malloc'ed; NULL without memory. */
 static char *name_plugins_to_run(const gpuhal_registry_view *before, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
@@ -210,17 +211,17 @@ static char *name_plugins_to_run(const gpuhal_registry_view *before, const char 
     return names;
 }
 
-/* Lists the machine, with what is remembered run again. */
-static gpuhal_probe_exit open_afresh(const gpuhal_probe_options *options, const gpuhal_registry_view *before, gpuhal_probe_machine *out_machine)
+/* Lists the machine, and runs plugins with cached results again. */
+static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_registry_view *before, gpuhal_probe_machine *out_machine)
 {
     char *names = name_plugins_to_run(before, options->retry);
     if (!names) {
         gpuhal_probe_say("out of memory");
         return PROBE_INTERNAL;
     }
-    gpuhal_probe_options afresh = *options;
-    afresh.run_again = names;
-    gpuhal_probe_exit code = gpuhal_probe_machine_open(&afresh, out_machine);
+    gpuhal_probe_options again = *options;
+    again.run_again = names;
+    gpuhal_probe_exit code = gpuhal_probe_machine_open(&again, out_machine);
     free(names);
     return code;
 }
@@ -242,7 +243,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : PROBE_INTERNAL;
     }
     unsetenv("GPUHAL_DEVICES"); /* hidden devices have not vanished */
-    gpuhal_probe_exit code = open_afresh(options, before, &machine);
+    gpuhal_probe_exit code = open_again(options, before, &machine);
     if (code == PROBE_GO_ON && gpuhal_registry_view_of(machine.gpu, &after)) {
         gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
         code = PROBE_INTERNAL;
@@ -251,11 +252,11 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         comparison own = {.gpu = machine.gpu, .before = before, .after = after, .screen = &screen};
         code = compare(&own);
         gpuhal_probe_screen_flush(out);
-        code = tell_failures(machine.gpu) ? PROBE_PARTIAL : code;
-        tell_absent(&own);
-        /* Else the next comparison would be with the same old state, and nobody would know. */
+        code = report_failures(machine.gpu) ? PROBE_PARTIAL : code;
+        report_absent(&own);
+        /* Else the next comparison would silently be with the same old state. */
         if (gpuhal_probe_is_unwritten(after)) {
-            gpuhal_probe_say("what was found is not remembered: the record in %s cannot be written", gpuhal_registry_place(after));
+            gpuhal_probe_say("the results are not cached: the record in %s cannot be written", gpuhal_registry_place(after));
         }
     }
     gpuhal_registry_view_release(before);

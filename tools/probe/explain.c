@@ -1,5 +1,5 @@
-/* explain.c: every plugin that was found, why it is used or why not; how long each took; what is one piece of hardware; and the
- * choice. */
+/* explain.c: every plugin that was found, why it is used or why not; how long each took; which devices are one physical device; and
+ * the choice. */
 #include "print.h"
 #include "registry.h"
 #include "times.h"
@@ -30,14 +30,14 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
     gpuhal_probe_screen_field(screen, "devices", used ? ids : "all of them are hidden");
 }
 
-/* How far it came, when, and where. */
+/* Which stage it reached, when, and where. */
 static void write_reached(const gpuhal_plugin_report *report, char *to, size_t bytes)
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
     char when[GPUHAL_PROBE_TIME_BYTES];
-    if (report->cached) {
-        gpuhal_probe_time_words(report->probed_at, when);
-        snprintf(to, bytes, "%s, as remembered from %s; not run again now", stage, when);
+    if (report->remembered) {
+        gpuhal_probe_format_time(report->met, when);
+        snprintf(to, bytes, "%s, cached from %s; not run again now", stage, when);
     } else if (report->time_ns) {
         snprintf(to, bytes, "%s after %.1f ms, %s", stage, (double)report->time_ns / 1e6,
                  report->isolated ? "in a helper process" : "in this process");
@@ -50,21 +50,21 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
                          const gpuhal_probe_screen *screen)
 {
     bool used = report->state == GPUHAL_PLUGIN_OK;
-    char text[256], words[GPUHAL_PROBE_WORDS];
+    char text[256], words[GPUHAL_PROBE_TEXT_BYTES];
     gpuhal_probe_screen_put(screen, PROBE_BOLD, gpuhal_probe_report_name(report));
     fputs(": ", screen->out);
     if (used) {
         snprintf(text, sizeof text, "used, %u device%s", report->device_count, report->device_count == 1 ? "" : "s");
     } else {
-        snprintf(text, sizeof text, "not used, %s", gpuhal_probe_state_words(report->state));
+        snprintf(text, sizeof text, "not used, %s", gpuhal_probe_state_name(report->state));
     }
     gpuhal_probe_screen_put(screen, style_of(report), text);
     fputc('\n', screen->out);
 
     gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
     /* The reason for a quarantine has the last line already. */
-    bool told = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
-    gpuhal_probe_screen_lines(screen, "printed", told ? "" : report->output);
+    bool known = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
+    gpuhal_probe_screen_lines(screen, "printed", known ? "" : report->output);
     if (used) {
         print_devices(machine, report->name, screen);
     }
@@ -77,13 +77,13 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_field(screen, "note", report->note);
 }
 
-/* The ids of all faces, or of those that are the ones to use. */
-static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
+/* The ids of all interfaces, or of the preferred ones. */
+static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
 {
     char ids[IDS_BYTES] = "";
     size_t used = 0;
     const gpuhal_device *device;
-    for (uint32_t face = 0; (device = gpuhal_physical_device(machine->gpu, index, face)) && used < sizeof ids; face++) {
+    for (uint32_t entry = 0; (device = gpuhal_physical_face(machine->gpu, index, entry)) && used < sizeof ids; entry++) {
         uint32_t number = 0, is_preferred = 0;
         gpuhal_device_physical(device, &number, &is_preferred);
         if (is_preferred || !preferred) {
@@ -91,10 +91,10 @@ static void print_faces(const gpuhal_probe_machine *machine, uint32_t index, boo
             used += count > 0 ? (size_t)count : 0;
         }
     }
-    gpuhal_probe_screen_field(screen, preferred ? "to use" : "faces", ids);
+    gpuhal_probe_screen_field(screen, preferred ? "to use" : "devices", ids);
 }
 
-/* Hardware of one face, of which there is nothing to tell, is left out. */
+/* A physical device of one interface without evidence is left out. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical;
@@ -103,8 +103,8 @@ static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_pro
             continue;
         }
         gpuhal_probe_print_heading(machine, i, screen);
-        print_faces(machine, i, false, screen);
-        print_faces(machine, i, true, screen);
+        print_interfaces(machine, i, false, screen);
+        print_interfaces(machine, i, true, screen);
         gpuhal_probe_print_evidence(machine, i, screen);
     }
 }
@@ -119,11 +119,11 @@ static void print_choice(const gpuhal_probe_machine *machine, const gpuhal_probe
     gpuhal_probe_screen_field(screen, "reason", machine->chosen_reason);
 }
 
-static void print_remark(const char *remark, const gpuhal_probe_screen *screen)
+static void print_note(const char *note, const gpuhal_probe_screen *screen)
 {
-    gpuhal_probe_screen_put(screen, PROBE_BOLD, "remark");
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, "note");
     fputs(": ", screen->out);
-    gpuhal_probe_screen_wrap(screen, remark, strlen("remark: "), 4);
+    gpuhal_probe_screen_wrap(screen, note, strlen("note: "), 4);
 }
 
 /* Why every listing takes its time. */
@@ -132,8 +132,8 @@ static void print_unwritten(gpuhal *gpu, const gpuhal_probe_screen *screen)
     gpuhal_registry_view *view = NULL;
     if (gpuhal_registry_view_of(gpu, &view) == GPUHAL_OK && gpuhal_probe_is_unwritten(view)) {
         char text[1200];
-        snprintf(text, sizeof text, "what was found is not remembered: the record in %.1000s cannot be written", gpuhal_registry_place(view));
-        print_remark(text, screen);
+        snprintf(text, sizeof text, "the results are not cached: the record in %.1000s cannot be written", gpuhal_registry_place(view));
+        print_note(text, screen);
     }
     gpuhal_registry_view_release(view);
 }
@@ -149,14 +149,14 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);
-    const char *remark;
-    for (uint32_t i = 0; (remark = gpuhal_note_at(machine->gpu, i)); i++) {
-        print_remark(remark, screen);
+    const char *note;
+    for (uint32_t i = 0; (note = gpuhal_remark_at(machine->gpu, i)); i++) {
+        print_note(note, screen);
     }
     print_unwritten(machine->gpu, screen);
 }
 
-/* A verdict that was remembered took no time of its own. */
+/* A cached result took no time of its own. */
 static bool has_timing(const gpuhal_plugin_report *report)
 {
     return report->time_ns || report->cached;
@@ -174,14 +174,14 @@ void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuha
     width = width > screen->width / 2 ? screen->width / 2 : width;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
         char text[32];
-        if (report.cached) {
-            snprintf(text, sizeof text, "remembered");
+        if (report.remembered) {
+            snprintf(text, sizeof text, "cached");
         } else {
             snprintf(text, sizeof text, "%.1f ms", (double)report.time_ns / 1e6);
         }
         if (has_timing(&report)) {
             gpuhal_probe_screen_fit(screen, PROBE_BOLD, gpuhal_probe_report_name(&report), width, false);
-            fprintf(screen->out, "  %12s  %s\n", text, gpuhal_probe_state_words(report.state));
+            fprintf(screen->out, "  %12s  %s\n", text, gpuhal_probe_state_name(report.state));
         }
     }
     gpuhal_probe_screen_fit(screen, PROBE_DIM, all, width, false);

@@ -2,7 +2,7 @@
 #ifndef PROBE_HOST_H
 #define PROBE_HOST_H
 
-/* Texts are "" where nobody knows. */
+/* Texts are "" where they are not known. */
 typedef struct gpuhal_probe_host {
     char name[256];
     char os[256];     /* "Debian GNU/Linux 12 (bookworm)" */

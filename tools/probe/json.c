@@ -1,4 +1,4 @@
-/* json.c: the document gpuhal.probe/1; docs/gpuhal.probe-1.schema.json describes it. Keys are always there and in this order.
+/* json.c: the document gpuhal.probe/2; docs/gpuhal.probe-2.schema.json describes it. Keys are always there and in this order.
  * What is unknown of a device or a link is null, and its reason stands in the `missing` beside it. */
 #include "build.h"
 #include "host.h"
@@ -41,7 +41,7 @@ static json_t *make_host(gpuhal_probe_json *builder, const gpuhal_probe_machine 
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)
 {
-    char words[GPUHAL_PROBE_WORDS], met[GPUHAL_PROBE_TIME_BYTES];
+    char words[GPUHAL_PROBE_TEXT_BYTES], met[GPUHAL_PROBE_TIME_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(gpuhal_probe_report_name(report)));
     gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(report->file));
@@ -50,9 +50,9 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_repor
     gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(gpuhal_probe_in_options(report->reason, words)));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(report->driver));
     gpuhal_probe_put(builder, object, "time_ms", make_milliseconds(report->time_ns));
-    gpuhal_probe_put(builder, object, "remembered", json_boolean(report->cached));
-    gpuhal_probe_time_stamp(report->probed_at, met);
-    gpuhal_probe_put(builder, object, "met", gpuhal_probe_text(met));
+    gpuhal_probe_put(builder, object, "cached", json_boolean(report->remembered));
+    gpuhal_probe_format_stamp(report->met, met);
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_text(met));
     return object;
 }
 
@@ -125,19 +125,19 @@ static json_t *make_capabilities(gpuhal_probe_json *builder, const gpuhal_device
 /* Why something was not tried. */
 static const char *why_untried(bool verifying)
 {
-    return verifying ? "--verify without --all leaves out faces that are not preferred" : "--verify was not given";
+    return verifying ? "--verify without --all leaves out devices that are not preferred" : "--verify was not given";
 }
 
 /* Of a device or a link that was tried, or was not. */
-static void put_verdict(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried, const gpuhal_probe_verdict *verdict,
+static void put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried, const gpuhal_probe_result *result,
                         bool verifying)
 {
-    bool failed = tried && verdict->status;
+    bool failed = tried && result->status;
     gpuhal_probe_put(builder, object, "verified", tried ? json_boolean(!failed) : json_null());
     if (!tried) {
         put_reason(builder, missing, "verified", GPUHAL_MISSING_NOT_READ, why_untried(verifying));
     }
-    gpuhal_probe_put(builder, object, "verify_error", failed ? gpuhal_probe_any_text(verdict->sentence) : json_null());
+    gpuhal_probe_put(builder, object, "verify_error", failed ? gpuhal_probe_any_text(result->sentence) : json_null());
 }
 
 /* What the library knows of a device beyond the keys at the device itself. */
@@ -181,7 +181,7 @@ static json_t *make_device(gpuhal_probe_json *builder, const gpuhal_probe_device
     gpuhal_probe_put(builder, object, "physical_device", gpuhal_probe_number(entry->physical));
     gpuhal_probe_put(builder, object, "preferred", json_boolean(entry->preferred != 0));
     gpuhal_probe_put(builder, object, "capabilities", make_capabilities(builder, device));
-    put_verdict(builder, object, missing, entry->verified, &entry->verdict, verifying);
+    put_result(builder, object, missing, entry->verified, &entry->result, verifying);
     gpuhal_probe_put(builder, object, "facts", make_facts(builder, missing, object, device));
     gpuhal_probe_put(builder, object, "missing", missing);
     return object;
@@ -201,14 +201,14 @@ static json_t *make_evidence(gpuhal_probe_json *builder, const gpuhal_evidence *
 
 static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint32_t index, const gpuhal_physical_info *physical)
 {
-    json_t *object = json_object(), *faces = json_array(), *array = json_array();
+    json_t *object = json_object(), *interfaces = json_array(), *array = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(physical->uuid));
-    for (uint32_t i = 0; i < physical->device_count; i++) {
-        gpuhal_probe_append(builder, faces, gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
+    for (uint32_t i = 0; i < physical->face_count; i++) {
+        gpuhal_probe_append(builder, interfaces, gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_face(gpu, index, i))));
     }
-    gpuhal_probe_put(builder, object, "faces", faces);
+    gpuhal_probe_put(builder, object, "interfaces", interfaces);
     gpuhal_evidence evidence = {.size = sizeof evidence};
     for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
         gpuhal_probe_append(builder, array, make_evidence(builder, &evidence));
@@ -234,22 +234,22 @@ static json_t *make_link_value(size_t place, uint64_t value)
     }
 }
 
-/* Where nobody tried it now, what is remembered is the verdict. */
-static void put_link_verdict(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link, bool verifying)
+/* Where it was not tried now, the cached result counts. */
+static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link, bool verifying)
 {
-    gpuhal_probe_verdict verdict = link->verdict;
-    if (link->cached && !link->values[PROBE_LINK_VERIFIED].u64) {
-        verdict.status = GPUHAL_ERROR_DRIVER;
-        snprintf(verdict.sentence, sizeof verdict.sentence, "it was found broken before, with these drivers; gpuhal-probe --registry tells how");
+    gpuhal_probe_result result = link->result;
+    if (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64) {
+        result.status = GPUHAL_ERROR_DRIVER;
+        snprintf(result.sentence, sizeof result.sentence, "it failed before with these drivers; gpuhal-probe --registry says how");
     }
-    put_verdict(builder, object, missing, link->tried || link->cached, &verdict, verifying);
+    put_result(builder, object, missing, link->tried || link->remembered, &result, verifying);
 }
 
 static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
 {
     static const char *const names[PROBE_LINK_TRIED + 1] = {
         "kind",  "bandwidth_bytes_per_second", "generation", "count", "peer_advertised",
-        "path",  "measured_bytes_per_second",  "measured_latency_ns", "tried"};
+        "path",  "measured_bytes_per_second",  "measured_latency_ns", "tried_at"};
     json_t *object = json_object(), *missing = json_object();
     gpuhal_probe_put(builder, object, "from", gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->from].device)));
     gpuhal_probe_put(builder, object, "to", gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->to].device)));
@@ -258,20 +258,20 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
         const gpuhal_value *value = &link->values[i];
         gpuhal_probe_put(builder, object, names[i], value->missing ? json_null() : make_link_value(i, value->u64));
         if (value->missing) {
-            bool untried = value->missing == GPUHAL_MISSING_NOT_READ && !link->tried && !link->verdict.status;
+            bool untried = value->missing == GPUHAL_MISSING_NOT_READ && !link->tried && !link->result.status;
             put_reason(builder, missing, names[i], value->missing, untried ? why_untried(machine->verifying) : value->why);
         }
         if (i == PROBE_LINK_KIND) {
             gpuhal_probe_put(builder, object, "name", link->name_missing ? json_null() : gpuhal_probe_text(link->name));
         }
         if (i == PROBE_LINK_ADVERTISED) {
-            put_link_verdict(builder, object, missing, link, machine->verifying);
+            put_link_result(builder, object, missing, link, machine->verifying);
         }
     }
     if (link->name_missing) {
         put_reason(builder, missing, "name", link->name_missing, link->name);
     }
-    gpuhal_probe_put(builder, object, "remembered", json_boolean(link->cached));
+    gpuhal_probe_put(builder, object, "cached", json_boolean(link->remembered));
     gpuhal_probe_put(builder, object, "missing", missing);
     return object;
 }
@@ -315,8 +315,8 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     char abi[32];
     snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
     json_t *document = json_object(), *plugins = json_array(), *devices = json_array(), *physicals = json_array();
-    json_t *remarks = json_array();
-    gpuhal_probe_put(builder, document, "schema", gpuhal_probe_any_text("gpuhal.probe/1"));
+    json_t *notes = json_array();
+    gpuhal_probe_put(builder, document, "schema", gpuhal_probe_any_text("gpuhal.probe/2"));
     gpuhal_probe_put(builder, document, "library_version", gpuhal_probe_any_text(gpuhal_version()));
     gpuhal_probe_put(builder, document, "abi_version", gpuhal_probe_any_text(abi));
     gpuhal_probe_put(builder, document, "host", make_host(builder, machine));
@@ -336,11 +336,11 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     gpuhal_probe_put(builder, document, "physical_devices", physicals);
     gpuhal_probe_put(builder, document, "links", make_links(builder, machine));
     gpuhal_probe_put(builder, document, "chosen", make_chosen(builder, machine));
-    const char *remark;
-    for (uint32_t i = 0; (remark = gpuhal_note_at(machine->gpu, i)); i++) {
-        gpuhal_probe_append(builder, remarks, gpuhal_probe_any_text(remark));
+    const char *note;
+    for (uint32_t i = 0; (note = gpuhal_remark_at(machine->gpu, i)); i++) {
+        gpuhal_probe_append(builder, notes, gpuhal_probe_any_text(note));
     }
-    gpuhal_probe_put(builder, document, "remarks", remarks);
+    gpuhal_probe_put(builder, document, "notes", notes);
     gpuhal_probe_put(builder, document, "environment", make_environment(builder, environment));
     return document;
 }

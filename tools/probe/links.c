@@ -1,6 +1,6 @@
-/* links.c: see links.h. One child process looks at link after link and sends what it found, so that each driver is started once. When
- * it dies or hangs, the link that it was at gets the blame, and another child goes on behind that; where this happens again and again,
- * the rest is left alone. */
+/* links.c: see links.h. One child process reads link after link and sends what it found, so that each driver is started once. When
+ * it dies or hangs, the link that it was at has failed, and another child continues behind that; where this happens repeatedly,
+ * the rest is left out. */
 #include "links.h"
 
 #include <stdlib.h>
@@ -18,21 +18,21 @@ static const gpuhal_probe_device *device_of(const gpuhal_probe_machine *machine,
     return &machine->devices[place];
 }
 
-static bool is_apart(const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
+static bool is_in_child(const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
 {
-    return device_of(machine, link->from)->apart && device_of(machine, link->to)->apart;
+    return device_of(machine, link->from)->in_child && device_of(machine, link->to)->in_child;
 }
 
-/* The first link from `place` on which is looked at in a child, or here. */
-static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, bool apart)
+/* The first link from `place` on that is read in a child, or in this process. */
+static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, bool in_child)
 {
-    while (place < machine->link_count && is_apart(machine, &machine->links[place]) != apart) {
+    while (place < machine->link_count && is_in_child(machine, &machine->links[place]) != in_child) {
         place++;
     }
     return place;
 }
 
-/* ---- looking */
+/* ---- reading */
 
 static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *value)
 {
@@ -49,7 +49,7 @@ static void read_name(gpuhal_device *from, gpuhal_device *to, gpuhal_probe_link 
     snprintf(link->name, sizeof link->name, "%s", text ? text : "");
 }
 
-/* `untried`: --verify is still to come, and what is remembered does not stand for it. */
+/* `untried`: --verify is still to come, and a cached result does not replace it. */
 static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link, bool untried)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -71,11 +71,11 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
     char subject[128];
     gpuhal_status status = gpuhal_link_verify(from, to);
     snprintf(subject, sizeof subject, "%s to %s", gpuhal_device_id(from), gpuhal_device_id(to));
-    gpuhal_probe_judge(status, subject, &link->verdict);
+    gpuhal_probe_judge(status, subject, &link->result);
     read_values(machine, link, false);
 }
 
-/* Of a link that is tried what is known without that is sent first: a driver that dies then does not take it along. */
+/* What is known without trying the link is sent first: it is not lost when a driver crashes in the trial. */
 static void work(void *user, int to)
 {
     const job *own = user;
@@ -93,7 +93,7 @@ static void work(void *user, int to)
 
 /* ---- children */
 
-/* Nothing came of a link, and this is why. */
+/* Nothing is known of a link, for this reason. */
 static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -113,40 +113,40 @@ static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
     gpuhal_probe_progress(text);
 }
 
-/* All that is to be heard of one link. *out_known: something was. */
-static gpuhal_tool_heard hear_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
+/* Receives all that the child sends about one link. *out_known: something was. */
+static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
 {
-    gpuhal_probe_link told = *link;
-    gpuhal_tool_heard answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &told, sizeof told);
+    gpuhal_probe_link known = *link;
+    gpuhal_tool_heard answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &known, sizeof known);
     *out_known = answer == GPUHAL_TOOL_HEARD;
-    *link = *out_known ? told : *link;
+    *link = *out_known ? known : *link;
     if (*out_known && link->tried) {
-        answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &told, sizeof told);
-        *link = answer == GPUHAL_TOOL_HEARD ? told : *link;
+        answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &known, sizeof known);
+        *link = answer == GPUHAL_TOOL_HEARD ? known : *link;
     }
     return answer;
 }
 
-/* Hears of links from `place` on until all are told, or the child fails at one. Returns where to go on. */
-static uint32_t hear(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
+/* Receives links from `place` on until all are there, or the child fails at one. Returns where to continue. */
+static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
 {
     gpuhal_tool_heard answer = GPUHAL_TOOL_HEARD;
-    gpuhal_probe_verdict verdict = {0};
+    gpuhal_probe_result result = {0};
     bool known = false;
     while (place < machine->link_count) {
         show_progress(machine, place);
-        answer = hear_one(child, &machine->links[place], timeout_ns, &known);
+        answer = receive_one(child, &machine->links[place], timeout_ns, &known);
         if (answer != GPUHAL_TOOL_HEARD) {
             break;
         }
         place = next_link(machine, place + 1, true);
     }
-    gpuhal_probe_end(child, answer, timeout_ns, &verdict);
+    gpuhal_probe_end(child, answer, timeout_ns, &result);
     if (answer != GPUHAL_TOOL_HEARD) {
         gpuhal_probe_link *link = &machine->links[place];
-        link->verdict = verdict;
+        link->result = result;
         if (!known) {
-            set_failed(link, answer == GPUHAL_TOOL_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, verdict.sentence);
+            set_failed(link, answer == GPUHAL_TOOL_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, result.sentence);
         }
         ++*failures;
         place = next_link(machine, place + 1, true);
@@ -155,7 +155,7 @@ static uint32_t hear(gpuhal_probe_machine *machine, gpuhal_tool_child *child, ui
 }
 
 /* Returns where the links begin that no child could be started for. */
-static uint32_t look_apart(gpuhal_probe_machine *machine, uint64_t timeout_ns)
+static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout_ns)
 {
     uint32_t place = next_link(machine, 0, true), failures = 0;
     while (place < machine->link_count && failures < FAILURES_MOST) {
@@ -164,13 +164,13 @@ static uint32_t look_apart(gpuhal_probe_machine *machine, uint64_t timeout_ns)
         if (!gpuhal_tool_fork(work, &own, &child)) {
             return place;
         }
-        place = hear(machine, &child, place, timeout_ns, &failures);
+        place = receive(machine, &child, place, timeout_ns, &failures);
     }
     for (; place < machine->link_count; place = next_link(machine, place + 1, true)) {
         gpuhal_probe_link *link = &machine->links[place];
-        link->verdict = (gpuhal_probe_verdict){.status = GPUHAL_ERROR_CANCELLED};
-        snprintf(link->verdict.sentence, sizeof link->verdict.sentence, "left out after drivers had failed %u times", failures);
-        set_failed(link, GPUHAL_MISSING_NOT_READ, link->verdict.sentence);
+        link->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_CANCELLED};
+        snprintf(link->result.sentence, sizeof link->result.sentence, "left out after drivers had failed %u times", failures);
+        set_failed(link, GPUHAL_MISSING_NOT_READ, link->result.sentence);
     }
     return place;
 }
@@ -222,10 +222,10 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     if (!list_links(options, machine)) {
         return false;
     }
-    /* Links that are looked at here come last: they start drivers in this process, which no child could start any more. */
-    uint32_t left = look_apart(machine, timeout_ns);
+    /* Links that are read in this process come last: they start drivers here, which no child could start any more. */
+    uint32_t left = look_in_children(machine, timeout_ns);
     for (uint32_t i = 0; i < machine->link_count; i++) {
-        if (i >= left || !is_apart(machine, &machine->links[i])) {
+        if (i >= left || !is_in_child(machine, &machine->links[i])) {
             show_progress(machine, i);
             read_values(machine, &machine->links[i], machine->links[i].tried);
             if (machine->links[i].tried) {
@@ -242,12 +242,12 @@ bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine)
     uint32_t left_out = 0, bad = 0;
     for (uint32_t i = 0; i < machine->link_count; i++) {
         const gpuhal_probe_link *link = &machine->links[i];
-        bad += link->verdict.status != GPUHAL_OK;
-        left_out += link->verdict.status == GPUHAL_ERROR_CANCELLED;
-        if (link->verdict.status && link->verdict.status != GPUHAL_ERROR_CANCELLED) {
+        bad += link->result.status != GPUHAL_OK;
+        left_out += link->result.status == GPUHAL_ERROR_CANCELLED;
+        if (link->result.status && link->result.status != GPUHAL_ERROR_CANCELLED) {
             gpuhal_probe_say("the link from %s to %s %s: %s", gpuhal_device_id(device_of(machine, link->from)->device),
                              gpuhal_device_id(device_of(machine, link->to)->device), link->tried ? "is not verified" : "cannot be read",
-                             link->verdict.sentence);
+                             link->result.sentence);
         }
     }
     if (left_out) {

@@ -1,4 +1,4 @@
-/* links.h: what is known about the ways between devices: what the library tells, and with --verify what bytes and a clock tell. */
+/* links.h: what is known about the links between devices: the library's facts, and with --verify what copies and a clock show. */
 #ifndef PROBE_LINKS_H
 #define PROBE_LINKS_H
 
@@ -16,7 +16,7 @@ enum {
     PROBE_LINK_SPEED,
     PROBE_LINK_LATENCY,
     PROBE_LINK_TRIED,
-    PROBE_LINK_VERIFIED, /* what is remembered, where nobody has tried */
+    PROBE_LINK_VERIFIED, /* cached, where it was not tried now */
     PROBE_LINK_VALUES
 };
 
@@ -25,8 +25,8 @@ struct gpuhal_probe_link {
     uint32_t from, to; /* places among the devices of the machine */
     bool software;     /* one of the two, at least, is a program on the host's processor: what is measured is that */
     bool tried;        /* --verify was meant for it */
-    bool cached;   /* what copies and clocks told is from an earlier time */
-    gpuhal_probe_verdict verdict; /* of verifying it, and of the driver while it was asked */
+    bool remembered;   /* what was measured is from an earlier time */
+    gpuhal_probe_result result; /* of verifying it, and of the driver while it was asked */
     gpuhal_value values[PROBE_LINK_VALUES];
     gpuhal_missing name_missing; /* 0: `name` is what the vendor calls it; else why there is none */
     char name[112];

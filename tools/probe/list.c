@@ -1,6 +1,6 @@
 /* list.c: the listing for people: one line per device, never wider than the screen. Every column is as wide as its contents;
  * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. With --all the
- * lines stand under the hardware that the devices are faces of. */
+ * lines stand under the physical device that the devices are interfaces of. */
 #include "print.h"
 #include "times.h"
 
@@ -12,7 +12,7 @@ enum { COLUMN_ID, COLUMN_NAME, COLUMN_MEMORY, COLUMN_TYPE, COLUMN_DRIVER, COLUMN
 #define CELL_BYTES   192u /* longer texts are cut here: no screen is that wide */
 #define MARK_COLUMNS 2u
 #define GAP_COLUMNS  2u
-#define NAME_GOOD    26u /* enough to tell most devices apart: before it gets shorter, the driver does */
+#define NAME_GOOD    26u /* enough to distinguish most devices: before it gets shorter, the driver does */
 #define NAME_LEAST   12u
 #define DRIVER_LEAST 10u
 
@@ -80,7 +80,7 @@ static void set_type(char cell[CELL_BYTES], const gpuhal_device *device)
     uint64_t type = 0, software = 0;
     gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
     gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
-    /* Every program on the host's processor is software; the word tells those apart that pass for more than the host itself. */
+    /* Every program on the host's processor is software; the word marks those that present themselves as another device. */
     bool worth_saying = software && strcmp(gpuhal_device_backend(device), "cpu") != 0;
     snprintf(cell, CELL_BYTES, "%s%s", worth_saying ? "software " : "", gpuhal_device_type_name((gpuhal_device_type)type));
     char *underscore = strchr(cell, '_');
@@ -103,7 +103,7 @@ static void fill_row(char cells[COLUMN_COUNT][CELL_BYTES], const gpuhal_probe_de
     set_memory(cells[COLUMN_MEMORY], entry->device);
     set_type(cells[COLUMN_TYPE], entry->device);
     set_cell(cells[COLUMN_DRIVER], text_fact(entry->device, GPUHAL_FACT_DRIVER_VERSION));
-    set_cell(cells[COLUMN_VERIFIED], entry->verified ? marks[screen->utf8][entry->verdict.status == GPUHAL_OK] : "");
+    set_cell(cells[COLUMN_VERIFIED], entry->verified ? marks[screen->utf8][entry->result.status == GPUHAL_OK] : "");
 }
 
 static size_t total_width(const device_table *table)
@@ -181,7 +181,7 @@ static void print_row(const device_table *table, size_t row, const gpuhal_probe_
     for (size_t column = 0; column < COLUMN_COUNT; column++) {
         gpuhal_probe_style style = column == COLUMN_ID && entry->preferred ? PROBE_BOLD : PROBE_PLAIN;
         if (column == COLUMN_VERIFIED) {
-            style = entry->verdict.status ? PROBE_BAD : PROBE_GOOD;
+            style = entry->result.status ? PROBE_BAD : PROBE_GOOD;
         }
         if (table->widths[column]) {
             print_cell(table, column, table->cells[row][column], style, screen);
@@ -201,7 +201,7 @@ static void print_titles(const device_table *table, const gpuhal_probe_screen *s
     fputc('\n', screen->out);
 }
 
-/* What of the listing is remembered, from when, and how to look afresh. Nothing where all plugins were met just now. */
+/* Which part of the listing is cached, from when, and how to refresh it. Nothing where all plugins were probed just now. */
 static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_report report;
@@ -220,17 +220,17 @@ static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_sc
     }
     if (first <= last) {
         char text[256], begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
-        gpuhal_probe_time_words(first, begin);
-        gpuhal_probe_time_words(last, end);
+        gpuhal_probe_format_time(first, begin);
+        gpuhal_probe_format_time(last, end);
         bool same = strcmp(begin, end) == 0;
-        snprintf(text, sizeof text, "remembered from %s%s%s%s; gpuhal-probe --retry all looks afresh", begin, same ? "" : " to ",
+        snprintf(text, sizeof text, "cached from %s%s%s%s; gpuhal-probe --retry all refreshes it", begin, same ? "" : " to ",
                  same ? "" : end, lacks_free ? ", so without free memory" : "");
         fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
         gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }
 }
 
-/* What a person wants to know besides: why this one, what the other mark means (`to_use` lines have it), what is not shown. */
+/* The reason for the choice, what the other mark means (`to_use` lines have it), and what is not shown. */
 static void print_footer(const gpuhal_probe_machine *machine, uint32_t to_use, uint32_t hidden, bool explained,
                          const gpuhal_probe_screen *screen)
 {
@@ -243,23 +243,23 @@ static void print_footer(const gpuhal_probe_machine *machine, uint32_t to_use, u
     }
     if (to_use) {
         gpuhal_probe_screen_put(screen, PROBE_GOOD, "+ ");
-        gpuhal_probe_screen_wrap(screen, "the face to use of its hardware", MARK_COLUMNS, MARK_COLUMNS);
+        gpuhal_probe_screen_wrap(screen, "the preferred interface of its physical device", MARK_COLUMNS, MARK_COLUMNS);
     }
     if (hidden) {
         char text[96];
-        snprintf(text, sizeof text, "%u more face%s of these devices: gpuhal-probe --all", hidden, hidden == 1 ? "" : "s");
+        snprintf(text, sizeof text, "also reachable through %u more interface%s: gpuhal-probe --all", hidden, hidden == 1 ? "" : "s");
         fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
         gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }
 }
 
-/* Under its hardware what is marked comes first. */
+/* Under its physical device what is marked comes first. */
 static const char *mark_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
     return entry->device == machine->chosen ? "* " : entry->preferred ? "+ " : "  ";
 }
 
-/* The faces of one piece of hardware that have this mark. The rows of the table are those of the devices. */
+/* The interfaces of one physical device that have this mark. The rows of the table are those of the devices. */
 static uint32_t print_marked(const device_table *table, const gpuhal_probe_machine *machine, uint32_t number, char mark,
                              const gpuhal_probe_screen *screen)
 {
@@ -274,7 +274,7 @@ static uint32_t print_marked(const device_table *table, const gpuhal_probe_machi
     return count;
 }
 
-/* Every face, under its hardware. Returns how many are marked with + alone. */
+/* Every interface, under its physical device. Returns how many are marked with + alone. */
 static uint32_t print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical;

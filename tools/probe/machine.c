@@ -13,7 +13,7 @@
 
 static void complain(const char *sentence)
 {
-    char words[GPUHAL_PROBE_WORDS];
+    char words[GPUHAL_PROBE_TEXT_BYTES];
     gpuhal_probe_say("%s", gpuhal_probe_in_options(sentence, words));
 }
 
@@ -53,7 +53,7 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
     gpuhal *gpu = NULL;
     unsetenv("GPUHAL_DEVICES");
     if (open_gpu(options, NULL, &gpu) != GPUHAL_OK) {
-        return code; /* not the selector but a backend's name is unknown; that has been said */
+        return code; /* a backend's name is unknown, not the selector; that was reported */
     }
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
@@ -86,8 +86,8 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     return selectors ? explain_absence(options, selectors, said) : PROBE_NOT_FOUND;
 }
 
-/* Whether a comma list of selectors names faces: by backend, id or name. The others name hardware. */
-static bool names_faces(const char *selectors)
+/* Whether a comma list of selectors names interfaces: by backend, id or name. The others name physical devices. */
+static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "pci", "uuid"};
     for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
@@ -104,14 +104,14 @@ static bool names_faces(const char *selectors)
     return false;
 }
 
-/* Whether the listing for people has the device: the preferred face of each piece of hardware, unless more is asked for. */
+/* Whether the listing for people has the device: the preferred interface of each physical device, unless more is asked for. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
-    return options->all || entry->preferred || names_faces(options->device);
+    return options->all || entry->preferred || names_interfaces(options->device);
 }
 
-/* A plugin that was met in this process has been started here, so that a forked child could not use it. */
-static bool was_met_here(const gpuhal *gpu, const char *backend)
+/* A plugin that was probed in this process has been started here, so that a forked child could not use it. */
+static bool was_probed_here(const gpuhal *gpu, const char *backend)
 {
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
@@ -132,7 +132,7 @@ static bool is_plugin(const gpuhal *gpu, const char *name, size_t length)
     return found;
 }
 
-/* A name that is mistyped would silently do nothing. The option's value begins with a name. */
+/* A mistyped name would silently do nothing. The option's value begins with a name. */
 static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal *gpu)
 {
     for (const char *item = options->retry; item && *item; item += strspn(item, SEPARATORS)) {
@@ -160,17 +160,17 @@ static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuha
         entry->device = gpuhal_device_at(machine->gpu, i);
         gpuhal_device_physical(entry->device, &entry->physical, &entry->preferred);
         entry->shown = is_shown(options, entry);
-        entry->apart = !was_met_here(machine->gpu, gpuhal_device_backend(entry->device));
+        entry->in_child = !was_probed_here(machine->gpu, gpuhal_device_backend(entry->device));
     }
     return PROBE_GO_ON;
 }
 
 static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
-    /* Of a list of selectors none is the choice: then it is made among the devices that they leave visible. */
+    /* A list of selectors makes no choice: it is made among the devices that they leave visible. */
     const char *selector = options->device && !strchr(options->device, ',') ? options->device : NULL;
     const char *reason = NULL;
-    char words[GPUHAL_PROBE_WORDS];
+    char words[GPUHAL_PROBE_TEXT_BYTES];
     if (gpuhal_select(machine->gpu, selector, 0, &machine->chosen, &reason) != GPUHAL_OK) {
         machine->chosen = NULL;
         reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
@@ -183,7 +183,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return PROBE_GO_ON;
 }
 
-/* What the listing for people shows; the other faces of the same hardware would keep it busy once more. */
+/* What the listing for people shows: the other interfaces would use the same physical device once more. */
 static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     uint32_t shown = 0, done = 0;
@@ -199,8 +199,8 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
         char text[96];
         snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
         gpuhal_probe_progress(text);
-        gpuhal_probe_verify(machine->gpu, entry->device, entry->apart, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
-                            &entry->verdict);
+        gpuhal_probe_verify(machine->gpu, entry->device, entry->in_child, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
+                            &entry->result);
         entry->verified = true;
     }
     gpuhal_probe_progress(NULL);
@@ -215,7 +215,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     if (options->device) {
         unsetenv("GPUHAL_DEVICES");
     }
-    gpuhal_probe_progress("looking at the plugins ...");
+    gpuhal_probe_progress("probing the plugins ...");
     uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_status status = open_gpu(options, options->device, &out_machine->gpu);
     out_machine->open_ns = gpuhal_tool_now_ns() - begin;
@@ -241,14 +241,14 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     return code;
 }
 
-/* "1 plugin failed, 2 timed out; gpuhal-probe --explain tells why". */
-static void tell_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
+/* "1 plugin failed, 2 timed out; gpuhal-probe --explain says why". */
+static void report_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
 {
     static const struct {
         gpuhal_plugin_state state;
         const char *one, *several;
     } phrases[] = {
-        {GPUHAL_PLUGIN_FAILED, "failed", "failed"},
+        {GPUHAL_PLUGIN_BROKEN, "failed", "failed"},
         {GPUHAL_PLUGIN_TIMED_OUT, "timed out", "timed out"},
         {GPUHAL_PLUGIN_INCOMPATIBLE, "is incompatible", "are incompatible"},
         {GPUHAL_PLUGIN_REJECTED, "was rejected", "were rejected"},
@@ -266,11 +266,11 @@ static void tell_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
             used += length > 0 ? (size_t)length : 0;
         }
     }
-    gpuhal_probe_say("%s; gpuhal-probe --explain tells why", text);
+    gpuhal_probe_say("%s; gpuhal-probe --explain says why", text);
 }
 
 /* Says how many plugins went wrong, unless they are explained anyway. Returns whether the listing may lack something. */
-static bool tell_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+static bool report_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1] = {0}, refused = 0, problems = 0;
     gpuhal_plugin_report report;
@@ -283,21 +283,21 @@ static bool tell_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe
         }
     }
     if (problems + refused && !options->explain) {
-        tell_counts(counts);
+        report_counts(counts);
     }
     return problems != 0;
 }
 
 gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
-    bool partial = tell_plugins(machine, options);
+    bool partial = report_plugins(machine, options);
     bool refused = false;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
-        if (entry->verified && entry->verdict.status) {
-            gpuhal_probe_say("%s is not verified: %s", gpuhal_device_id(entry->device), entry->verdict.sentence);
+        if (entry->verified && entry->result.status) {
+            gpuhal_probe_say("%s is not verified: %s", gpuhal_device_id(entry->device), entry->result.sentence);
             partial = true;
-            refused = refused || entry->verdict.status == GPUHAL_ERROR_NO_PERMISSION;
+            refused = refused || entry->result.status == GPUHAL_ERROR_NO_PERMISSION;
         }
     }
     partial = !gpuhal_probe_links_judge(machine) || partial;
@@ -305,7 +305,7 @@ gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine
         return PROBE_NO_PERMISSION;
     }
     if (machine->count == 0) {
-        gpuhal_probe_say("there is no device; gpuhal-probe --explain tells why");
+        gpuhal_probe_say("there is no device; gpuhal-probe --explain says why");
         return PROBE_NO_DEVICE;
     }
     return partial ? PROBE_PARTIAL : PROBE_COMPLETE;

@@ -1,4 +1,4 @@
-/* machine.h: what one run of gpuhal-probe found: the opened gpuhal object, the devices to show, their verdicts and the choice. */
+/* machine.h: what one run of gpuhal-probe found: the opened gpuhal object, the devices to show, their results and the choice. */
 #ifndef PROBE_MACHINE_H
 #define PROBE_MACHINE_H
 
@@ -13,9 +13,9 @@ typedef struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
     bool shown;    /* in the listing for people */
-    bool apart;    /* its driver can be tried in a child process */
-    bool verified; /* `verdict` holds something */
-    gpuhal_probe_verdict verdict;
+    bool in_child;    /* its driver can be tried in a child process */
+    bool verified; /* `result` is set */
+    gpuhal_probe_result result;
 } gpuhal_probe_device;
 
 typedef struct gpuhal_probe_machine {
@@ -45,9 +45,9 @@ const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);
 /* The library's sentence, written to `space`, in which each member of the configuration is named after the option that
  * filled it. */
-#define GPUHAL_PROBE_WORDS 1024u
-const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_WORDS]);
-/* The state in words: "timed out". */
-const char *gpuhal_probe_state_words(gpuhal_plugin_state state);
+#define GPUHAL_PROBE_TEXT_BYTES 1024u
+const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES]);
+/* The state for people: "timed out". */
+const char *gpuhal_probe_state_name(gpuhal_plugin_state state);
 
 #endif

@@ -113,7 +113,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* The variables alone need no plugin and are told even where one hangs. */
+/* The variables alone need no plugin and are printed even where one hangs. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all &&

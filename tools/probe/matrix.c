@@ -65,8 +65,8 @@ static bool is_advertised(const gpuhal_probe_link *link)
 static char mark_of(const gpuhal_probe_link *link)
 {
     bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
-    bool broken = link->verdict.status || (link->cached && !link->values[PROBE_LINK_VERIFIED].u64);
-    return broken ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
+    bool failed = link->result.status || (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64);
+    return failed ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
 }
 
 static gpuhal_probe_style write_kind(const gpuhal_probe_link *link, char cell[CELL_BYTES])
@@ -178,21 +178,21 @@ static void print_meaning(const table *own, const char *word, const char *meanin
     gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
 }
 
-/* What is remembered of the listed devices: from when to when it was measured. */
-typedef struct memory {
-    bool any, broken;
+/* Cached measurements of the listed devices: from when to when they were made. */
+typedef struct cached_links {
+    bool any, failed;
     uint64_t first, last;
-} memory;
+} cached_links;
 
-static memory look_back(const table *own)
+static cached_links find_cached(const table *own)
 {
-    memory found = {.first = UINT64_MAX};
+    cached_links found = {.first = UINT64_MAX};
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (link->cached && own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
             uint64_t tried = link->values[PROBE_LINK_TRIED].u64;
             found.any = found.any || !link->values[PROBE_LINK_SPEED].missing;
-            found.broken = found.broken || !link->values[PROBE_LINK_VERIFIED].u64;
+            found.failed = found.failed || !link->values[PROBE_LINK_VERIFIED].u64;
             found.first = tried < found.first ? tried : found.first;
             found.last = tried > found.last ? tried : found.last;
         }
@@ -200,15 +200,15 @@ static memory look_back(const table *own)
     return found;
 }
 
-static void print_memory(const table *own, const memory *found)
+static void print_cached(const table *own, const cached_links *found)
 {
     char first[GPUHAL_PROBE_TIME_BYTES], last[GPUHAL_PROBE_TIME_BYTES], text[256];
-    gpuhal_probe_time_words(found->first, first);
-    gpuhal_probe_time_words(found->last, last);
+    gpuhal_probe_format_time(found->first, first);
+    gpuhal_probe_format_time(found->last, last);
     if (strcmp(first, last) == 0) {
-        snprintf(text, sizeof text, "remembered, measured %s; --verify measures again", first);
+        snprintf(text, sizeof text, "cached, measured %s; --verify measures again", first);
     } else {
-        snprintf(text, sizeof text, "remembered, measured between %s and %s; --verify measures again", first, last);
+        snprintf(text, sizeof text, "cached, measured between %s and %s; --verify measures again", first, last);
     }
     if (found->any) {
         print_meaning(own, "^", text);
@@ -216,7 +216,7 @@ static void print_memory(const table *own, const memory *found)
 }
 
 /* Only what stands in the table. */
-static void print_legend(const table *own, bool verify, const memory *found)
+static void print_legend(const table *own, bool verify, const cached_links *found)
 {
     bool of_kind[KINDS] = {false}, good = false, bad = false, software = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
@@ -238,11 +238,11 @@ static void print_legend(const table *own, bool verify, const memory *found)
                                        : "one reaches the other's memory, as its driver says; --verify tries it");
     }
     if (bad) {
-        print_meaning(own, "!", verify ? "tried, and failed: the message below tells why"
-                              : found->broken ? "found broken before with these drivers, and not used: --registry tells how; --verify tries it again"
+        print_meaning(own, "!", verify ? "tried, and failed: the message below says why"
+                              : found->failed ? "failed before with these drivers, and not used: --registry says how; --verify tries it again"
                                               : "could not be read");
     }
-    print_memory(own, found);
+    print_cached(own, found);
     if (software) {
         print_meaning(own, "~", "measured with a software device: a figure of the processor, not of a link");
     }
@@ -264,9 +264,9 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
         gpuhal_probe_screen_wrap(screen, "there are no two devices to have a link between them", 0, 0);
     } else {
         print_table(&own, "from/to", write_kind);
-        const memory found = look_back(&own);
+        const cached_links found = find_cached(&own);
         if (options->verify || found.any) {
-            print_table(&own, "way", write_path);
+            print_table(&own, "path", write_path);
             print_table(&own, "GiB/s", write_speed);
             print_table(&own, screen->utf8 ? "µs" : "us", write_latency);
         }

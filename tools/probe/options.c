@@ -11,12 +11,12 @@
 
 static const char doc[] =
     "Lists the devices of this machine, one line each: the chosen one is marked with *, then id, name, memory "
-    "(free/total), type and driver version. Of several ways to one piece of hardware, its faces, it lists the "
-    "preferred one.\n\n"
-    "What plugins answer is remembered: they are not run again as long as nothing changes that the answer depends "
-    "on, and free memory is then not told. One that crashed or hung is quarantined. --retry all looks afresh at "
+    "(free/total), type and driver version. Of several interfaces of one physical device it lists the preferred "
+    "one.\n\n"
+    "Results of plugins are cached: a plugin is not run again as long as nothing changes that its result depends on, "
+    "and free memory is not listed then. A plugin that crashed or hung is quarantined. --retry all refreshes "
     "everything.\v"
-    "Options win over environment variables. JSON always has every face of every device. --env alone looks at no "
+    "Options win over environment variables. JSON always has every interface of every device. --env alone runs no "
     "plugin.\n\n"
     "Exit status: 0 complete (a missing driver is complete), 1 out of memory, or a file cannot be read or written, "
     "2 bad usage, 3 no device, 4 partial (a plugin failed or is quarantined, or --verify failed, or the registry is "
@@ -43,20 +43,20 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"json", OPTION_JSON, NULL, 0, "the whole listing as JSON (gpuhal.probe/1)", 0},
+    {"json", OPTION_JSON, NULL, 0, "the whole listing as JSON (gpuhal.probe/2)", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
-     "every plugin: why it is used, or why not; which devices are faces of one piece of hardware, and why; the choice",
+     "every plugin: why it is used, or why not; which devices are interfaces of one physical device, and why; the choice",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
-     "move bytes to each device and back, and compare them; only the devices that are listed, with --all every face",
+     "move bytes to each device and back, and compare them; only the devices that are listed, with --all every interface",
      0},
     {"links", OPTION_LINKS, NULL, 0,
      "how devices are connected, for every pair; with --verify also whether bytes come through right, and how fast",
      0},
-    {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that it is remembered", 0},
+    {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 0},
     {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
     {"all", OPTION_ALL, NULL, 0,
-     "every face of each piece of hardware, the preferred one marked with +, and the evidence that they are one", 0},
+     "every interface of each physical device, the preferred one marked with +, and the evidence that they are one", 0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
      "only these devices: auto, gpu, cpu, opencl, opencl:1, pci=0000:c1:00.0, uuid=..., name=GLOB; several with "
      "commas",
@@ -66,21 +66,21 @@ static const struct argp_option known[] = {
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
      "time for a plugin to list its devices (15), and for a device or a link to be verified (60)", 0},
     {"retry", OPTION_RETRY, "NAMES", 0,
-     "run these plugins again, whatever is remembered of them, also if they are quarantined; several with commas, "
+     "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
      "or all",
      0},
-    {NULL, 0, NULL, 0, "What the library remembers of this machine:", 0},
+    {NULL, 0, NULL, 0, "The record that the library keeps of this machine:", 0},
     {"registry", OPTION_REGISTRY, NULL, 0,
-     "shows it, without looking at any plugin: hardware with its numbers, drivers over time, plugins, links, paths "
-     "of large writes, faults; with --json as gpuhal.registry/1",
+     "shows it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, paths "
+     "of large writes, faults; with --json as gpuhal.registry/2",
      0},
     {"diff", OPTION_DIFF, NULL, 0,
-     "runs all plugins but those in quarantine, and tells which devices are new, back, gone, or have another driver "
-     "than was remembered before",
+     "runs all plugins but those in quarantine, and lists which devices are new, back, gone, or have another driver "
+     "than was recorded before",
      0},
     {"forget", OPTION_FORGET, "NAME", 0, "forgets what came of this plugin; all: everything", 0},
     {"export", OPTION_EXPORT, "FILE", 0, "writes it to a file that must not be there yet", 0},
-    {"import", OPTION_IMPORT, "FILE", 0, "puts what was exported in the place of what is remembered", 0},
+    {"import", OPTION_IMPORT, "FILE", 0, "replaces the record by an exported one", 0},
     {0},
 };
 
@@ -122,7 +122,7 @@ static bool keep_names(struct argp_state *state, const char **to, const char *op
 static bool keep_file(struct argp_state *state, const char **to, const char *option, const char *value)
 {
     if (strcmp(value, "-") == 0) {
-        argp_error(state, "--%s takes the name of a file, and \"-\" is none", option);
+        argp_error(state, "--%s takes the name of a file, and \"-\" is not one", option);
         return false;
     }
     return keep_one(state, to, option, value, "");
@@ -218,7 +218,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     gpuhal_probe_options *options = state->input;
     switch (key) {
     case ARGP_KEY_ARG:
-        argp_error(state, "there is nothing to do with the argument \"%s\"", value);
+        argp_error(state, "unexpected argument \"%s\"", value);
         return EINVAL;
     case ARGP_KEY_END:
         return go_together(state, options) ? 0 : EINVAL;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What the process answers. Scripts rely on these numbers. */
+/* The exit status. Scripts rely on these numbers. */
 typedef enum gpuhal_probe_exit {
     PROBE_COMPLETE = 0,      /* everything is listed; a missing driver is complete */
     PROBE_INTERNAL = 1,      /* no memory, or a file or the output cannot be read or written */
@@ -15,7 +15,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_PARTIAL = 4,       /* a plugin failed, a device or a link did not pass --verify, or the registry is damaged */
     PROBE_NOT_FOUND = 5,     /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
-    PROBE_DIFFERS = 7,       /* the machine is not as it was remembered */
+    PROBE_DIFFERS = 7,       /* the machine differs from the record */
     PROBE_GO_ON = -1         /* not an exit code: carry on */
 } gpuhal_probe_exit;
 
@@ -24,15 +24,15 @@ typedef struct gpuhal_probe_options {
     bool json, explain, verify, timings, environment, all, links;
     bool registry, diff;
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
-    const char *run_again; /* --diff's own, in the place of retry: with what is remembered and shall be run, too */
+    const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
     uint64_t timeout_ns;   /* 0: not given */
 } gpuhal_probe_options;
 
 /* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were printed to
- * `out`, or a mistake was told on standard error. */
+ * `out`, or a mistake was named on standard error. */
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options);
 
-/* Whether something is to be done about what is remembered, in the place of a listing. */
+/* Whether the options are about the record, in the place of a listing. */
 bool gpuhal_probe_options_about_registry(const gpuhal_probe_options *options);
 
 #endif

@@ -1,4 +1,4 @@
-/* physical.c: pieces of hardware for people: what a piece is, and why devices are its faces or are not. */
+/* physical.c: physical devices for people: what each is, and why devices are its interfaces or are not. */
 #include "print.h"
 
 #include <string.h>
@@ -13,10 +13,10 @@ bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, 
 
 static bool is_processor(const gpuhal_probe_machine *machine, uint32_t index)
 {
-    const gpuhal_device *face = gpuhal_physical_device(machine->gpu, index, 0);
+    const gpuhal_device *entry = gpuhal_physical_face(machine->gpu, index, 0);
     uint64_t software = 0, type = 0;
-    gpuhal_device_u64(face, GPUHAL_FACT_SOFTWARE, &software);
-    gpuhal_device_u64(face, GPUHAL_FACT_TYPE, &type);
+    gpuhal_device_u64(entry, GPUHAL_FACT_SOFTWARE, &software);
+    gpuhal_device_u64(entry, GPUHAL_FACT_TYPE, &type);
     return software || type == GPUHAL_DEVICE_CPU;
 }
 

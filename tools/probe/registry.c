@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_probe_find_face(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_face, uint32_t *out_index)
+bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_face *out_entry, uint32_t *out_index)
 {
-    *out_face = (gpuhal_interface_record){.size = sizeof *out_face};
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_face) == GPUHAL_OK; i++) {
-        if (out_face->number == number) {
+    *out_entry = (gpuhal_remembered_face){.size = sizeof *out_entry};
+    for (uint32_t i = 0; gpuhal_registry_face(view, i, out_entry) == GPUHAL_OK; i++) {
+        if (out_entry->number == number) {
             *out_index = i;
             return true;
         }
@@ -49,18 +49,18 @@ bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *out_why,
                                         uint32_t why_bytes)
 {
-    if (plugin->state == GPUHAL_PLUGIN_FAILED) {
-        snprintf(out_why, why_bytes, "it told of a failure itself, and is run again each time");
+    if (plugin->state == GPUHAL_PLUGIN_BROKEN) {
+        snprintf(out_why, why_bytes, "it failed, and is run again each time");
         return GPUHAL_OK;
     }
     return gpuhal_registry_plugin_stale(view, index, out_why, why_bytes);
 }
 
-void gpuhal_probe_hardware_words(const gpuhal_physical_record *physical, char *to, size_t bytes)
+void gpuhal_probe_format_hardware(const gpuhal_remembered_physical *physical, char *to, size_t bytes)
 {
-    const char *name = *physical->name ? physical->name : "hardware without a name";
+    const char *name = *physical->name ? physical->name : "a device without a name";
     if (physical->is_host) {
-        snprintf(to, bytes, "the host's processor"); /* its faces have names that tell more */
+        snprintf(to, bytes, "the host's processor"); /* its interfaces have names that say more */
     } else {
         snprintf(to, bytes, "%s%s%s", name, *physical->pci_address ? ", PCI " : "", physical->pci_address);
     }
@@ -69,7 +69,7 @@ void gpuhal_probe_hardware_words(const gpuhal_physical_record *physical, char *t
 const char *gpuhal_probe_why_no_record(void)
 {
     const char *variable = getenv("GPUHAL_REGISTRY");
-    return variable && *variable ? "GPUHAL_REGISTRY says so" : "neither HOME nor XDG_STATE_HOME tells where it would lie";
+    return variable && *variable ? "GPUHAL_REGISTRY says so" : "neither HOME nor XDG_STATE_HOME says where it would lie";
 }
 
 /* What went wrong in the library's last call. */
@@ -129,21 +129,21 @@ static gpuhal_probe_exit show(bool json, FILE *out)
     return code;
 }
 
-/* "2 verdicts on plugins, 3 pieces of hardware with 7 faces, 2 links, 1 write path, 1 fault". */
-static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes)
+/* "2 plugin results, 3 physical devices with 7 interfaces, 2 links, 1 write path, 1 fault". */
+static void format_counts(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
-    gpuhal_plugin_record plugin = {.size = sizeof plugin};
-    gpuhal_physical_record physical = {.size = sizeof physical};
-    gpuhal_interface_record face = {.size = sizeof face};
-    gpuhal_link_record link = {.size = sizeof link};
-    gpuhal_write_path_record path = {.size = sizeof path};
-    gpuhal_fault_record fault = {.size = sizeof fault};
-    uint32_t plugins = 0, physicals = 0, faces = 0, links = 0, paths = 0, faults = 0;
+    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face entry = {.size = sizeof entry};
+    gpuhal_remembered_link link = {.size = sizeof link};
+    gpuhal_remembered_write_path path = {.size = sizeof path};
+    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    uint32_t plugins = 0, physicals = 0, interfaces = 0, links = 0, paths = 0, faults = 0;
     for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
     }
     for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
     }
-    for (; gpuhal_registry_interface(view, faces, &face) == GPUHAL_OK; faces++) {
+    for (; gpuhal_registry_face(view, interfaces, &entry) == GPUHAL_OK; interfaces++) {
     }
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
     }
@@ -152,13 +152,13 @@ static void count_words(const gpuhal_registry_view *view, char *to, size_t bytes
     for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
     }
     snprintf(to, bytes,
-             "%u verdict%s on plugins, %u piece%s of hardware with %u face%s, %u link%s, %u write path%s, %u fault%s",
-             plugins, plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", faces, faces == 1 ? "" : "s", links,
+             "%u plugin result%s, %u physical device%s with %u interface%s, %u link%s, %u write path%s, %u fault%s",
+             plugins, plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", interfaces, interfaces == 1 ? "" : "s", links,
              links == 1 ? "" : "s", paths, paths == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
 }
 
 /* What was done, on standard output. */
-static void tell(FILE *out, const char *what, const char *which)
+static void report(FILE *out, const char *what, const char *which)
 {
     gpuhal_probe_screen screen;
     gpuhal_probe_screen_init(&screen, out);
@@ -176,7 +176,7 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     }
     bool all = strcmp(name, "all") == 0;
     char counts[256];
-    count_words(view, counts, sizeof counts);
+    format_counts(view, counts, sizeof counts);
     gpuhal_registry_view_release(view);
     gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
     if (status == GPUHAL_ERROR_NOT_FOUND) {
@@ -186,7 +186,7 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     if (status) {
         return fail(status);
     }
-    tell(out, "forgotten", all ? counts : name);
+    report(out, "forgotten", all ? counts : name);
     return PROBE_COMPLETE;
 }
 
@@ -198,12 +198,12 @@ static gpuhal_probe_exit export_to(const char *path, FILE *out)
         return code;
     }
     char text[1024], counts[256];
-    count_words(view, counts, sizeof counts);
+    format_counts(view, counts, sizeof counts);
     gpuhal_status status = gpuhal_registry_export(view, path);
     code = status ? fail(status) : judge(view);
     if (!status) {
         snprintf(text, sizeof text, "exported to %.700s", path);
-        tell(out, text, counts);
+        report(out, text, counts);
     }
     gpuhal_registry_view_release(view);
     return code;
@@ -218,9 +218,9 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
         return code;
     }
     char text[1024], counts[256];
-    count_words(view, counts, sizeof counts);
-    snprintf(text, sizeof text, "imported from %.700s, in the place of what was remembered", path);
-    tell(out, text, counts);
+    format_counts(view, counts, sizeof counts);
+    snprintf(text, sizeof text, "imported from %.700s, replacing what was recorded", path);
+    report(out, text, counts);
     gpuhal_registry_view_release(view);
     return PROBE_COMPLETE;
 }

@@ -1,4 +1,4 @@
-/* registry_json.c: the document gpuhal.registry/1; docs/gpuhal.registry-1.schema.json describes it. Keys are always there and in this
+/* registry_json.c: the document gpuhal.registry/2; docs/gpuhal.registry-2.schema.json describes it. Keys are always there and in this
  * order; what is unknown is null. */
 #include "build.h"
 #include "registry.h"
@@ -33,8 +33,8 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
     gpuhal_probe_put(builder, object, "output", make_lines(builder, plugin->output));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(plugin->driver));
     gpuhal_probe_put(builder, object, "devices", gpuhal_probe_number(plugin->device_count));
-    gpuhal_probe_put(builder, object, "met", gpuhal_probe_time(plugin->probed_at));
-    gpuhal_probe_put(builder, object, "holds", looked ? json_boolean(*why == 0) : json_null());
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_time(plugin->met));
+    gpuhal_probe_put(builder, object, "valid", looked ? json_boolean(*why == 0) : json_null());
     gpuhal_probe_put(builder, object, "stale", gpuhal_probe_text(why));
     return object;
 }
@@ -53,24 +53,24 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
     return array;
 }
 
-static json_t *make_face(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *face)
+static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *entry)
 {
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(face->number));
-    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(face->backend));
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(face->name));
-    gpuhal_probe_put(builder, object, "part", gpuhal_probe_text(face->partition));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(face->uuid));
-    gpuhal_probe_put(builder, object, "present", json_boolean(face->is_present != 0));
-    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(face->first_seen));
-    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(face->last_seen));
+    gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(entry->number));
+    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(entry->backend));
+    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(entry->name));
+    gpuhal_probe_put(builder, object, "partition", gpuhal_probe_text(entry->part));
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(entry->uuid));
+    gpuhal_probe_put(builder, object, "present", json_boolean(entry->is_present != 0));
+    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(entry->first_seen));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(entry->last_seen));
     gpuhal_probe_put(builder, object, "drivers", make_drivers(builder, view, index));
     return object;
 }
 
 static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view, const gpuhal_physical_record *physical)
 {
-    json_t *object = json_object(), *faces = json_array();
+    json_t *object = json_object(), *interfaces = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(physical->name));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
@@ -79,13 +79,13 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(physical->last_seen));
-    gpuhal_interface_record face = {.size = sizeof face};
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &face) == GPUHAL_OK; i++) {
-        if (face.physical == physical->number) {
-            gpuhal_probe_append(builder, faces, make_face(builder, view, i, &face));
+    gpuhal_remembered_face entry = {.size = sizeof entry};
+    for (uint32_t i = 0; gpuhal_registry_face(view, i, &entry) == GPUHAL_OK; i++) {
+        if (entry.physical == physical->number) {
+            gpuhal_probe_append(builder, interfaces, make_interface(builder, view, i, &entry));
         }
     }
-    gpuhal_probe_put(builder, object, "faces", faces);
+    gpuhal_probe_put(builder, object, "interfaces", interfaces);
     return object;
 }
 
@@ -103,7 +103,7 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_link_record *l
     gpuhal_probe_put(builder, object, "path", measured && known ? gpuhal_probe_text(gpuhal_path_name(link->path)) : json_null());
     gpuhal_probe_put(builder, object, "bytes_per_second", measured ? gpuhal_probe_number(link->bytes_per_second) : json_null());
     gpuhal_probe_put(builder, object, "latency_ns", link->latency_ns ? gpuhal_probe_number(link->latency_ns) : json_null());
-    gpuhal_probe_put(builder, object, "tried", gpuhal_probe_time(link->tried));
+    gpuhal_probe_put(builder, object, "tried_at", gpuhal_probe_time(link->tried));
     return object;
 }
 
@@ -111,13 +111,13 @@ static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_write_pa
 {
     const uint64_t plugin = path->plugin_bytes_per_second, staged = path->staged_bytes_per_second;
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "face", gpuhal_probe_number(path->interface_number));
+    gpuhal_probe_put(builder, object, "interface", gpuhal_probe_number(path->face));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(path->driver));
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(path->plugin));
     gpuhal_probe_put(builder, object, "path", gpuhal_probe_text(path->is_staged ? "staged" : "plugin"));
     gpuhal_probe_put(builder, object, "plugin_bytes_per_second", plugin ? gpuhal_probe_number(plugin) : json_null());
     gpuhal_probe_put(builder, object, "staged_bytes_per_second", staged ? gpuhal_probe_number(staged) : json_null());
-    gpuhal_probe_put(builder, object, "measured", gpuhal_probe_time(path->measured));
+    gpuhal_probe_put(builder, object, "measured_at", gpuhal_probe_time(path->measured));
     return object;
 }
 
@@ -125,7 +125,7 @@ static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record 
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
-    gpuhal_probe_put(builder, object, "face", fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
+    gpuhal_probe_put(builder, object, "interface", fault->face ? gpuhal_probe_number(fault->face) : json_null());
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
     gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
     gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));
@@ -140,7 +140,7 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
     gpuhal_probe_json builder = {0};
     json_t *document = json_object(), *physicals = json_array(), *plugins = json_array();
     json_t *links = json_array(), *write_paths = json_array(), *faults = json_array();
-    gpuhal_probe_put(&builder, document, "schema", gpuhal_probe_text("gpuhal.registry/1"));
+    gpuhal_probe_put(&builder, document, "schema", gpuhal_probe_text("gpuhal.registry/2"));
     gpuhal_probe_put(&builder, document, "library_version", gpuhal_probe_text(gpuhal_version()));
     gpuhal_probe_put(&builder, document, "place", gpuhal_probe_text(gpuhal_registry_place(view)));
     gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(gpuhal_registry_generation(view)));

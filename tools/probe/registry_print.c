@@ -1,4 +1,4 @@
-/* registry_print.c: what is remembered, for people: hardware with its faces, plugins, links, write paths, faults. What
+/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, write paths, faults. What
  * is empty is left out. */
 #include "machine.h"
 #include "registry.h"
@@ -13,7 +13,7 @@
 #define WORDS 1024u
 #define GIB   (1024.0 * 1024 * 1024)
 
-typedef void write_time(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES]);
+typedef void write_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 
 /* "first 2026-03-01, last today", or one time where they are the same. */
 static void write_span(write_time *write, uint64_t first, uint64_t last, char *to, size_t bytes)
@@ -38,49 +38,49 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
     gpuhal_probe_screen_wrap_in(screen, style, text, fits ? column : 4, 4);
 }
 
-/* ---- hardware */
+/* ---- physical devices */
 
-static void print_face(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *face,
-                       const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
+static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *entry,
+                       const gpuhal_remembered_physical *physical, const gpuhal_probe_screen *screen)
 {
     char title[64], text[WORDS], span[128];
-    snprintf(title, sizeof title, "  face %u", face->number);
-    bool own_name = *face->name && (physical->is_host || strcmp(face->name, physical->name) != 0);
-    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", face->backend, *face->partition ? ", part " : "", face->partition, own_name ? ", " : "",
-             own_name ? face->name : "", face->is_present ? "" : ", not there any more");
-    print_title(screen, title, text, face->is_present ? PROBE_PLAIN : PROBE_WARN);
-    gpuhal_probe_screen_field(screen, "uuid", face->uuid);
+    snprintf(title, sizeof title, "  interface %u", entry->number);
+    bool own_name = *entry->name && (physical->is_host || strcmp(entry->name, physical->name) != 0);
+    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->part ? ", partition " : "", entry->part, own_name ? ", " : "",
+             own_name ? entry->name : "", entry->is_present ? "" : ", not there any more");
+    print_title(screen, title, text, entry->is_present ? PROBE_PLAIN : PROBE_WARN);
+    gpuhal_probe_screen_field(screen, "uuid", entry->uuid);
     const char *version = NULL;
     uint64_t since = 0;
     for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
         char day[GPUHAL_PROBE_TIME_BYTES];
-        gpuhal_probe_day_words(since, day);
+        gpuhal_probe_format_day(since, day);
         snprintf(text, sizeof text, "%.512s since %s", version, day);
         gpuhal_probe_screen_field(screen, i ? "" : "driver", text);
     }
-    if (face->first_seen != physical->first_seen || face->last_seen != physical->last_seen) {
-        write_span(gpuhal_probe_day_words, face->first_seen, face->last_seen, span, sizeof span);
+    if (entry->first_seen != physical->first_seen || entry->last_seen != physical->last_seen) {
+        write_span(gpuhal_probe_format_day, entry->first_seen, entry->last_seen, span, sizeof span);
         gpuhal_probe_screen_field(screen, "seen", span);
     }
 }
 
 static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_record physical = {.size = sizeof physical};
-    gpuhal_interface_record face = {.size = sizeof face};
+    gpuhal_remembered_physical physical = {.size = sizeof physical};
+    gpuhal_remembered_face entry = {.size = sizeof entry};
     uint32_t p = 0;
     for (; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
         char title[64], text[WORDS], words[WORDS - 64];
         snprintf(title, sizeof title, "physical device %u", physical.number);
-        gpuhal_probe_hardware_words(&physical, words, sizeof words);
+        gpuhal_probe_format_hardware(&physical, words, sizeof words);
         snprintf(text, sizeof text, "%s%s", words, physical.is_present ? "" : ", not there any more");
         fputc('\n', screen->out);
         print_title(screen, title, text, physical.is_present ? PROBE_PLAIN : PROBE_WARN);
-        write_span(gpuhal_probe_day_words, physical.first_seen, physical.last_seen, text, sizeof text);
+        write_span(gpuhal_probe_format_day, physical.first_seen, physical.last_seen, text, sizeof text);
         gpuhal_probe_screen_field(screen, "seen", text);
-        for (uint32_t f = 0; gpuhal_registry_interface(view, f, &face) == GPUHAL_OK; f++) {
-            if (face.physical == physical.number) {
-                print_face(view, f, &face, &physical, screen);
+        for (uint32_t f = 0; gpuhal_registry_face(view, f, &entry) == GPUHAL_OK; f++) {
+            if (entry.physical == physical.number) {
+                print_interface(view, f, &entry, &physical, screen);
             }
         }
     }
@@ -98,7 +98,7 @@ static bool is_bad(gpuhal_plugin_state state)
 
 static void write_state(const gpuhal_plugin_record *plugin, char *to, size_t bytes)
 {
-    const char *words = gpuhal_probe_state_words(plugin->state);
+    const char *words = gpuhal_probe_state_name(plugin->state);
     if (plugin->state == GPUHAL_PLUGIN_OK) {
         snprintf(to, bytes, "%s, %u device%s", words, plugin->device_count, plugin->device_count == 1 ? "" : "s");
     } else if (plugin->signal) {
@@ -121,8 +121,8 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     print_title(screen, text, state, plugin->state == GPUHAL_PLUGIN_OK ? PROBE_GOOD : bad ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", plugin->reason);
     gpuhal_probe_screen_lines(screen, "printed", plugin->output);
-    gpuhal_probe_time_words(plugin->probed_at, when);
-    gpuhal_probe_screen_field(screen, "met", when);
+    gpuhal_probe_format_time(plugin->met, when);
+    gpuhal_probe_screen_field(screen, "probed", when);
     gpuhal_status status = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why);
     if (status) {
         snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
@@ -132,7 +132,7 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
         snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
                  plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it" : "it is not run again", plugin->name);
     }
-    gpuhal_probe_screen_field(screen, "holds", text);
+    gpuhal_probe_screen_field(screen, "valid", text);
     gpuhal_probe_screen_field(screen, "file", plugin->file);
     gpuhal_probe_screen_field(screen, "driver", plugin->driver);
     gpuhal_probe_screen_field(screen, "version", plugin->version);
@@ -150,20 +150,20 @@ static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_s
 
 /* ---- links, write paths and faults */
 
-/* "cuda face 2". */
-static void name_face(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
+/* "cuda interface 2". */
+static void name_interface(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
 {
-    gpuhal_interface_record face;
+    gpuhal_remembered_face entry;
     uint32_t index;
-    bool known = gpuhal_probe_find_face(view, number, &face, &index);
-    snprintf(to, bytes, "%.40s%sface %u", known ? face.backend : "", known ? " " : "", number);
+    bool known = gpuhal_probe_find_interface(view, number, &entry, &index);
+    snprintf(to, bytes, "%.40s%sinterface %u", known ? entry.backend : "", known ? " " : "", number);
 }
 
 static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
 {
-    gpuhal_interface_record face;
+    gpuhal_remembered_face entry;
     uint32_t index;
-    return gpuhal_probe_find_face(view, number, &face, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
+    return gpuhal_probe_find_interface(view, number, &entry, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
 }
 
 /* What was found out with other drivers is kept, but does not count. */
@@ -175,9 +175,9 @@ static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_recor
 static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
-    name_face(view, link->from, from, sizeof from);
-    name_face(view, link->to, to, sizeof to);
-    gpuhal_probe_time_words(link->tried, when);
+    name_interface(view, link->from, from, sizeof from);
+    name_interface(view, link->to, to, sizeof to);
+    gpuhal_probe_format_time(link->tried, when);
     snprintf(title, sizeof title, "  %s to %s", from, to);
     snprintf(text, sizeof text, "%s, %.2f GiB/s, %.2f %s, %s%s", gpuhal_path_name(link->path),
              (double)link->bytes_per_second / GIB, (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
@@ -185,17 +185,17 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
     print_title(screen, title, text, PROBE_PLAIN);
 }
 
-static void print_broken_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
+static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
 {
     char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
-    name_face(view, link->from, from, sizeof from);
-    name_face(view, link->to, to, sizeof to);
+    name_interface(view, link->from, from, sizeof from);
+    name_interface(view, link->to, to, sizeof to);
     snprintf(title, sizeof title, "link from %s to %s", from, to);
     fputc('\n', screen->out);
-    print_title(screen, title, counts ? "broken, and not used" : "broken with an earlier driver, and tried again", counts ? PROBE_BAD : PROBE_WARN);
+    print_title(screen, title, counts ? "failed, and not used" : "failed with an earlier driver, and tried again", counts ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", link->reason);
-    gpuhal_probe_time_words(link->tried, when);
+    gpuhal_probe_format_time(link->tried, when);
     gpuhal_probe_screen_field(screen, "found", when);
     snprintf(text, sizeof text, "%.256s%s%.256s", link->from_driver, same ? "" : " and ", same ? "" : link->to_driver);
     gpuhal_probe_screen_field(screen, same ? "driver" : "drivers", text);
@@ -222,13 +222,13 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
             fputc('\n', screen->out);
             print_title(screen, "large writes", "of two paths that were measured; staged, where that was faster by a tenth", PROBE_GOOD);
         }
-        name_face(view, path.interface_number, title + 2, sizeof title - 2);
-        gpuhal_probe_time_words(path.measured, when);
+        name_interface(view, path.face, title + 2, sizeof title - 2);
+        gpuhal_probe_format_time(path.measured, when);
         snprintf(text, sizeof text, "%s, as %.2f GiB/s staged and %.2f GiB/s by the plugin, %s%s",
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
                  (double)path.plugin_bytes_per_second / GIB, when,
                  earlier                            ? ", with an earlier driver"
-                 : !knows_plugin(view, path.plugin) ? ", by a file of the plugin that is not remembered"
+                 : !knows_plugin(view, path.plugin) ? ", by a file of the plugin that is not recorded"
                                                     : "");
         print_title(screen, title, text, PROBE_PLAIN);
     }
@@ -245,8 +245,8 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         words = strcmp(fault->kind, kinds[i].kind) == 0 ? kinds[i].words : words;
     }
-    if (fault->interface_number) {
-        name_face(view, fault->interface_number, who, sizeof who);
+    if (fault->face) {
+        name_interface(view, fault->face, who, sizeof who);
     } else {
         snprintf(who, sizeof who, "plugin %.64s", fault->plugin);
     }
@@ -254,10 +254,10 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
     snprintf(text, sizeof text, "%s, %" PRIu64 " time%s", words, fault->count, fault->count == 1 ? "" : "s");
     fputc('\n', screen->out);
     print_title(screen, title, text, PROBE_WARN);
-    write_span(gpuhal_probe_time_words, fault->first, fault->last, span, sizeof span);
+    write_span(gpuhal_probe_format_time, fault->first, fault->last, span, sizeof span);
     gpuhal_probe_screen_field(screen, "when", span);
     gpuhal_probe_screen_field(screen, "driver", fault->driver_version);
-    gpuhal_probe_screen_field(screen, "words", fault->detail);
+    gpuhal_probe_screen_field(screen, "detail", fault->detail);
 }
 
 static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
@@ -277,7 +277,7 @@ static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_scr
     }
     for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
         if (!link.verified) {
-            print_broken_link(view, &link, screen);
+            print_failed_link(view, &link, screen);
         }
     }
     return links > 0;
@@ -324,7 +324,7 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_
     any = print_faults(view, screen) || any;
     if (!any) {
         int error = why_not_written(place);
-        snprintf(text, sizeof text, "nothing is remembered; %s%s", error ? "the directory cannot be written: " : "listing devices begins it",
+        snprintf(text, sizeof text, "nothing is recorded; %s%s", error ? "the directory cannot be written: " : "listing devices begins it",
                  error ? strerror(error) : "");
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }

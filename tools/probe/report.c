@@ -35,19 +35,19 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
     }
 }
 
-const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_WORDS])
+const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES])
 {
     static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}, {"config.retry", "--retry"}};
     enum { NAMES = sizeof names / sizeof *names };
     size_t used = 0;
     bool quoted = false; /* there stands what the user typed */
-    while (*sentence && used + 1 < GPUHAL_PROBE_WORDS) {
+    while (*sentence && used + 1 < GPUHAL_PROBE_TEXT_BYTES) {
         size_t n = quoted ? NAMES : 0;
         while (n < NAMES && strncmp(sentence, names[n][0], strlen(names[n][0])) != 0) {
             n++;
         }
         if (n < NAMES) {
-            int count = snprintf(space + used, GPUHAL_PROBE_WORDS - used, "%s", names[n][1]);
+            int count = snprintf(space + used, GPUHAL_PROBE_TEXT_BYTES - used, "%s", names[n][1]);
             used += count > 0 ? (size_t)count : 0;
             sentence += strlen(names[n][0]);
         } else {
@@ -55,18 +55,18 @@ const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROB
             space[used++] = *sentence++;
         }
     }
-    space[used < GPUHAL_PROBE_WORDS ? used : GPUHAL_PROBE_WORDS - 1] = 0;
+    space[used < GPUHAL_PROBE_TEXT_BYTES ? used : GPUHAL_PROBE_TEXT_BYTES - 1] = 0;
     return space;
 }
 
-const char *gpuhal_probe_state_words(gpuhal_plugin_state state)
+const char *gpuhal_probe_state_name(gpuhal_plugin_state state)
 {
     static const char *const words[] = {
         [GPUHAL_PLUGIN_OK] = "ok",
         [GPUHAL_PLUGIN_NO_DRIVER] = "no driver",
         [GPUHAL_PLUGIN_NO_DEVICE] = "no device",
         [GPUHAL_PLUGIN_NO_PERMISSION] = "no permission",
-        [GPUHAL_PLUGIN_FAILED] = "failed",
+        [GPUHAL_PLUGIN_BROKEN] = "failed",
         [GPUHAL_PLUGIN_TIMED_OUT] = "timed out",
         [GPUHAL_PLUGIN_INCOMPATIBLE] = "incompatible",
         [GPUHAL_PLUGIN_REJECTED] = "rejected",

@@ -233,7 +233,7 @@ int gpuhal_probe_screen_error(void)
 void gpuhal_probe_say(const char *format, ...)
 {
     static const char name[] = "gpuhal-probe:";
-    char text[2048]; /* longer messages are cut; there is no way to tell that memory ran out that needs memory */
+    char text[2048]; /* longer messages are cut; a message about memory must not need memory */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -251,7 +251,7 @@ void gpuhal_probe_progress(const char *text)
 {
     static bool shown = false;
     if (!is_capable(STDERR_FILENO) || getenv("GPUHAL_LOG")) {
-        return; /* lines of the log would be torn apart */
+        return; /* lines of the log would be broken up */
     }
     if (shown || text) {
         fprintf(stderr, "\r\033[K%s", text ? text : "");

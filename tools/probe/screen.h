@@ -13,7 +13,7 @@
 typedef struct gpuhal_probe_screen {
     FILE *out;
     size_t width;  /* columns, at least 40 */
-    bool terminal; /* a person is looking: headings and remarks are wanted */
+    bool terminal; /* a person reads it: headings and notes are wanted */
     bool colour;
     bool utf8;
 } gpuhal_probe_screen;

@@ -20,43 +20,43 @@ static bool is_same_day(const struct tm *one, const struct tm *other)
     return one->tm_year == other->tm_year && one->tm_yday == other->tm_yday;
 }
 
-static bool write_day(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES], struct tm *out_time)
+static bool write_day(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES], struct tm *out_time)
 {
     struct tm today, yesterday;
     const uint64_t now = (uint64_t)time(NULL);
     if (!read_clock(seconds, true, out_time)) {
-        snprintf(out_words, GPUHAL_PROBE_TIME_BYTES, "an unknown time");
+        snprintf(out_text, GPUHAL_PROBE_TIME_BYTES, "an unknown time");
         return false;
     }
     bool known = read_clock(now, true, &today) && read_clock(now - DAY_SECONDS, true, &yesterday);
     if (known && is_same_day(out_time, &today)) {
-        snprintf(out_words, GPUHAL_PROBE_TIME_BYTES, "today");
+        snprintf(out_text, GPUHAL_PROBE_TIME_BYTES, "today");
     } else if (known && is_same_day(out_time, &yesterday)) {
-        snprintf(out_words, GPUHAL_PROBE_TIME_BYTES, "yesterday");
+        snprintf(out_text, GPUHAL_PROBE_TIME_BYTES, "yesterday");
     } else {
-        strftime(out_words, GPUHAL_PROBE_TIME_BYTES, "%Y-%m-%d", out_time);
+        strftime(out_text, GPUHAL_PROBE_TIME_BYTES, "%Y-%m-%d", out_time);
     }
     return true;
 }
 
-void gpuhal_probe_day_words(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES])
+void gpuhal_probe_format_day(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES])
 {
     struct tm moment;
-    write_day(seconds, out_words, &moment);
+    write_day(seconds, out_text, &moment);
 }
 
-void gpuhal_probe_time_words(uint64_t seconds, char out_words[GPUHAL_PROBE_TIME_BYTES])
+void gpuhal_probe_format_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES])
 {
     struct tm moment;
     char day[GPUHAL_PROBE_TIME_BYTES];
     if (write_day(seconds, day, &moment)) {
-        snprintf(out_words, GPUHAL_PROBE_TIME_BYTES, "%.20s %02d:%02d", day, moment.tm_hour, moment.tm_min);
+        snprintf(out_text, GPUHAL_PROBE_TIME_BYTES, "%.20s %02d:%02d", day, moment.tm_hour, moment.tm_min);
     } else {
-        snprintf(out_words, GPUHAL_PROBE_TIME_BYTES, "%s", day);
+        snprintf(out_text, GPUHAL_PROBE_TIME_BYTES, "%s", day);
     }
 }
 
-void gpuhal_probe_time_stamp(uint64_t seconds, char out_stamp[GPUHAL_PROBE_TIME_BYTES])
+void gpuhal_probe_format_stamp(uint64_t seconds, char out_stamp[GPUHAL_PROBE_TIME_BYTES])
 {
     struct tm moment;
     *out_stamp = 0;

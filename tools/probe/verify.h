@@ -1,5 +1,5 @@
 /* verify.h: proving that a device moves bytes right, without trusting its driver: in a child process, where a driver
- * that crashes or hangs costs nothing but its answer. */
+ * that crashes or hangs costs nothing but its result. */
 #ifndef PROBE_VERIFY_H
 #define PROBE_VERIFY_H
 
@@ -7,22 +7,22 @@
 
 #include <gpuhal/gpuhal.h>
 
-/* What came of a trial of a device or a link. */
-typedef struct gpuhal_probe_verdict {
+/* The result of trying a device or a link. */
+typedef struct gpuhal_probe_result {
     gpuhal_status status;
     char sentence[512]; /* "" with GPUHAL_OK */
-} gpuhal_probe_verdict;
+} gpuhal_probe_result;
 
 /* The status of a call that has just returned, with its sentence, which shall not repeat `subject`: what it is shown
  * behind. */
-void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_verdict *out_verdict);
+void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result);
 
-/* Ends the child. Unless its `last` answer was heard within `timeout_ns`, what went wrong is the verdict. */
+/* Ends the child. Unless its `last` record was received within `timeout_ns`, what went wrong is the result. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
-                      gpuhal_probe_verdict *out_verdict);
+                      gpuhal_probe_result *out_result);
 
-/* Verifies the device in a child process (`apart`), or here. */
-void gpuhal_probe_verify(gpuhal *gpu, gpuhal_device *device, bool apart, uint64_t timeout_ns,
-                         gpuhal_probe_verdict *out_verdict);
+/* Verifies the device in a child process (`in_child`), or in this process. */
+void gpuhal_probe_verify(gpuhal *gpu, gpuhal_device *device, bool in_child, uint64_t timeout_ns,
+                         gpuhal_probe_result *out_result);
 
 #endif
