@@ -16,7 +16,7 @@ from probe_test import Probe
 from registry_test import Place, everything, face, link, physical, plugin, registry_text, write_path
 
 WIDE = {"COLUMNS": "400"}
-FACES = ("face_a", "face_b", "longname")
+FACES = ("twin_a", "twin_b", "longname")
 
 
 class Script:
@@ -107,7 +107,7 @@ def make_mistakes(script):
 def list_devices(script):
     script.title("listing devices")
     script.run("--all", "--verify", plugins=FACES, **WIDE)
-    script.run("--explain", plugins=("face_a", "face_b", "refused", "crashing"), **WIDE)
+    script.run("--explain", plugins=("twin_a", "twin_b", "refused", "crashing"), **WIDE)
     script.run("--explain", "--backends", "cpu", only="excluded|--backends|chosen", **WIDE)
     script.run("--verify", plugins=("wrong", "dying"), **WIDE)
     script.run("--links", "--all", plugins=("own_numbers",), **WIDE)
